@@ -1,0 +1,98 @@
+# `make lab` and `make test` are all you need; `make` alone lists the rest.
+
+VENV        ?= .venv
+# Exact versions that the tests were run with. `make test CONSTRAINTS=` takes the newest of everything instead.
+CONSTRAINTS ?= binder/constraints.txt
+# Options of JupyterLab, for example  make lab LAB="--no-browser --port 8899"
+LAB         ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+HELP    := { echo "make: pip could not install the packages: is there a network? If it finds no version for your Python," \
+             "let it choose:  make $(MAKECMDGOALS) CONSTRAINTS=" >&2; exit 1; }
+# Matplotlib looks for fonts when it is first imported and says so: once here, not in a notebook's output.
+FONTS   := $(BIN)/python -c "import matplotlib.font_manager" 2>/dev/null
+PYTEST  := $(BIN)/python -m pytest
+SANITIZE := tests/nbval_sanitize.cfg
+
+# A stamp is newer than what it was made from, so a second run installs nothing.
+LAB_STAMP     := $(VENV)/.installed-lab
+TEST_STAMP    := $(VENV)/.installed-test
+BENCH_STAMP   := $(VENV)/.installed-bench
+BROWSER_STAMP := $(VENV)/.installed-browser
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help lab test fast lint types unit notebooks browser bench outputs format clean
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lab: $(LAB_STAMP) ## set everything up and open JupyterLab on the first tutorial
+	$(BIN)/ewens-widgets lab --directory notebooks $(LAB)
+
+# One after another, not as prerequisites: the order is the cheapest first, also under make -j.
+test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory notebooks
+	@$(MAKE) --no-print-directory browser
+
+fast: $(TEST_STAMP) ## only the fast tests, in parallel
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing"
+
+lint: $(TEST_STAMP) ## check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(TEST_STAMP) ## check types
+	$(BIN)/mypy
+
+unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
+	$(PYTEST) -q -n 2 --dist worksteal -m "not browser and not timing"
+	$(PYTEST) -q -m "timing and not browser"
+
+notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
+	$(PYTEST) -q -n 2 --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
+
+browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab in a real browser
+	$(PYTEST) -q -m browser
+
+bench: $(BENCH_STAMP) ## run the benchmarks
+	$(PYTEST) benchmarks --benchmark-only
+
+outputs: $(TEST_STAMP) ## run every notebook and store its outputs anew
+	$(BIN)/jupyter nbconvert --log-level=ERROR --to notebook --execute --inplace \
+		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+
+format: $(TEST_STAMP) ## put the code in the project's format and fix what can be fixed
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## remove the environment, caches and everything built
+	rm -rf $(VENV) artefacts build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@scripts/make_venv.sh $(VENV)
+
+$(LAB_STAMP): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing ewens_widgets and JupyterLab (a few minutes the first time)"
+	@$(PIP) --editable ".[lab,arviz,dask]" || $(HELP)
+	@$(FONTS)
+	@touch $@
+
+$(TEST_STAMP): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing ewens_widgets and what its tests need (a few minutes the first time)"
+	@$(PIP) --editable ".[test]" || $(HELP)
+	@$(FONTS)
+	@touch $@ $(LAB_STAMP)
+
+$(BENCH_STAMP): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing ewens_widgets and what its benchmarks need"
+	@$(PIP) --editable ".[bench]" || $(HELP)
+	@touch $@
+
+$(BROWSER_STAMP): $(TEST_STAMP)
+	@scripts/install_browser.sh $(VENV) $@

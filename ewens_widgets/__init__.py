@@ -1,0 +1,48 @@
+"""Bayesian clustering that does not care how the data were rotated, scaled or sheared.
+
+Names are resolved when they are first used, so that importing the package stays light and the sampler
+library works where no widget package is installed.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from ewens_widgets._version import __version__
+
+# Where the public names live: modules that are public as such, and names with the module that defines them.
+_MODULES = {"datasets": "datasets", "ewens": "model.ewens", "moves": "sampling.moves"}
+_NAMES = {
+    "adjusted_rand": "analysis.agreement",
+    "ArchiveError": "sampling.archive",
+    "confusion_table": "analysis.agreement",
+    "error_rate": "analysis.agreement",
+    "Event": "sampling.event",
+    "exact_posterior": "model.enumeration",
+    "Explorer": "views.explorer",
+    "Gamma": "model.concentration",
+    "log_likelihood": "model.likelihood",
+    "Posterior": "model.posterior",
+    "Recorder": "sampling.recorder",
+    "RunningSimilarity": "analysis.running_similarity",
+    "Sampler": "sampling.sampler",
+    "State": "sampling.state",
+    "Trace": "sampling.trace",
+    "variation_of_information": "analysis.agreement",
+}
+
+__all__ = ["__version__", *_MODULES, *_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _NAMES:
+        value = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

@@ -1,0 +1,34 @@
+r"""The data sets of the paper, each a :class:`Dataset` that says where it comes from.
+
+"The paper" is Huang & Yang, *Affine-transformation invariant clustering models*, J. Stat. Distrib. Appl. 7:10
+(2020), arXiv 1611.09890.
+
+=========================  ==========  ==================================================================
+loader                     n × d       what
+=========================  ==========  ==================================================================
+``unit_square``            80 × 2      four Gaussian clusters at the corners of the unit square, drawn
+``half_moons``             200 × 2     two half-moons, drawn
+``wine``                   178 × 13    Italian wines of three cultivars, from scikit-learn
+``leukemia``               38 × 20     leukemia samples, ALL and AML: principal components of 3051 genes
+``denmark_roads``          87 × 3      ten Danish roads in two clusters, from a file or downloaded
+``denmark_roads_standin``  87 × 3      drawn from the published means and deviations of those roads
+=========================  ==========  ==================================================================
+"""
+
+from ewens_widgets.datasets._cache import cache_directory
+from ewens_widgets.datasets._dataset import Dataset
+from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
+from ewens_widgets.datasets._leukemia import leukemia
+from ewens_widgets.datasets._synthetic import half_moons, unit_square
+from ewens_widgets.datasets._wine import wine
+
+__all__ = [
+    "Dataset",
+    "cache_directory",
+    "denmark_roads",
+    "denmark_roads_standin",
+    "half_moons",
+    "leukemia",
+    "unit_square",
+    "wine",
+]

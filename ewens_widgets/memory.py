@@ -1,0 +1,69 @@
+"""How much memory an n × n matrix may take, found out before it is asked for."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+__all__ = ["TooLargeError", "check_fits", "memory_limit"]
+
+_SHARE = 0.25
+_UNKNOWN_MEMORY = 4 * 2**30
+# A container may have less than the machine: version 2 and version 1 of Linux control groups.
+_CONTAINER_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_VARIABLE = "EWENS_WIDGETS_MEMORY_LIMIT"
+
+
+class TooLargeError(ValueError, MemoryError):
+    """Something asked for would not fit in memory."""
+
+
+def memory_limit() -> int:
+    """Bytes that one result may take.
+
+    A quarter of the memory of the machine or container, or what the environment variable
+    ``EWENS_WIDGETS_MEMORY_LIMIT`` says, in bytes.
+    """
+    given = os.environ.get(_VARIABLE, "")
+    if given:
+        if not given.isdecimal():
+            raise ValueError(f"{_VARIABLE} must be a whole number of bytes; got {given!r}.")
+        return int(given)
+    return int(_SHARE * _available())
+
+
+def check_fits(n_bytes: int, what: str, way_out: str) -> None:
+    """Refuse early what would not fit."""
+    limit = memory_limit()
+    if n_bytes > limit:
+        raise TooLargeError(
+            f"{what} would take {_readable(n_bytes)} of memory; the limit is {_readable(limit)}. {way_out} "
+            f"(Set {_VARIABLE} to allow more.)"
+        )
+
+
+@cache
+def _available() -> int:
+    return min([_machine_memory(), *_container_limits()])
+
+
+def _machine_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows and Pyodide do not tell.
+        return _UNKNOWN_MEMORY
+
+
+def _container_limits() -> list[int]:
+    limits = []
+    for name in _CONTAINER_FILES:
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            limits.append(int(text))
+    return limits
+
+
+def _readable(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"

@@ -1,0 +1,158 @@
+"""Partitions of n objects: canonical labels, enumeration and conversions.
+
+A partition is held as an array of labels, one an object. Any integers may name the clusters; the *canonical*
+labels number them 0, 1, 2, … in the order in which they first appear, so that two arrays describe the same
+partition exactly when their canonical labels are equal. Canonical labels are the restricted growth strings of
+combinatorics.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "all_partitions",
+    "bell_number",
+    "canonical_labels",
+    "check_labels",
+    "cluster_sizes",
+    "from_clusters",
+    "from_matrix",
+    "to_clusters",
+    "to_matrix",
+]
+
+LARGEST_ENUMERATION = 10
+
+
+def canonical_labels(labels: ArrayLike) -> NDArray[np.intp]:
+    """Return labels that number the clusters 0, 1, 2, … in order of first appearance."""
+    given = np.asarray(labels)
+    _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return rank[inverse]
+
+
+def check_labels(labels: ArrayLike, n_objects: int | None = None) -> NDArray[np.intp]:
+    """Return canonical labels, or say what keeps `labels` from being a partition.
+
+    Parameters
+    ----------
+    labels
+        One label an object: integers, booleans, or strings.
+    n_objects
+        How many objects there are, if that is known.
+    """
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError(f"labels must be one-dimensional, one label an object; got shape {given.shape}.")
+    if given.size == 0:
+        raise ValueError("labels are empty; a partition needs at least one object.")
+    if given.dtype.kind == "f":
+        if not np.all(np.isfinite(given)) or np.any(given != np.round(given)):
+            raise ValueError(
+                "labels must name clusters by whole numbers or strings; got fractions, NaN or infinity."
+            )
+    elif given.dtype.kind not in "iubUS" and not _is_uniform(given):
+        raise TypeError(
+            f"labels must be all integers or all strings; got dtype {given.dtype}. Convert them, "
+            "e.g. with np.unique(labels, return_inverse=True)[1]."
+        )
+    if n_objects is not None and given.size != n_objects:
+        raise ValueError(
+            f"labels have length {given.size}, but there are {n_objects} objects; give one label an object."
+        )
+    return canonical_labels(given)
+
+
+def _is_uniform(given: NDArray[Any]) -> bool:
+    """Tell whether an array of objects, such as a column of a table, holds only strings or only integers."""
+    return given.dtype.kind == "O" and any(
+        all(isinstance(label, kind) for label in given) for kind in (str, int)
+    )
+
+
+def cluster_sizes(labels: ArrayLike) -> NDArray[np.intp]:
+    """Sizes of the clusters, in the order of the canonical labels."""
+    return np.bincount(canonical_labels(labels)).astype(np.intp)
+
+
+def bell_number(n: int) -> int:
+    """Count the partitions of n objects (Bell's triangle)."""
+    if n < 0:
+        raise ValueError(f"the number of objects must not be negative; got {n}.")
+    row = [1]
+    for _ in range(n):
+        following = [row[-1]]
+        for entry in row:
+            following.append(following[-1] + entry)
+        row = following
+    return row[0]
+
+
+def all_partitions(n: int) -> NDArray[np.int8]:
+    """Enumerate the partitions of n ≤ 10 objects as canonical labels, one a row, in lexicographic order."""
+    if not 1 <= n <= LARGEST_ENUMERATION:
+        raise ValueError(
+            f"partitions can be enumerated for 1 to {LARGEST_ENUMERATION} objects; {n} objects were asked for"
+            + (
+                f" ({bell_number(n)} partitions). Use a sampler instead."
+                if LARGEST_ENUMERATION < n <= 300
+                else "."
+            )
+        )
+    rows = np.zeros((1, 1), dtype=np.int8)
+    for _ in range(1, n):
+        # A restricted growth string goes on with any cluster so far, or with the next new one.
+        choices = rows.max(axis=1).astype(np.intp) + 2
+        last = np.concatenate([np.arange(count, dtype=np.int8) for count in choices])
+        rows = np.column_stack([np.repeat(rows, choices, axis=0), last])
+    return rows
+
+
+def to_clusters(labels: ArrayLike) -> list[list[int]]:
+    """List the members of each cluster, clusters in order of their first member."""
+    canonical = check_labels(labels)
+    clusters: list[list[int]] = [[] for _ in range(int(canonical.max()) + 1)]
+    for item, label in enumerate(canonical):
+        clusters[label].append(item)
+    return clusters
+
+
+def from_clusters(clusters: Iterable[Sequence[int]]) -> NDArray[np.intp]:
+    """Labels of the partition whose clusters are listed; together they must hold 0, …, n−1 once each."""
+    listed = [list(cluster) for cluster in clusters]
+    members = [item for cluster in listed for item in cluster]
+    if not members or any(not cluster for cluster in listed):
+        raise ValueError("a partition needs at least one cluster, and no cluster may be empty.")
+    if sorted(members) != list(range(len(members))):
+        raise ValueError(
+            f"the clusters must hold each of the objects 0 to {len(members) - 1} exactly once; got {listed}."
+        )
+    labels = np.empty(len(members), dtype=np.intp)
+    for label, cluster in enumerate(listed):
+        labels[cluster] = label
+    return canonical_labels(labels)
+
+
+def to_matrix(labels: ArrayLike) -> NDArray[np.int8]:
+    """Make the 0/1 matrix B with B[i, j] = 1 where i and j share a cluster."""
+    canonical = check_labels(labels)
+    return np.asarray(canonical[:, None] == canonical[None, :], dtype=np.int8)
+
+
+def from_matrix(matrix: ArrayLike) -> NDArray[np.intp]:
+    """Labels of the partition with this 0/1 same-cluster matrix; refuse one that is not an equivalence."""
+    given = np.asarray(matrix)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
+        raise ValueError(f"a same-cluster matrix must be square; got shape {given.shape}.")
+    # Each object takes the lowest index that it is marked as sharing a cluster with.
+    labels = canonical_labels((given != 0).argmax(axis=1))
+    if not np.array_equal(given, to_matrix(labels)):
+        raise ValueError(
+            "this 0/1 matrix is not a partition: it must be reflexive, symmetric and transitive."
+        )
+    return labels

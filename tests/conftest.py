@@ -1,0 +1,26 @@
+"""What all tests share: reproducible random numbers and a hypothesis profile that never flickers."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# Set before anything imports matplotlib: no test may need a screen.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# The same examples on each run and machine: a red build can be reproduced tomorrow. No deadline: the first
+# call of a compiled function includes its compilation.
+settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
+settings.load_profile("reproducible")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(16110989)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return Path(__file__).resolve().parent.parent

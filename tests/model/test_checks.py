@@ -1,0 +1,234 @@
+"""Input: what is refused, with which words, and what is taken as it comes."""
+
+import warnings
+
+import numpy as np
+import oracle
+import pytest
+from scipy import sparse
+
+import ewens_widgets as ew
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import check_data, check_model, check_positive
+
+TABLE = np.array([[0, 3], [1, 5], [4, 2], [6, 6], [2, 9], [7, 1]])
+LABELS = [0, 0, 1, 1, 0, 1]
+
+
+def with_value(value: object) -> np.ndarray:
+    table = TABLE.astype(object)
+    table[2, 1] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (
+            np.where(TABLE == 9, np.nan, TABLE),
+            ValueError,
+            "contain NaN .* row 4, column 1; 1 such value.*fill the gaps",
+        ),
+        (np.where(TABLE > 6, np.inf, TABLE), ValueError, "contain infinity .* row 4, column 1; 2 such value"),
+        (np.where(TABLE > 6, -np.inf, TABLE), ValueError, "contain infinity"),
+        (TABLE[:1], ValueError, "at least 2 objects .* n_samples = 1"),
+        (TABLE[:0], ValueError, "at least 2 objects .* n_samples = 0"),
+        (TABLE[:, :0], ValueError, r"0 feature\(s\) \(shape=\(6, 0\)\) while a minimum of 1 is required"),
+        ([], ValueError, "must be a table, n objects by d features; got 1 dimension"),
+        (TABLE[:, 0], ValueError, r"got 1 dimension\(s\). Use X.reshape\(-1, 1\) for a single feature"),
+        (7.0, ValueError, r"got 0 dimension\(s\)\.$"),
+        (None, ValueError, r"got 0 dimension\(s\)"),
+        (TABLE[:, :, None], ValueError, r"got 3 dimension\(s\)"),
+        (TABLE + 1j, ValueError, "Complex data not supported.*real and imaginary parts"),
+        (
+            [["red", "blue"], ["green", "red"]],
+            ValueError,
+            "must be numeric.*'red'.*encode the columns that hold text",
+        ),
+        (with_value("red"), ValueError, "must be numeric.*'red'"),
+        (with_value({"a": 1}), TypeError, "must be numeric.*argument must be .* string.* number.*dict"),
+        (with_value(None), ValueError, "contain NaN .* row 2, column 1"),
+        (with_value([1, 2]), ValueError, "must be numeric.*sequence"),
+        (with_value(10**400), ValueError, "must be numeric.*too large"),
+        (TABLE.astype("datetime64[D]"), TypeError, "must be numeric; got dates .*days"),
+        (TABLE.astype("timedelta64[s]"), TypeError, "must be numeric; got dates"),
+        (np.ma.masked_equal(TABLE, 9), ValueError, "masked values; drop these rows, or fill"),
+        (
+            sparse.csr_matrix(TABLE),
+            TypeError,
+            r"sparse data are not supported; convert them with \.toarray\(\)",
+        ),
+        (sparse.csr_array(TABLE), TypeError, "sparse data are not supported"),
+    ],
+)
+def test_data_that_are_no_table_of_numbers_are_refused(
+    data: object, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        check_data(data)
+    # The public functions use the same check.
+    for model in oracle.MODELS:
+        with pytest.raises(error, match=message):
+            ew.log_likelihood(data, LABELS, 1.0, model)
+        with pytest.raises(error, match=message):
+            ew.Posterior.from_data(data, model=model)
+    with pytest.raises(error, match=message):
+        ew.exact_posterior(data)
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_equal_rows_are_refused(model: str) -> None:
+    with pytest.raises(
+        ValueError, match="all rows are equal, so there is nothing to cluster; check the input"
+    ):
+        ew.Posterior.from_data(np.ones((5, 2)) * [0.1, 7.0], model=model)
+
+
+@pytest.mark.parametrize("model", ["II", "III"])
+def test_constant_columns_are_refused_by_name(model: str) -> None:
+    X = np.column_stack([TABLE, np.full(6, 0.1), TABLE[:, 0] ** 2, np.zeros(6)])
+    with pytest.raises(ValueError, match=r'column\(s\) 2, 4 are constant; drop them, or use model "I"'):
+        ew.Posterior.from_data(X, model=model)
+    assert ew.Posterior.from_data(X, model="I").n_features == 5
+
+
+@pytest.mark.parametrize("n_objects", [2, 3, 4])
+def test_too_few_rows_for_a_full_covariance_are_refused(n_objects: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n_objects, 3))
+    message = (
+        rf'more than d \+ 1 = 4 objects; got n_samples = {n_objects}.*PCA, or drop some.*model "I" or "II"'
+    )
+    with pytest.raises(ValueError, match=message):
+        ew.Posterior.from_data(X, model="III")
+    for model in ("I", "II"):
+        assert ew.Posterior.from_data(X, model=model).n_objects == n_objects
+
+
+def test_the_smallest_data_of_each_model_are_taken(rng: np.random.Generator) -> None:
+    ew.Posterior.from_data([[0.0], [1.0]], model="I")
+    ew.Posterior.from_data([[0.0], [1.0]], model="II")
+    ew.Posterior.from_data(rng.normal(size=(5, 3)), model="III")
+
+
+def test_rank_deficient_data_are_refused_with_a_way_out(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(30, 3))
+    X = np.column_stack([X, X @ [1.0, -2.0, 0.5], X[:, 0]])
+    with pytest.raises(
+        ValueError, match=r'rank 3, less than their 5 columns.*PCA, or drop columns.*model "I" or "II"'
+    ):
+        ew.Posterior.from_data(X, model="III")
+    assert ew.Posterior.from_data(X, model="II").n_features == 5
+
+
+@pytest.mark.parametrize("model", ["i", "IV", 2, None, "", "diagonal"])
+def test_a_model_that_does_not_exist_is_refused(model: str) -> None:
+    with pytest.raises(ValueError, match=f'"I" .*"II" .*"III" .*; got {model!r}'):
+        check_model(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concentration": 0.0}, "concentration must be positive and finite; got 0.0"),
+        ({"concentration": -1}, "concentration must be positive and finite; got -1"),
+        ({"alpha": 0.0}, "alpha must be positive and finite; got 0.0"),
+        ({"alpha": float("nan")}, "alpha must be positive and finite; got nan"),
+        ({"theta_grid": []}, "grid of theta must be a non-empty list"),
+        ({"theta_grid": [0.0, 1.0]}, "grid of theta must be positive"),
+        ({"model": "V"}, "got 'V'"),
+    ],
+)
+def test_bad_parameters_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ew.Posterior.from_data(TABLE, **options)
+    with pytest.raises(ValueError, match=message):
+        ew.exact_posterior(TABLE, **options)
+
+
+def test_numbers_of_any_kind_are_taken_as_parameters() -> None:
+    for value in (2, np.float32(2.0), np.int8(2), np.array(2.0)):
+        number = check_positive("it", value)
+        assert number == 2.0
+        assert type(number) is float
+
+
+def read_only(table: np.ndarray) -> np.ndarray:
+    table = table.astype(np.float64)
+    table.setflags(write=False)
+    return table
+
+
+def strided(table: np.ndarray) -> np.ndarray:
+    return np.repeat(np.repeat(table.astype(np.float64), 2, axis=0), 3, axis=1)[::2, ::3]
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        np.asarray,
+        np.ndarray.tolist,
+        lambda table: tuple(map(tuple, table.tolist())),
+        lambda table: table.astype(np.float32),
+        lambda table: table.astype(np.float16),
+        lambda table: table.astype(np.longdouble),
+        lambda table: table.astype(np.uint8),
+        lambda table: table.astype(">f8"),
+        lambda table: table.astype(object),
+        lambda table: np.asfortranarray(table.astype(np.float64)),
+        lambda table: np.ma.masked_less(table, -1),
+        read_only,
+        strided,
+        lambda table: Dataset(
+            X=table.astype(np.float64), labels=None, name="x", feature_names=("a", "b"), description=""
+        ),
+    ],
+)
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_every_kind_of_table_gives_the_same_answer(convert: object, model: str) -> None:
+    plain = ew.Posterior.from_data(TABLE.astype(np.float64), model=model)
+    data = convert(TABLE)
+    posterior = ew.Posterior.from_data(data, model=model)
+    np.testing.assert_array_equal(posterior.coordinates, plain.coordinates)
+    expected = oracle.log_likelihood(TABLE, LABELS, 4.0, model)
+    assert ew.log_likelihood(data, LABELS, 4.0, model) == pytest.approx(expected, rel=1e-10)
+
+
+def test_pandas_tables_give_the_same_answer() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE, columns=["width", "height"], index=list("uvwxyz"))
+    expected = ew.log_likelihood(TABLE, LABELS, 4.0)
+    mixed = frame.astype({"width": "Int64", "height": "float32"})
+    for table in (frame, frame.astype("float64"), frame.astype("Int64"), mixed):
+        assert ew.log_likelihood(table, LABELS, 4.0) == expected
+    with pytest.raises(ValueError, match="contain NaN"):
+        check_data(frame.where(frame != 9))
+    with pytest.raises(ValueError, match="must be numeric"):
+        check_data(frame.assign(kind=["a"] * 6))
+    with pytest.raises((TypeError, ValueError), match=r"must be numeric|contain NaN"):
+        check_data(frame.astype("Int64").where(frame != 9))
+
+
+def test_booleans_are_numbers() -> None:
+    table = TABLE % 2 == 0
+    assert ew.log_likelihood(table, LABELS, 4.0, "II") == ew.log_likelihood(
+        table.astype(float), LABELS, 4.0, "II"
+    )
+
+
+def test_the_data_are_never_changed_or_shared() -> None:
+    X = TABLE.astype(np.float64)
+    for model in oracle.MODELS:
+        posterior = ew.Posterior.from_data(X, model=model)
+        assert not np.shares_memory(posterior.coordinates, X)
+    assert not np.shares_memory(check_data(X), X)
+    np.testing.assert_array_equal(X, TABLE)
+    assert X.flags.writeable
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300, 2.0**-1070, 1.0])
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_no_magnitude_makes_noise(model: str, factor: float) -> None:
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("error")
+        value = ew.log_likelihood(TABLE * factor, LABELS, 4.0, model)
+    assert value == pytest.approx(oracle.log_likelihood(TABLE, LABELS, 4.0, model), rel=1e-10)

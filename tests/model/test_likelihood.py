@@ -1,0 +1,309 @@
+"""The three likelihoods against a dense and a rational oracle, and their invariances."""
+
+from collections.abc import Callable
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ewens_widgets as ew
+from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
+
+THETAS = [2.0**power for power in range(-3, 11)]
+Map = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_case(
+    seed: int, most_rows: int = 60, most_columns: int = 8
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Random data with clusters in them, a random partition, and a θ of the default grid."""
+    rng = np.random.default_rng(seed)
+    n_features = int(rng.integers(1, most_columns + 1))
+    n_objects = int(rng.integers(n_features + 2, most_rows + 1))
+    centres = 3.0 * rng.normal(size=(4, n_features))
+    X = centres[rng.integers(0, 4, size=n_objects)] + rng.normal(size=(n_objects, n_features))
+    labels = rng.integers(0, rng.integers(1, n_objects + 1), size=n_objects)
+    return X, labels, float(rng.choice(THETAS))
+
+
+def relative_error(found: float, expected: float) -> float:
+    return abs(found - expected) / max(1.0, abs(expected))
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+@pytest.mark.parametrize("theta", THETAS)
+def test_agrees_with_the_dense_oracle(model: str, theta: float) -> None:
+    for seed in range(12):
+        X, labels, _ = random_case(seed)
+        expected = oracle.log_likelihood(X, labels.tolist(), theta, model)
+        assert relative_error(ew.log_likelihood(X, labels, theta, model), expected) < 1e-10
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+@pytest.mark.parametrize("theta", [THETAS[0], THETAS[-1]])
+@pytest.mark.parametrize("n_clusters", [1, 2, 59, 60])
+def test_agrees_with_the_dense_oracle_at_the_largest_size(model: str, theta: float, n_clusters: int) -> None:
+    X = np.random.default_rng(n_clusters).normal(size=(60, 8))
+    labels = np.arange(60) % n_clusters
+    expected = oracle.log_likelihood(X, labels.tolist(), theta, model)
+    assert relative_error(ew.log_likelihood(X, labels, theta, model), expected) < 1e-10
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_the_comparison_notices_a_small_fault(model: str) -> None:
+    X, labels, theta = random_case(3)
+    expected = oracle.log_likelihood(X, labels.tolist(), theta, model)
+    assert relative_error(ew.log_likelihood(X, labels, theta * (1 + 1e-6), model), expected) > 1e-10
+    moved = labels.copy()
+    moved[0] = labels.max() + 1 if np.sum(labels == labels[0]) > 1 else labels[1]
+    assert relative_error(ew.log_likelihood(X, moved, theta, model), expected) > 1e-10
+    for other in set(oracle.MODELS) - {model}:
+        assert relative_error(ew.log_likelihood(X, labels, theta, other), expected) > 1e-10
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_differences_are_those_of_raw_coordinates(model: str) -> None:
+    X, labels, theta = random_case(11)
+    others = np.roll(labels, 1)
+    raw = [oracle.profile_log_likelihood(X, part.tolist(), theta, model) for part in (labels, others)]
+    canonical = [ew.log_likelihood(X, part, theta, model) for part in (labels, others)]
+    assert canonical[0] - canonical[1] == pytest.approx(raw[0] - raw[1], rel=1e-10)
+
+
+@pytest.mark.parametrize("theta", [0.125, 16.0, 1024.0])
+@pytest.mark.parametrize("model", ["II", "III"])
+@pytest.mark.parametrize("seed", range(4))
+def test_badly_scaled_columns_lose_nothing(model: str, theta: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 5)) @ rng.normal(size=(5, 5)) + rng.normal(size=5)
+    X *= rng.permutation([1e-8, 1e-4, 1.0, 1e4, 1e8])
+    labels = rng.integers(0, 4, size=20)
+    exact = oracle.exact_log_likelihood(X, labels.tolist(), theta, model)
+    assert relative_error(ew.log_likelihood(X, labels, theta, model), exact) < 1e-12
+
+
+def test_naive_arithmetic_fails_on_badly_scaled_columns() -> None:
+    # The twin of the last test: sums of products of raw values are not good enough.
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(20, 4)) + 1e5) * [1e-8, 1.0, 1e4, 1e8]
+    labels = rng.integers(0, 4, size=20)
+    mean = X.mean(axis=0)
+    total = X.T @ X - 20 * np.outer(mean, mean)
+    scatter = total.copy()
+    log_det_gamma = 0.0
+    for label in range(4):
+        size = np.sum(labels == label)
+        total_sum = X[labels == label].sum(axis=0) - size * mean
+        scatter -= 16.0 / (1 + 16.0 * size) * np.outer(total_sum, total_sum)
+        log_det_gamma += np.log(1 + 16.0 * size)
+    naive = -2.0 * log_det_gamma - 10.0 * (np.linalg.slogdet(scatter)[1] - np.linalg.slogdet(total)[1])
+    exact = oracle.exact_log_likelihood(X, labels.tolist(), 16.0, "III")
+    assert 1e-8 < relative_error(float(naive), exact) < 0.1
+    assert relative_error(ew.log_likelihood(X, labels, 16.0, "III"), exact) < 1e-12
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_rational_and_dense_oracle_agree(model: str) -> None:
+    for seed in range(3):
+        X, labels, theta = random_case(seed, most_rows=20, most_columns=4)
+        exact = oracle.exact_log_likelihood(X, labels.tolist(), theta, model)
+        assert relative_error(oracle.log_likelihood(X, labels.tolist(), theta, model), exact) < 1e-11
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+@pytest.mark.parametrize(("theta", "tolerance"), [(1e-12, 1e-13), (2.0**20, 1e-6), (2.0**30, 1e-3)])
+def test_precision_at_the_ends_of_the_range_of_theta(model: str, theta: float, tolerance: float) -> None:
+    X = np.random.default_rng(2).normal(size=(24, 5))
+    for n_clusters in (1, 3, 24):
+        labels = np.arange(24) % n_clusters
+        exact = oracle.exact_log_likelihood(X, labels.tolist(), theta, model)
+        assert ew.log_likelihood(X, labels, theta, model) == pytest.approx(
+            exact, rel=tolerance, abs=tolerance
+        )
+
+
+@given(seeds, st.sampled_from(oracle.MODELS))
+def test_theta_cancels_for_singletons(seed: int, model: str) -> None:
+    X, _, theta = random_case(seed)
+    assert ew.log_likelihood(X, np.arange(len(X)), theta, model) == pytest.approx(0.0, abs=1e-8)
+
+
+@given(seeds, st.sampled_from(oracle.MODELS))
+def test_for_one_cluster_the_scatter_is_the_total(seed: int, model: str) -> None:
+    X, _, theta = random_case(seed)
+    n_objects, n_features = X.shape
+    expected = -n_features / 2 * np.log(1 + theta * n_objects)
+    assert ew.log_likelihood(X, [0] * n_objects, theta, model) == pytest.approx(expected, rel=1e-12)
+
+
+@given(seeds, st.sampled_from(oracle.MODELS))
+def test_relabelling_and_permuting_objects_change_nothing(seed: int, model: str) -> None:
+    X, labels, theta = random_case(seed)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(X))
+    names = rng.permutation(1000)
+    changed = ew.log_likelihood(X[order], names[labels][order], theta, model)
+    assert relative_error(changed, ew.log_likelihood(X, labels, theta, model)) < 1e-9
+
+
+def shift(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X + 10.0 * rng.normal(size=X.shape[1])
+
+
+def rotation(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    matrix = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
+    matrix[:, 0] *= np.sign(np.linalg.det(matrix))
+    return X @ matrix
+
+
+def reflection(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    normal = rng.normal(size=X.shape[1])
+    return X - 2.0 * np.outer(X @ normal, normal) / (normal @ normal)
+
+
+def one_scale(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X * 10.0 ** rng.uniform(-12, 12)
+
+
+def column_scales(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X * 10.0 ** rng.uniform(-8, 8, size=X.shape[1])
+
+
+def sign_flips(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X * rng.choice([-1.0, 1.0], size=X.shape[1])
+
+
+def column_permutation(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return X[:, rng.permutation(X.shape[1])]
+
+
+def linear_map(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    left, right = (np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0] for _ in range(2))
+    return X @ left @ np.diag(10.0 ** rng.uniform(-1.5, 1.5, size=X.shape[1])) @ right
+
+
+def bending(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.sinh(X) + rng.normal(size=X.shape[1])
+
+
+INVARIANCES: dict[str, list[Map]] = {
+    "I": [shift, rotation, reflection, one_scale, sign_flips, column_permutation],
+    "II": [shift, one_scale, column_scales, sign_flips, column_permutation],
+    "III": [
+        shift,
+        rotation,
+        reflection,
+        one_scale,
+        column_scales,
+        sign_flips,
+        column_permutation,
+        linear_map,
+    ],
+}
+# What each model must notice; these are also the sabotaged twins of the invariances.
+SENSITIVITIES: dict[str, list[Map]] = {
+    "I": [column_scales, linear_map, bending],
+    "II": [rotation, reflection, linear_map, bending],
+    "III": [bending],
+}
+PAIRS = [(model, change) for model, changes in INVARIANCES.items() for change in changes]
+TWINS = [(model, change) for model, changes in SENSITIVITIES.items() for change in changes]
+
+
+@pytest.mark.parametrize(("model", "change"), PAIRS, ids=lambda value: getattr(value, "__name__", value))
+@settings(max_examples=25)
+@given(seed=seeds)
+def test_a_model_is_invariant_to_its_own_group(model: str, change: Map, seed: int) -> None:
+    X, labels, theta = random_case(seed)
+    rng = np.random.default_rng(seed)
+    changed = change(shift(X, rng), rng)
+    assert (
+        relative_error(
+            ew.log_likelihood(changed, labels, theta, model), ew.log_likelihood(X, labels, theta, model)
+        )
+        < 1e-8
+    )
+
+
+@pytest.mark.parametrize(("model", "change"), TWINS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_model_is_not_invariant_to_more(model: str, change: Map) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(30, 3)) * [1.0, 2.0, 4.0] + 3.0 * rng.integers(0, 2, size=(30, 1))
+    labels = rng.integers(0, 3, size=30)
+    before, after = (ew.log_likelihood(table, labels, 8.0, model) for table in (X, change(X, rng)))
+    assert abs(before - after) > 1e-3
+
+
+@given(seeds)
+def test_models_are_nested(seed: int) -> None:
+    X, labels, theta = random_case(seed)
+    part = labels.tolist()
+    one, two, three = (oracle.maximised_log_density(X, part, theta, model) for model in oracle.MODELS)
+    assert one <= two + 1e-9
+    assert two <= three + 1e-9
+    # On whitened data the three canonical tables are one; the package must order the models likewise.
+    centred = X - X.mean(axis=0)
+    white = np.linalg.svd(centred, full_matrices=False)[0]
+    values = [ew.log_likelihood(white, labels, theta, model) for model in oracle.MODELS]
+    assert values[0] <= values[1] + 1e-9
+    assert values[1] <= values[2] + 1e-9
+    densities = [oracle.maximised_log_density(white, part, theta, model) for model in oracle.MODELS]
+    np.testing.assert_allclose(np.diff(values), np.diff(densities), atol=1e-8)
+
+
+@given(seeds)
+def test_models_coincide_for_a_single_feature(seed: int) -> None:
+    X, labels, theta = random_case(seed, most_columns=1)
+    values = [ew.log_likelihood(X, labels, theta, model) for model in oracle.MODELS]
+    np.testing.assert_allclose(values, values[0], rtol=1e-9, atol=1e-9)
+
+
+def test_a_good_partition_is_more_likely_than_a_bad_one() -> None:
+    rng = np.random.default_rng(1)
+    truth = np.repeat([0, 1], 20)
+    X = rng.normal(size=(40, 2)) + 8.0 * truth[:, None]
+    for model in oracle.MODELS:
+        right, wrong = (ew.log_likelihood(X, labels, 16.0, model) for labels in (truth, np.roll(truth, 10)))
+        assert right > wrong + 10.0
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_statistics_of_many_partitions_at_once(model: str, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(12, 3))
+    posterior = ew.Posterior.from_data(X, model=model)
+    grid = posterior.theta_grid
+    parts = [np.arange(12) % count for count in (1, 3, 5)]
+    sizes, sums = np.zeros((3, 5)), np.zeros((3, 5, 3))
+    for row, labels in enumerate(parts):
+        # Empty clusters in the padding must not count.
+        count = labels.max() + 1
+        sizes[row, :count], sums[row, :count] = cluster_statistics(posterior.coordinates, labels)
+    together = log_likelihoods_from_statistics(sizes, sums, 12, grid, posterior.model)
+    assert together.shape == (3, 14)
+    for row, labels in enumerate(parts):
+        np.testing.assert_allclose(together[row], posterior.log_likelihoods(labels), rtol=1e-13, atol=1e-12)
+
+
+def test_cluster_statistics_add_up(rng: np.random.Generator) -> None:
+    Y = rng.normal(size=(6, 2))
+    sizes, sums = cluster_statistics(Y, np.array([0, 1, 0, 2, 1, 0]))
+    assert sizes.tolist() == [3.0, 2.0, 1.0]
+    np.testing.assert_allclose(sums, [Y[0] + Y[2] + Y[5], Y[1] + Y[4], Y[3]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("theta", [0.0, -1.0, np.nan, np.inf, 2.0**31, 1e300])
+def test_a_theta_out_of_range_is_refused(theta: float) -> None:
+    with pytest.raises(ValueError, match="theta must"):
+        ew.log_likelihood([[0.0], [1.0], [3.0]], [0, 0, 1], theta, "II")
+
+
+def test_default_model_is_the_most_general_and_wrong_ones_are_refused() -> None:
+    X, labels, theta = random_case(5)
+    assert ew.log_likelihood(X, labels, theta) == ew.log_likelihood(X, labels, theta, "III")
+    with pytest.raises(ValueError, match="got 'IV'"):
+        ew.log_likelihood(X, labels, theta, "IV")
+    with pytest.raises(ValueError, match=f"length {len(X) - 1}, but there are {len(X)} objects"):
+        ew.log_likelihood(X, labels[1:], theta)

@@ -1,0 +1,123 @@
+import copy
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ewens_widgets.datasets import Dataset
+
+X = np.arange(6.0).reshape(3, 2)
+
+
+def test_fields_and_sizes() -> None:
+    data = Dataset(X, np.array([0, 1, 1]), "name", ("a", "b"), "what it is", ("first", "second"))
+    assert np.array_equal(data.X, X)
+    assert data.X.dtype == np.float64
+    assert data.labels is not None
+    assert data.labels.dtype == np.intp
+    assert (data.n_objects, data.n_features) == (3, 2)
+    assert (data.name, data.feature_names, data.description) == ("name", ("a", "b"), "what it is")
+    assert data.label_names == ("first", "second")
+
+
+def test_only_the_matrix_is_needed() -> None:
+    data = Dataset([[1, 2], [3, 4]])  # type: ignore[arg-type]
+    assert data.X.dtype == np.float64
+    assert data.feature_names == ("x1", "x2")
+    assert data.labels is None
+    assert data.label_names is None
+
+
+def test_arrays_are_read_only_copies() -> None:
+    matrix, labels = X.copy(), np.array([0, 1, 1])
+    data = Dataset(matrix, labels)
+    matrix[0, 0] = 99.0
+    labels[0] = 99
+    assert data.X[0, 0] == 0.0
+    assert data.labels is not None
+    assert data.labels[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        data.X[0, 0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        data.labels[0] = 1
+    with pytest.raises(AttributeError):
+        data.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])  # noqa: S301
+def test_copies_stay_read_only_and_equal(duplicate: Callable[[Dataset], Dataset]) -> None:
+    data = Dataset(X, np.array([0, 1, 1]), "name", ("a", "b"), "text", ("first", "second"))
+    again = duplicate(data)
+    assert np.array_equal(again.X, data.X)
+    assert again.labels is not None
+    assert again.labels.tolist() == [0, 1, 1]
+    assert repr(again) == repr(data)
+    assert not again.X.flags.writeable
+    assert not again.labels.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"X": np.arange(3.0)}, ValueError, r"matrix.*got shape \(3,\).*reshape"),
+        ({"X": np.empty((0, 2))}, ValueError, r"at least one row.*got shape \(0, 2\)"),
+        ({"X": np.empty((2, 0))}, ValueError, r"one column, got shape \(2, 0\)"),
+        ({"X": [["a", "b"]]}, TypeError, "real numbers, got <U1"),
+        ({"X": [[1j, 2.0]]}, TypeError, "real numbers, got complex128"),
+        ({"X": np.array([[1.0, "b"]], dtype=object)}, TypeError, "could not convert string to float: 'b'"),
+        ({"X": X, "feature_names": ("a",)}, ValueError, "1 names, but X has 2 columns"),
+        ({"X": X, "feature_names": "ab"}, TypeError, "feature_names must be a sequence.*'ab'"),
+        ({"X": X, "feature_names": ("a", 2)}, TypeError, "feature_names must hold strings, got 2"),
+        ({"X": X, "labels": [0, 1]}, ValueError, r"3 in all, got shape \(2,\)"),
+        ({"X": X, "labels": [[0, 1, 1]]}, ValueError, r"got shape \(1, 3\)"),
+        ({"X": X, "labels": [0.0, 1.0, 1.0]}, TypeError, "whole numbers, got float64"),
+        ({"X": X, "labels": ["a", "b", "b"]}, TypeError, "return_inverse"),
+        ({"X": X, "label_names": ("a",)}, ValueError, "without labels"),
+        ({"X": X, "labels": [0, 1, 2], "label_names": ("a", "b")}, ValueError, "from 0 to 2.*labels 0 to 1"),
+        ({"X": X, "labels": [-1, 0, 0], "label_names": ("a", "b")}, ValueError, "from -1 to 0"),
+        ({"X": X, "labels": [0, 1, 1], "label_names": "ab"}, TypeError, "label_names must be a sequence"),
+    ],
+)
+def test_inconsistent_fields_are_refused(
+    fields: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Dataset(**fields)  # type: ignore[arg-type]
+
+
+def test_repr_tells_what_it_is() -> None:
+    data = Dataset(X, np.array([0, 1, 1]), "toy", ("a", "b"), "Made up. " * 20, ("first", "second"))
+    lines = repr(data).splitlines()
+    assert lines[:3] == [
+        "Dataset 'toy': 3 objects × 2 features",
+        "  features: a, b",
+        "  labels: 2 classes: first (1), second (2)",
+    ]
+    assert len(lines) > 4
+    assert max(map(len, lines)) <= 88
+
+
+def test_repr_of_the_smallest_and_of_wide_data() -> None:
+    assert (
+        repr(Dataset(np.ones((1, 1))))
+        == "Dataset 'data': 1 object × 1 feature\n  features: x1\n  labels: none"
+    )
+    wide = repr(Dataset(np.ones((50, 300)), np.arange(50)))
+    assert "x1, x2, x3, x4, x5, …, x300" in wide
+    assert "50 classes: 0 (1), 1 (1), 2 (1), 3 (1), 4 (1), …, 49 (1)" in wide
+    assert "1 class: 0 (50)" in repr(Dataset(np.ones((50, 1)), np.zeros(50, dtype=int)))
+
+
+def test_unused_label_names_do_no_harm() -> None:
+    assert "1 class: b (3)" in repr(Dataset(X, np.array([1, 1, 1]), label_names=("a", "b", "c")))
+
+
+def test_html_escapes_every_text() -> None:
+    hostile = "<script>alert('&')</script>"
+    data = Dataset(X, np.array([0, 1, 1]), hostile, (hostile, "b"), hostile, (hostile, "second"))
+    shown = data._repr_html_()
+    assert "<script" not in shown
+    assert "alert('" not in shown
+    assert shown.count("&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt;") == 4
+    assert "3 objects × 2 features" in shown

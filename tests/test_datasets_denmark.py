@@ -1,0 +1,331 @@
+import io
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from http.client import IncompleteRead
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ewens_widgets.datasets import _cache, _road_network, cache_directory, denmark_roads
+
+FILE_NAME = "3D_spatial_network.txt"
+# Made-up roads: (OSM id, number of points, cluster). Roads of one to three points must be passed over, and
+# what follows the tenth long one must not be taken.
+ROADS = [
+    (501, 19, 0), (502, 3, 0), (17, 8, 0), (18, 4, 0), (503, 1, 1), (19, 11, 0), (20, 7, 0), (21, 7, 0),
+    (22, 6, 0), (900, 13, 1), (901, 6, 1), (23, 6, 0), (504, 2, 0), (24, 30, 1), (25, 30, 0),
+]  # fmt: skip
+CENTRES = ((15.0, 56.95, 8.75), (70.0, 56.63, 9.99))
+
+
+def road_lines() -> list[str]:
+    rng = np.random.default_rng(7)
+    lines = []
+    for road, points, cluster in ROADS:
+        for altitude, latitude, longitude in CENTRES[cluster] + rng.normal(size=(points, 3)) * (
+            3.0,
+            0.02,
+            0.05,
+        ):
+            lines.append(f"{road},{longitude:.7f},{latitude:.7f},{altitude:.12f}")
+    return lines
+
+
+def chosen_lines() -> list[str]:
+    chosen = [road for road, points, _ in ROADS if points >= 4][:10]
+    return [line for line in road_lines() if int(line.split(",")[0]) in chosen]
+
+
+def file_content() -> bytes:
+    return "".join(line + "\n" for line in road_lines()).encode()
+
+
+def archive_content(name: str = FILE_NAME, content: bytes | None = None) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("readme.txt", "not this one")
+        archive.writestr(name, file_content() if content is None else content)
+    return stream.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give each test an empty cache, and a network that must not be reached."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("EWENS_WIDGETS_DATA", str(folder))
+    monkeypatch.setattr(_road_network, "DOWNLOAD_ADDRESS", (tmp_path / "nothing.zip").as_uri())
+    yield folder
+    # Whatever happened, no temporary file stays behind.
+    assert not folder.is_dir() or [path.name for path in folder.iterdir()] in ([], [FILE_NAME])
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a path whose content is what a download gets."""
+    path = tmp_path / "served.zip"
+    path.write_bytes(archive_content())
+    monkeypatch.setattr(_road_network, "DOWNLOAD_ADDRESS", path.as_uri())
+    return path
+
+
+@pytest.fixture
+def road_file(tmp_path: Path) -> Path:
+    path = tmp_path / "roads.txt"
+    path.write_bytes(file_content())
+    return path
+
+
+class TestReading:
+    def test_the_paper_s_rule_picks_the_first_ten_long_roads(self, road_file: Path) -> None:
+        data = denmark_roads(road_file)
+        expected = [line.split(",")[:0:-1] for line in chosen_lines()]
+        assert data.X.shape == (87, 3)
+        assert np.array_equal(data.X, np.array(expected, dtype=float))
+        assert data.feature_names == ("altitude", "latitude", "longitude")
+        assert "501, 17, 18, 19, 20, 21, 22, 900, 901, 23" in data.description
+        assert "paper" in data.description
+        assert "Mind" not in data.description
+
+    def test_roads_get_the_cluster_of_the_nearest_published_mean(self, road_file: Path) -> None:
+        data = denmark_roads(road_file)
+        assert np.bincount(data.labels).tolist() == [68, 19]
+        clusters = {str(road): cluster for road, _, cluster in ROADS}
+        assert data.labels.tolist() == [clusters[line.split(",")[0]] for line in chosen_lines()]
+
+    def test_a_road_counts_all_its_points_wherever_they_are(self, tmp_path: Path) -> None:
+        lines = road_lines()
+        lines += [line for line in lines if line.startswith("502,")]
+        path = tmp_path / "scattered.txt"
+        path.write_text("\n".join(lines), encoding="ascii")
+        data = denmark_roads(str(path))
+        assert "OSM ids 501, 502, 17," in data.description
+        assert "901, 23." not in data.description
+        assert len(data.X) == 87 + 6 - 6
+
+    def test_other_counts_than_the_paper_s_are_told(self, tmp_path: Path) -> None:
+        path = tmp_path / "shifted.txt"
+        path.write_text("\n".join(road_lines()[1:]), encoding="ascii")
+        assert "Mind: the paper has 68 and 19 points, this file 67 and 19." in denmark_roads(path).description
+
+    def test_line_ends_blank_lines_and_archives_do_not_matter(self, road_file: Path, tmp_path: Path) -> None:
+        expected = denmark_roads(road_file).X
+        windows, archive = tmp_path / "windows.txt", tmp_path / "roads.zip"
+        windows.write_bytes(file_content().replace(b"\n", b"\r\n") + b"\r\n\r\n")
+        archive.write_bytes(archive_content(f"folder/{FILE_NAME}"))
+        assert np.array_equal(denmark_roads(windows).X, expected)
+        assert np.array_equal(denmark_roads(archive).X, expected)
+
+    @pytest.mark.parametrize(
+        ("line", "seen"),
+        [
+            ("501,9.3,56.7", "501,9.3,56.7"),
+            ("501,9.3,56.7,17.0,1", "501,9.3,56.7,17.0,1"),
+            ("OSM_ID,LONGITUDE,LATITUDE,ALTITUDE", "OSM_ID,LONGITUDE"),
+            ("5.5,9.3,56.7,17.0", "5.5,9.3"),
+            ("501,9.3,,17.0", "501,9.3,,17.0"),
+            ("501,9.3,nan,17.0", "501,9.3,nan,17.0"),
+            ("501,inf,56.7,17.0", "501,inf"),
+            ("501 9.3 56.7 17.0", "501 9.3"),
+            ("501,9.3,56.7,17.0ø", "xf8"),
+            ("x" * 5000, "xxx"),
+        ],
+    )
+    @pytest.mark.parametrize("number", [1, 42])
+    def test_malformed_line_is_named(self, tmp_path: Path, line: str, seen: str, number: int) -> None:
+        lines = road_lines()
+        lines.insert(number - 1, line)
+        path = tmp_path / "bad.txt"
+        path.write_text("\n".join(lines), encoding="latin-1")
+        with pytest.raises(ValueError, match=f"line {number}: expected OSM_ID") as caught:
+            denmark_roads(path)
+        assert seen in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert len(str(caught.value)) < 600
+
+    @pytest.mark.parametrize("content", [b"", b"\n\n", b"1,9.3,56.7,17.0\n" * 40])
+    def test_too_few_roads_are_refused(self, tmp_path: Path, content: bytes) -> None:
+        path = tmp_path / "short.txt"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"has [01] roads .* first 10 of these; is the file cut short"):
+            denmark_roads(path)
+
+    @pytest.mark.usefixtures("served")
+    def test_missing_path_is_named_and_nothing_else_is_tried(self, tmp_path: Path) -> None:
+        for missing in (tmp_path / "no such file.txt", tmp_path):
+            with pytest.raises(
+                FileNotFoundError, match=r"path must name 3D_spatial_network\.txt.*standin"
+            ) as caught:
+                denmark_roads(missing)
+            assert str(missing) in str(caught.value)
+
+    def test_unusable_archives_are_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "bad.zip"
+        path.write_bytes(archive_content("something else.txt"))
+        with pytest.raises(ValueError, match=r"bad\.zip holds no 3D_spatial_network\.txt"):
+            denmark_roads(path)
+        damaged = bytearray(archive_content())
+        damaged[len(damaged) // 2] ^= 0xFF
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"bad\.zip cannot be unpacked"):
+            denmark_roads(path)
+
+
+class TestCacheAndDownload:
+    def test_download_is_kept_and_not_repeated(self, served: Path, cache: Path, road_file: Path) -> None:
+        first = denmark_roads()
+        assert np.array_equal(first.X, denmark_roads(road_file).X)
+        assert (cache / FILE_NAME).read_bytes() == file_content()
+        served.unlink()
+        assert np.array_equal(denmark_roads().X, first.X)
+
+    def test_file_put_into_the_cache_by_hand_is_used(self, cache: Path) -> None:
+        cache.mkdir()
+        (cache / FILE_NAME).write_bytes(file_content())
+        assert denmark_roads().X.shape == (87, 3)
+        assert denmark_roads(download=False).X.shape == (87, 3)
+
+    def test_path_goes_before_the_cache(self, cache: Path, road_file: Path) -> None:
+        cache.mkdir()
+        (cache / FILE_NAME).write_text("rubbish", encoding="ascii")
+        assert denmark_roads(road_file).X.shape == (87, 3)
+        with pytest.raises(ValueError, match="line 1"):
+            denmark_roads()
+
+    def test_without_file_and_network_the_error_tells_what_to_do(self, cache: Path) -> None:
+        with pytest.raises(FileNotFoundError) as caught:
+            denmark_roads()
+        message = str(caught.value)
+        assert str(cache / FILE_NAME) in message
+        assert "failed with URLError" in message
+        assert "denmark_roads_standin(seed)" in message
+        assert "archive.ics.uci.edu" in message
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            TimeoutError("timed out"),
+            ConnectionResetError("gone"),
+            IncompleteRead(b"", 10),
+            OSError("no route"),
+        ],
+    )
+    def test_every_network_fault_gives_that_error(
+        self, monkeypatch: pytest.MonkeyPatch, fault: Exception, cache: Path
+    ) -> None:
+        def broken(request: urllib.request.Request, timeout: float) -> None:
+            assert timeout > 0
+            raise fault
+
+        monkeypatch.setattr(_road_network, "urlopen", broken)
+        with pytest.raises(FileNotFoundError, match=f"{type(fault).__name__}.*denmark_roads_standin"):
+            denmark_roads()
+        assert not cache.exists()
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"<html>not found</html>", "cannot be unpacked"),
+            (archive_content()[:-30], "cannot be unpacked"),
+            (archive_content("other.txt"), "holds no"),
+            (archive_content(content=b"1,2,3\n"), "line 1"),
+        ],
+    )
+    def test_wrong_answers_are_told_and_never_kept(
+        self, served: Path, cache: Path, content: bytes, reason: str
+    ) -> None:
+        served.write_bytes(content)
+        with pytest.raises(FileNotFoundError, match=f"{reason}.*denmark_roads_standin"):
+            denmark_roads()
+        assert not cache.exists()
+
+    @pytest.mark.usefixtures("served")
+    @pytest.mark.parametrize("limit", ["_LARGEST_DOWNLOAD", "_LARGEST_FILE"])
+    def test_oversized_answers_are_refused(self, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+        monkeypatch.setattr(_road_network, limit, 100)
+        with pytest.raises(FileNotFoundError, match="larger than 100 bytes"):
+            denmark_roads()
+
+    @pytest.mark.usefixtures("served")
+    def test_download_can_be_forbidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_road_network, "urlopen", lambda *_, **__: pytest.fail("the network was tried"))
+        with pytest.raises(FileNotFoundError, match="not tried, since download=False"):
+            denmark_roads(download=False)
+
+    @pytest.mark.usefixtures("served")
+    def test_cache_that_cannot_be_written_only_warns(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("EWENS_WIDGETS_DATA", str(tmp_path / "file" / "below"))
+        with pytest.warns(UserWarning, match="could not be kept.*EWENS_WIDGETS_DATA") as caught:
+            data = denmark_roads()
+        assert data.X.shape == (87, 3)
+        assert caught[0].filename == __file__
+
+    def test_real_address_is_https(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.undo()
+        assert _road_network.DOWNLOAD_ADDRESS.startswith("https://archive.ics.uci.edu/static/public/246/")
+
+
+class TestWritingAtomically:
+    def test_old_file_survives_a_failure_and_no_part_is_left(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "folder" / "file"
+        _cache.write_atomically(path, b"old")
+
+        def fail(self: Path, target: Path) -> None:
+            assert self.read_bytes() == b"new"
+            assert self.parent == target.parent
+            assert target.read_bytes() == b"old"
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", fail)
+            with pytest.raises(KeyboardInterrupt):
+                _cache.write_atomically(path, b"new")
+        assert path.read_bytes() == b"old"
+        assert list(path.parent.iterdir()) == [path]
+        _cache.write_atomically(path, b"new")
+        assert path.read_bytes() == b"new"
+        assert list(path.parent.iterdir()) == [path]
+
+
+class TestCacheDirectory:
+    @pytest.fixture(autouse=True)
+    def home(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+        for variable in ("EWENS_WIDGETS_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+            monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("USERPROFILE", str(tmp_path))
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        ("platform", "variables", "expected"),
+        [
+            ("linux", {}, ".cache/ewens_widgets"),
+            ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/ewens_widgets"),
+            ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/ewens_widgets"),
+            ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, "Library/Caches/ewens_widgets"),
+            ("win32", {}, "AppData/Local/ewens_widgets/Cache"),
+            ("win32", {"LOCALAPPDATA": "{home}/local"}, "local/ewens_widgets/Cache"),
+            ("linux", {"EWENS_WIDGETS_DATA": "~/mine"}, "mine"),
+            ("linux", {"EWENS_WIDGETS_DATA": ""}, ".cache/ewens_widgets"),
+        ],
+    )
+    def test_platform_and_environment_decide(
+        self,
+        home: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        platform: str,
+        variables: dict[str, str],
+        expected: str,
+    ) -> None:
+        monkeypatch.setattr(sys, "platform", platform)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value.format(home=home))
+        assert cache_directory() == home / expected
+        assert not cache_directory().exists()

@@ -1,0 +1,224 @@
+"""The direction of imports, and how light `import ewens_widgets` is, seen from fresh interpreters."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import ewens_widgets
+
+PACKAGE = Path(ewens_widgets.__file__).parent
+
+# A module may import from its own rank and from lower ones.
+RANKS = {
+    "__init__": 0,  # resolves public names lazily, so it imports the version only
+    "_version": 0,
+    "memory": 0,
+    "partition": 1,
+    "datasets": 1,
+    "tables": 1,
+    "model": 2,
+    "sampling": 3,
+    "analysis": 4,
+    "estimator": 5,
+    "playback": 6,
+    "views": 7,
+    "app": 8,
+}
+
+# A trace offers what `analysis` computes as methods: a facade, importing inside functions and for types only.
+FACADES = {("sampling/trace.py", "analysis")}
+
+WIDGET_PACKAGES = {"IPython", "anywidget", "bqplot", "ipywidgets", "traitlets"}
+
+# Imported inside functions, so that no user of one part waits for another part's packages.
+HEAVY_PACKAGES = {"arviz", "dask", "distributed", "matplotlib", "pandas", "sklearn", "tqdm"}
+HEAVY_EXCEPTIONS = {("estimator", "sklearn")}  # inherits from its classes
+
+
+class Import(NamedTuple):
+    file: str
+    line: int
+    layer: str
+    name: tuple[str, ...]
+    deferred: bool  # inside a function, or seen by type checkers only
+
+    def fault(self, package: str) -> str | None:
+        """What is wrong with this import, if anything."""
+        where, top, pure = f"{self.file}:{self.line}", self.name[0], RANKS[self.layer] < RANKS["views"]
+        if pure and top in WIDGET_PACKAGES:
+            return f"{where}: {self.layer} imports {top}, a widget package"
+        if pure and top in HEAVY_PACKAGES and not self.deferred and (self.layer, top) not in HEAVY_EXCEPTIONS:
+            return f"{where}: {self.layer} imports {top} outside a function"
+        if top != package or len(self.name) == 1 or self.name[1] not in RANKS:
+            return None
+        facade = self.deferred and (self.file, self.name[1]) in FACADES
+        if RANKS[self.name[1]] > RANKS[self.layer] and not facade:
+            return f"{where}: {self.layer} imports {self.name[1]}, which builds on it"
+        return None
+
+
+def names_of(node: ast.Import | ast.ImportFrom, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Full names that an import statement may load; relative ones are resolved from the parent package."""
+    if isinstance(node, ast.Import):
+        yield from (tuple(alias.name.split(".")) for alias in node.names)
+        return
+    base = parent[: len(parent) - node.level + 1] if node.level else ()
+    base += tuple(node.module.split(".")) if node.module else ()
+    # `from package import name` may load a submodule of that name.
+    yield from ((*base, alias.name) for alias in node.names)
+
+
+def defers(node: ast.AST) -> bool:
+    """Whether importing the module leaves this block alone."""
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def imports_of(package: Path) -> Iterator[Import]:
+    """Every import statement of the package, wherever it stands."""
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        parent = (package.name, *relative.parent.parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        deferred = {id(node) for block in ast.walk(tree) if defers(block) for node in ast.walk(block)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name in names_of(node, parent):
+                    layer = relative.parts[0].removesuffix(".py")
+                    yield Import(relative.as_posix(), node.lineno, layer, name, id(node) in deferred)
+
+
+def faults_of(package: Path) -> list[str]:
+    known = (statement for statement in imports_of(package) if statement.layer in RANKS)
+    return [fault for statement in known if (fault := statement.fault(package.name))]
+
+
+def run_python(code: str) -> str:
+    """What a fresh interpreter prints."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_layer_has_a_rank() -> None:
+    layers = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
+    assert layers <= set(RANKS), "give the new layer a place in RANKS"
+
+
+def test_imports_follow_the_layers() -> None:
+    assert len(list(imports_of(PACKAGE))) > 20
+    assert faults_of(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "complaint"),
+    [
+        ("partition.py", "from ewens_widgets.model import ewens", "partition imports model"),
+        ("partition.py", "from ewens_widgets import model", "partition imports model"),
+        ("model/prior.py", "import ewens_widgets.sampling.sampler", "model imports sampling"),
+        ("model/prior.py", "from ..sampling import sampler", "model imports sampling"),
+        ("model/prior.py", "def late():\n    from ..sampling import sampler", "model imports sampling"),
+        ("sampling/trace.py", "from ewens_widgets.analysis import trees", "sampling imports analysis"),
+        (
+            "sampling/sampler.py",
+            "def late():\n    from ewens_widgets.analysis import trees",
+            "sampling imports analysis",
+        ),
+        (
+            "sampling/trace.py",
+            "def late():\n    from ewens_widgets.views import tree",
+            "sampling imports views",
+        ),
+        ("playback/player.py", "def late():\n    import ipywidgets.widgets", "playback imports ipywidgets"),
+        ("model/prior.py", "from traitlets import HasTraits", "model imports traitlets"),
+        (
+            "model/prior.py",
+            "if TYPE_CHECKING:\n    from ewens_widgets.sampling import trace",
+            "model imports sampling",
+        ),
+        (
+            "analysis/plots.py",
+            "from matplotlib import pyplot",
+            "analysis imports matplotlib outside a function",
+        ),
+        ("__init__.py", "from ewens_widgets.partition import bell_number", "__init__ imports partition"),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path: Path, file: str, code: str, complaint: str) -> None:
+    path = tmp_path / "ewens_widgets" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(code)
+    (fault,) = faults_of(path.parents[len(Path(file).parts) - 1])
+    assert complaint in fault
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("sampling/trace.py", "def similarity():\n    from ewens_widgets.analysis import similarity"),
+        ("sampling/trace.py", "if TYPE_CHECKING:\n    from ewens_widgets.analysis.tree import Tree"),
+        ("sampling/sampler.py", "from ..model.posterior import Posterior"),
+        ("analysis/plots.py", "def plot():\n    from matplotlib import pyplot"),
+        ("views/scatter.py", "import bqplot\nfrom ewens_widgets.playback import player"),
+        ("estimator.py", "from sklearn.base import ClusterMixin"),
+    ],
+)
+def test_a_right_import_is_accepted(tmp_path: Path, file: str, code: str) -> None:
+    path = tmp_path / "ewens_widgets" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(code)
+    assert faults_of(path.parents[len(Path(file).parts) - 1]) == []
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import json, sys, ewens_widgets; print(json.dumps([name.split('.')[0] for name in sys.modules]))"
+    loaded = set(json.loads(run_python(code)))
+    assert "ewens_widgets" in loaded
+    assert loaded.isdisjoint(WIDGET_PACKAGES | HEAVY_PACKAGES | {"numba"})
+
+
+def test_the_layers_left_of_the_views_load_no_widget_package() -> None:
+    code = f"""
+import importlib, json, pkgutil, sys, ewens_widgets
+pure = {[layer for layer, rank in RANKS.items() if rank < RANKS["views"]]}
+names = [module.name for module in pkgutil.walk_packages(ewens_widgets.__path__, "ewens_widgets.")]
+modules = [name for name in names if name.split(".")[1] in pure]
+for name in modules:
+    importlib.import_module(name)
+print(json.dumps([modules, sorted({{name.split(".")[0] for name in sys.modules}})]))
+"""
+    modules, loaded = json.loads(run_python(code))
+    assert {"ewens_widgets.partition", "ewens_widgets.datasets", "ewens_widgets.model.posterior"} <= set(
+        modules
+    )
+    assert WIDGET_PACKAGES.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("name", ewens_widgets.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert name in dir(ewens_widgets)
+    assert getattr(ewens_widgets, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'partitions'"):
+        ewens_widgets.partitions  # noqa: B018
+
+
+@pytest.mark.timing
+def test_import_takes_less_than_half_a_second_more_than_numpy_and_scipy() -> None:
+    code = """
+import numpy, scipy, time
+start = time.perf_counter()
+import ewens_widgets
+print(time.perf_counter() - start)
+"""
+    # The best of three: what the package needs, not what else the machine was doing.
+    assert min(float(run_python(code)) for _ in range(3)) < 0.5

@@ -1,0 +1,167 @@
+"""Labels, enumeration and conversions of partitions."""
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ewens_widgets import partition
+
+label_lists = st.lists(st.integers(-3, 6), min_size=1, max_size=12)
+BELL = [1, 1, 2, 5, 15, 52, 203, 877, 4140, 21147, 115975]
+
+
+@given(label_lists)
+def test_canonical_labels_name_the_same_partition_in_order_of_first_appearance(labels: list[int]) -> None:
+    canonical = partition.canonical_labels(labels)
+    assert canonical.dtype == np.intp
+    np.testing.assert_array_equal(oracle.same_cluster(canonical), oracle.same_cluster(labels))
+    seen = list(dict.fromkeys(canonical.tolist()))
+    assert seen == list(range(len(seen)))
+    np.testing.assert_array_equal(partition.canonical_labels(canonical), canonical)
+
+
+@given(label_lists, st.permutations(range(10)))
+def test_renaming_clusters_changes_nothing(labels: list[int], names: list[int]) -> None:
+    renamed = [names[label + 3] for label in labels]
+    np.testing.assert_array_equal(partition.canonical_labels(renamed), partition.canonical_labels(labels))
+
+
+@given(label_lists)
+def test_conversions_go_there_and_back(labels: list[int]) -> None:
+    canonical = partition.canonical_labels(labels)
+    clusters = partition.to_clusters(labels)
+    assert [len(cluster) for cluster in clusters] == partition.cluster_sizes(labels).tolist()
+    assert sorted(item for cluster in clusters for item in cluster) == list(range(len(labels)))
+    np.testing.assert_array_equal(partition.from_clusters(clusters), canonical)
+    np.testing.assert_array_equal(partition.from_clusters(clusters[::-1]), canonical)
+    matrix = partition.to_matrix(labels)
+    np.testing.assert_array_equal(matrix, oracle.same_cluster(labels))
+    np.testing.assert_array_equal(partition.from_matrix(matrix), canonical)
+    np.testing.assert_array_equal(partition.from_matrix(matrix.astype(float)), canonical)
+
+
+def test_conversions_of_a_known_partition() -> None:
+    labels = ["b", "a", "b", "c"]
+    assert partition.check_labels(labels).tolist() == [0, 1, 0, 2]
+    assert partition.to_clusters(labels) == [[0, 2], [1], [3]]
+    assert partition.cluster_sizes(labels).tolist() == [2, 1, 1]
+    assert partition.from_clusters([[3], [0, 2], [1]]).tolist() == [0, 1, 0, 2]
+    assert partition.to_matrix(labels).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
+
+
+def test_bell_numbers() -> None:
+    assert [partition.bell_number(n) for n in range(11)] == BELL
+    assert partition.bell_number(25) == 4638590332229999353
+    with pytest.raises(ValueError, match="must not be negative; got -1"):
+        partition.bell_number(-1)
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_enumeration_finds_each_partition_once(n: int) -> None:
+    found = [tuple(row) for row in partition.all_partitions(n).tolist()]
+    assert found == sorted(oracle.labels_of(clusters) for clusters in oracle.set_partitions(range(n)))
+    assert len(set(found)) == len(found) == BELL[n]
+
+
+def test_the_largest_enumeration() -> None:
+    rows = partition.all_partitions(10)
+    assert rows.shape == (BELL[10], 10)
+    assert rows.dtype == np.int8
+    highest_so_far = np.maximum.accumulate(rows, axis=1)
+    assert np.all(rows[:, 0] == 0)
+    assert np.all(rows[:, 1:] <= highest_so_far[:, :-1] + 1)
+    assert len(np.unique(rows, axis=0)) == BELL[10]
+
+
+@pytest.mark.parametrize("n", [0, -2, 11, 1000])
+def test_enumeration_refuses_what_it_cannot_hold(n: int) -> None:
+    with pytest.raises(ValueError, match=f"1 to 10 objects; {n} objects were asked for"):
+        partition.all_partitions(n)
+    if n == 11:
+        with pytest.raises(ValueError, match=r"678570 partitions.*Use a sampler"):
+            partition.all_partitions(n)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [5, 5, 2],
+        [5.0, 5.0, -2.0],
+        [True, True, False],
+        ["x", "x", "yy"],
+        np.array([255, 255, 0], dtype=np.uint8),
+        np.array(["x", "x", "y"], dtype=object),
+        np.array([7, 7, 10**30], dtype=object),
+        (0, 0, 1),
+    ],
+)
+def test_any_names_of_clusters_are_taken(labels: list[object]) -> None:
+    checked = partition.check_labels(labels, n_objects=3)
+    assert checked.tolist() == [0, 0, 1]
+    assert checked.dtype == np.intp
+
+
+def test_labels_from_a_pandas_column_are_taken() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"kind": ["x", "y", "x"], "number": [4, 2, 4]}, index=[9, 8, 7])
+    assert partition.check_labels(frame["kind"]).tolist() == [0, 1, 0]
+    assert partition.check_labels(frame["number"]).tolist() == [0, 1, 0]
+    assert partition.check_labels(frame["kind"].astype("category")).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        ([0, 1], ValueError, "length 2, but there are 3 objects; give one label an object"),
+        ([0, 1, 1, 0], ValueError, "length 4, but there are 3 objects"),
+        ([[0, 1, 1]], ValueError, r"one-dimensional.*got shape \(1, 3\)"),
+        (3, ValueError, r"one-dimensional.*got shape \(\)"),
+        ([], ValueError, "labels are empty"),
+        ([0.5, 1.0, 1.0], ValueError, "whole numbers.*fractions"),
+        ([np.nan, 1.0, 1.0], ValueError, "NaN or infinity"),
+        ([np.inf, 1.0, 1.0], ValueError, "NaN or infinity"),
+        ([1j, 0, 0], TypeError, "all integers or all strings; got dtype complex128"),
+        ([None, 1, 1], TypeError, "all integers or all strings; got dtype object"),
+        (np.array(["x", 1, 1], dtype=object), TypeError, r"np\.unique\(labels, return_inverse=True\)\[1\]"),
+    ],
+)
+def test_labels_that_are_no_partition_are_refused(
+    labels: object, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        partition.check_labels(labels, n_objects=3)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ([], "at least one cluster"),
+        ([[0], []], "no cluster may be empty"),
+        ([[0, 1], [1]], "exactly once"),
+        ([[0], [2]], "objects 0 to 1 exactly once"),
+        ([[1], [2]], "exactly once"),
+    ],
+)
+def test_clusters_that_are_no_partition_are_refused(clusters: list[list[int]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        partition.from_clusters(clusters)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[1, 0]], "must be square"),
+        (np.zeros((0, 0)), "must be square"),
+        ([1, 0], "must be square"),
+        ([[0, 0], [0, 1]], "reflexive"),
+        ([[1, 1], [0, 1]], "symmetric"),
+        ([[1, 1, 0], [1, 1, 1], [0, 1, 1]], "transitive"),
+        ([[1, 0.5], [0.5, 1]], "not a partition"),
+        ([[1, np.nan], [np.nan, 1]], "not a partition"),
+    ],
+)
+def test_matrices_that_are_no_partition_are_refused(matrix: list[list[float]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        partition.from_matrix(matrix)

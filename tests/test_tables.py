@@ -1,0 +1,126 @@
+"""Tables from strangers: read when there is one way to read them, refused with a place otherwise."""
+
+import numpy as np
+import pytest
+
+from ewens_widgets.tables import LARGEST_FILE, TableError, read_table
+
+
+def test_header_classes_and_numbers_are_recognised() -> None:
+    data = read_table(b"length,width,species\n1,2,setosa\n3,4,virginica\n5,6.5,setosa\n", "iris.csv")
+    assert data.name == "iris"
+    assert data.feature_names == ("length", "width")
+    assert data.label_names == ("setosa", "virginica")
+    np.testing.assert_array_equal(data.labels, [0, 1, 0])
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4], [5, 6.5]])
+    assert "3 rows, 2 numeric columns; known classes from column species" in data.description
+
+
+def test_a_table_without_header_gets_names() -> None:
+    data = read_table(b"1,2\n3,4\n")
+    assert data.feature_names == ("x1", "x2")
+    assert data.labels is None
+    assert data.X.shape == (2, 2)
+
+
+def test_text_classes_without_header() -> None:
+    data = read_table(b"1.5,a\n2.5,b\n3.5,a\n")
+    assert data.label_names == ("a", "b")
+    assert data.feature_names == ("x1",)
+
+
+def test_numeric_classes_are_found_by_their_name() -> None:
+    data = read_table(b"Class,x\n1,10\n2,20\n2,30\n")
+    assert data.label_names == ("1", "2")
+    np.testing.assert_array_equal(data.X, [[10], [20], [30]])
+
+
+def test_names_of_objects_are_left_out() -> None:
+    data = read_table(b"country,x,class\nA,1,u\nB,2,v\nC,3,u\n")
+    assert data.feature_names == ("x",)
+    assert data.label_names == ("u", "v")
+    assert "column country names the objects" in data.description
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators_allow_decimal_commas(separator: str) -> None:
+    text = f"a{separator}b\n1,5{separator}2\n-3{separator}4,25e1\n"
+    np.testing.assert_array_equal(read_table(text.encode()).X, [[1.5, 2], [-3, 42.5]])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
+def test_encodings_of_spreadsheets(encoding: str) -> None:
+    assert read_table("größe,b\r\n1,2\r\n3,4\r\n".encode(encoding)).feature_names == ("größe", "b")
+
+
+def test_quotes_and_blank_lines() -> None:
+    data = read_table(b'"a, b",c\n\n1,"2"\n,\n3,4\n\n')
+    assert data.feature_names == ("a, b", "c")
+    assert data.X.shape == (2, 2)
+
+
+def test_equal_and_empty_names_are_told_apart() -> None:
+    assert read_table(b"a,a,\n1,2,3\n4,5,6\n").feature_names == ("a", "a (2)", "x3")
+
+
+def test_missing_values_are_reported_by_row_and_column() -> None:
+    with pytest.raises(TableError, match=r"2 missing values: row 2, column 'a'; row 1, column 'b'"):
+        read_table(b"a,b,c\n1,NA,3\n,5,6\n7,8,9\n")
+
+
+def test_many_missing_values_are_counted() -> None:
+    rows = "".join(f"{k},\n" if k % 2 else f"{k},1\n" for k in range(21))
+    with pytest.raises(TableError, match=r"10 missing values: .*; and 5 more"):
+        read_table(("a,b\n" + rows).encode())
+
+
+def test_a_wrong_value_is_shown() -> None:
+    with pytest.raises(TableError, match=r"1 value that cannot be read .*row 2, column 'a' \('1\.2\.3'\)"):
+        read_table(b"a,b\n1,2\n1.2.3,4\n5,6\n")
+
+
+@pytest.mark.parametrize("value", [b"inf", b"1e999", b"0x10", b"=1+1", b"1_000"])
+def test_what_python_might_take_for_a_number_is_none(value: bytes) -> None:
+    with pytest.raises(TableError, match="row 2, column 'a'"):
+        read_table(b"a,b\n1,2\n" + value + b",4\n5,6\n7,8\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "empty"),
+        (b" \n\n", "empty"),
+        (b"a,b\n", "0 row"),
+        (b"a,b\n1,2\n", "1 row"),
+        (b"a,b\n1,2\n3\n", "line 3 has 1 cells"),
+        (b'a,b\n1,"2\n', "line"),
+        (b"a,b\nx,y\nz,y\nx,w\n", "hold text"),
+        (b"name\nx\ny\nx\n", "no column of numbers"),
+        (b"a,class\n1,u\n2,\n", "empty in row 2"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
+        (b"PK\x03\x04\x14\x00", "not a text file"),
+        (",".join(["1"] * 1001).encode(), "1001 columns"),
+    ],
+)
+def test_what_is_no_table_is_refused(content: bytes, complaint: str) -> None:
+    with pytest.raises(TableError, match=complaint):
+        read_table(content)
+
+
+def test_too_large_a_file_is_refused_before_it_is_read() -> None:
+    with pytest.raises(TableError, match=r"6\.0 MB; at most 5 MB"):
+        read_table(b"\x00" * 6_000_000)
+    assert LARGEST_FILE == 5_000_000
+
+
+def test_too_many_rows_are_refused() -> None:
+    with pytest.raises(TableError, match="more than 20000 rows"):
+        read_table(b"1,2\n" * 20_001)
+
+
+def test_hostile_names_stay_text_and_short() -> None:
+    script = "<script>alert(1)</script>"
+    data = read_table(f"{script},{'y' * 500}\n1,2\n3,4\n".encode(), f"{script}.csv")
+    assert data.feature_names[0] == script
+    assert len(data.feature_names[1]) == 60
+    assert "<script>" not in data._repr_html_()
