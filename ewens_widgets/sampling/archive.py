@@ -1,0 +1,227 @@
+"""The one file format of the package: arrays and settings in a checked ``.npz``, without pickle.
+
+A file is an ordinary NumPy ``.npz`` (so ``numpy.load`` opens it too) whose first member,
+``ewens_widgets.json``, holds the kind of content, the version of the format, and the settings. The archive
+comment at the very end holds a SHA-256 digest of everything before it, so that a truncated file or a single
+flipped bit is noticed before anything is used. Nothing in a file is ever executed.
+
+Writing is atomic: a temporary file in the same directory is completed, flushed to disk and only then renamed.
+A failed or interrupted save leaves the previous file as it was.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import secrets
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets._version import __version__
+
+__all__ = [
+    "FORMAT_VERSION",
+    "ArchiveError",
+    "MissingArchiveError",
+    "archive_bytes",
+    "parse_archive",
+    "read_archive",
+    "write_archive",
+    "write_atomically",
+]
+
+FORMAT_VERSION = 1
+_HEADER = "ewens_widgets.json"
+_DIGEST_MARK = b"ewens_widgets sha256 "
+_COMMENT_LENGTH = len(_DIGEST_MARK) + hashlib.sha256().digest_size * 2
+_LOCAL_NAME = slice(30, 30 + len(_HEADER))  # Where a zip file names its first member.
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # The same content always gives the same bytes.
+
+Metadata = Mapping[str, Any]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class ArchiveError(ValueError):
+    """A file is not an archive of this package, is damaged, or holds something else than was asked for."""
+
+
+class MissingArchiveError(ArchiveError, FileNotFoundError):
+    """There is no such file."""
+
+
+def write_archive(path: str | os.PathLike[str], kind: str, metadata: Metadata, arrays: Arrays) -> None:
+    """Save settings and arrays in one file, atomically.
+
+    Parameters
+    ----------
+    path
+        File to write; an existing one is replaced once the new one is complete.
+    kind
+        What the file holds, e.g. ``"trace"``; `read_archive` refuses another kind.
+    metadata
+        Settings, of types that JSON knows (NumPy scalars are converted).
+    arrays
+        Arrays by name; arrays of Python objects are refused.
+    """
+    write_atomically(path, archive_bytes(kind, metadata, arrays))
+
+
+def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the settings and arrays of a file that `write_archive` made with the same `kind`."""
+    target = Path(path)
+    try:
+        data = target.read_bytes()
+    except FileNotFoundError as fault:
+        raise MissingArchiveError(f"there is no file {str(target)!r}; check the path.") from fault
+    except IsADirectoryError as fault:
+        raise ArchiveError(f"{str(target)!r} is a directory; give the file inside it.") from fault
+    except PermissionError as fault:
+        if target.is_dir():  # Windows reports a directory so.
+            raise ArchiveError(f"{str(target)!r} is a directory; give the file inside it.") from fault
+        raise
+    return parse_archive(data, kind, source=str(target))
+
+
+def archive_bytes(kind: str, metadata: Metadata, arrays: Arrays) -> bytes:
+    """Make the content of an archive in memory, e.g. for a download."""
+    header = {"package": "ewens_widgets", "version": __version__, "format": FORMAT_VERSION, "kind": kind}
+    text = _to_json({**header, "metadata": dict(metadata), "arrays": sorted(arrays)})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=4) as archive:
+        _add_member(archive, _HEADER, text.encode())
+        for name in sorted(arrays):
+            _add_member(archive, f"{name}.npy", _npy_bytes(name, arrays[name]))
+        archive.comment = b" " * _COMMENT_LENGTH
+    body = buffer.getvalue()[:-_COMMENT_LENGTH]
+    return body + _digest(body)
+
+
+def parse_archive(
+    data: bytes, kind: str, source: str = "the file"
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Check the content of an archive and return its settings and arrays.
+
+    Parameters
+    ----------
+    data
+        Everything the file holds, e.g. an upload.
+    kind
+        What it must be an archive of.
+    source
+        How messages name the file.
+    """
+    _check_origin(data, source)
+    body, digest = data[:-_COMMENT_LENGTH], data[-_COMMENT_LENGTH:]
+    if digest != _digest(body):
+        raise ArchiveError(
+            f"{source} is damaged: its checksum does not match its content (a truncated download, or a disk "
+            "fault). Use another copy, or save it again."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            header = json.loads(archive.read(_HEADER))
+            _check_header(header, kind, source)
+            arrays = {name: _read_npy(archive.read(f"{name}.npy")) for name in header["arrays"]}
+            return header["metadata"], arrays
+    except ArchiveError:
+        raise
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as fault:
+        raise ArchiveError(f"{source} is not a well-formed archive of ewens_widgets ({fault}).") from fault
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file completely or not at all."""
+    # Through a symbolic link the file it points to is replaced, not the link.
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise OSError(fault.errno, f"could not save, and changed nothing: {reason}", str(target)) from fault
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _digest(body: bytes) -> bytes:
+    return _DIGEST_MARK + hashlib.sha256(body).hexdigest().encode()
+
+
+def _check_origin(data: bytes, source: str) -> None:
+    """Tell a foreign file from a damaged one of ours, which still begins or ends like one."""
+    begins_like_ours = data[:2] == b"PK" and data[_LOCAL_NAME] == _HEADER.encode()
+    if begins_like_ours or _DIGEST_MARK in data[-_COMMENT_LENGTH:]:
+        return
+    if not data:
+        what = "it is empty"
+    elif data[:4] == b"PK\x03\x04":
+        what = "it is a zip or npz file made by something else"
+    else:
+        what = f"it begins with {data[:12]!r}"
+    raise ArchiveError(f"{source} was not saved by ewens_widgets: {what}.")
+
+
+def _check_header(header: dict[str, Any], kind: str, source: str) -> None:
+    if header["format"] > FORMAT_VERSION:
+        raise ArchiveError(
+            f"{source} was saved by ewens_widgets {header['version']} in format {header['format']}, but this "
+            f"version ({__version__}) reads formats up to {FORMAT_VERSION}; upgrade ewens_widgets."
+        )
+    if header["kind"] != kind:
+        raise ArchiveError(
+            f"{source} holds a {header['kind']}, not a {kind}; load it with the class that saved it."
+        )
+
+
+def _add_member(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    member = zipfile.ZipInfo(name, date_time=_FIXED_DATE)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(member, content)
+
+
+def _npy_bytes(name: str, array: NDArray[Any]) -> bytes:
+    values = np.asarray(array)
+    if values.dtype.hasobject:
+        raise TypeError(
+            f"array {name!r} holds Python objects, which only pickle could save; convert it to numbers."
+        )
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, values, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _read_npy(content: bytes) -> NDArray[Any]:
+    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    return array
+
+
+def _to_json(value: dict[str, Any]) -> str:
+    try:
+        return json.dumps(value, default=_plain_scalar, allow_nan=False)
+    except ValueError as fault:
+        raise ValueError(
+            f"settings to save must be finite numbers ({fault}); put NaN and infinity in an array."
+        ) from fault
+
+
+def _plain_scalar(value: object) -> int | float | bool:
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise TypeError(
+        f"cannot save {value!r} of type {type(value).__name__}; settings must be numbers, strings or lists."
+    )

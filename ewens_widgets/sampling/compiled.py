@@ -1,0 +1,74 @@
+"""The compiler of the kernels: numba where it is installed, plain Python where it is not (Pyodide).
+
+Set ``EWENS_WIDGETS_INTERPRETED=1`` to run the kernels interpreted, e.g. to step through them in a debugger:
+the chain is the same.
+
+Numba keeps machine code beside the sources and checks it against the file of the function itself, but not
+against the files of the functions that were compiled into it. So that an edit or an update of one file never
+leaves old code in another, all of it is discarded when any of the sources has changed.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+__all__ = ["COMPILED", "discard_stale_code", "entry", "inlined", "jit"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_STAMP = "compiled-from.txt"
+
+
+def discard_stale_code(folder: Path) -> bool:
+    """Delete the machine code under a folder unless it was made from exactly its sources; say whether."""
+    sources = sorted(folder.rglob("*.py"))
+    made_from = "\n".join(f"{path.relative_to(folder)} {path.stat().st_mtime_ns}" for path in sources)
+    stamp = folder / "__pycache__" / _STAMP
+    with contextlib.suppress(OSError):  # A folder that cannot be written cannot have been edited either.
+        if stamp.exists() and stamp.read_text() == made_from:
+            return False
+        stamp.parent.mkdir(exist_ok=True)
+        for code in [*folder.rglob("__pycache__/*.nbi"), *folder.rglob("__pycache__/*.nbc")]:
+            code.unlink(missing_ok=True)
+        stamp.write_text(made_from)
+        return True
+    return False
+
+
+try:
+    if os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0"):
+        raise ImportError
+    import numba
+except ImportError:
+    COMPILED = False
+
+    def entry(function: Function) -> Function:
+        """Leave the function as it is."""
+        return function
+
+    jit = inlined = entry
+else:
+    COMPILED = True
+    discard_stale_code(Path(__file__).parent)
+
+    # error_model="numpy": a division by zero gives inf as in NumPy, and inner loops need no branch for it.
+    _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+    def entry(function: Function) -> Function:
+        """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
+        compiled: Function = numba.njit(**_OPTIONS)(function)
+        return compiled
+
+    def jit(function: Function) -> Function:
+        """Compile a function for compiled callers; leaving out the way in from Python halves the time."""
+        options = {**_OPTIONS, "no_cpython_wrapper": True}
+        compiled: Function = numba.njit(**options)(function)
+        return compiled
+
+    def inlined(function: Function) -> Function:
+        """Compile a small function of an inner loop into each place that it is called from."""
+        options = {**_OPTIONS, "no_cpython_wrapper": True, "forceinline": True}
+        compiled: Function = numba.njit(**options)(function)
+        return compiled

@@ -1,0 +1,56 @@
+"""What a watcher is told about one iteration of the chain."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Event", "MoveCount"]
+
+
+class MoveCount(NamedTuple):
+    """How often a move of the schedule was proposed and accepted in one iteration."""
+
+    name: str
+    proposals: int
+    acceptances: int
+
+
+class Event(NamedTuple):
+    """One iteration, as a frozen value; its arrays are read-only, so that a watcher cannot disturb the chain.
+
+    Attributes
+    ----------
+    iteration
+        Number of the iteration just done; the first is 1.
+    theta, theta_index
+        Variance ratio of the state, and its place on the grid.
+    theta_weights
+        Exact conditional probabilities of the grid's values that θ was drawn from.
+    labels
+        Canonical labels of the partition.
+    n_clusters
+        Number of clusters.
+    log_posterior
+        Unnormalised log posterior of the state.
+    concentration
+        Concentration λ of the state.
+    moves
+        Proposals and acceptances of each move of the schedule.
+    proposed_labels, accepted, log_ratio
+        The proposal, the decision and the log Metropolis–Hastings ratio, π(B*) q(B|B*) / (π(B) q(B*|B)); only
+        when a schedule of one Metropolis move is stepped.
+    """
+
+    iteration: int
+    theta: float
+    theta_index: int
+    theta_weights: NDArray[np.float64]
+    labels: NDArray[np.integer[Any]]
+    n_clusters: int
+    log_posterior: float
+    concentration: float
+    moves: tuple[MoveCount, ...]
+    proposed_labels: NDArray[np.integer[Any]] | None = None
+    accepted: bool | None = None
+    log_ratio: float | None = None

@@ -1,0 +1,62 @@
+"""Initial partitions of a chain. Chains from dispersed starts tell whether a run has converged."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.model import ewens
+from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import check_labels
+
+__all__ = ["INITIAL", "initial_labels"]
+
+INITIAL = ("singletons", "one-cluster", "k-means", "prior")
+LARGEST_K_MEANS = 50
+
+
+def initial_labels(
+    posterior: Posterior, initial: str | ArrayLike, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Canonical labels of the partition that a chain starts from.
+
+    Parameters
+    ----------
+    posterior
+        The posterior to be sampled.
+    initial
+        ``"singletons"`` (the paper's), ``"one-cluster"``, ``"k-means"`` (k-means++ in canonical coordinates
+        with about as many clusters as the prior expects), ``"prior"`` (a draw from the Ewens prior), or
+        labels.
+    rng
+        Used by ``"k-means"`` and ``"prior"``.
+    """
+    n_objects = posterior.n_objects
+    if not isinstance(initial, str):
+        return check_labels(initial, n_objects)
+    if initial == "singletons":
+        return np.arange(n_objects)
+    if initial == "one-cluster":
+        return np.zeros(n_objects, dtype=np.intp)
+    if initial == "k-means":
+        return _k_means(posterior, rng)
+    if initial == "prior":
+        prior = posterior.concentration
+        value = rng.gamma(prior.shape, 1.0 / prior.rate) if isinstance(prior, Gamma) else prior
+        return ewens.sample(n_objects, max(value, 1e-300), rng)
+    raise ValueError(f"initial must be one of {', '.join(INITIAL)}, or one label an object; got {initial!r}.")
+
+
+def _k_means(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Cluster by k-means, whose seeding depends on distances alone, so it is invariant like the model."""
+    from sklearn.cluster import KMeans
+
+    prior = posterior.concentration
+    value = prior.mean if isinstance(prior, Gamma) else prior
+    expected = round(ewens.expected_clusters(posterior.n_objects, value))
+    distinct = len(np.unique(posterior.coordinates, axis=0))
+    count = max(1, min(max(2, expected), LARGEST_K_MEANS, distinct))
+    seed = int(rng.integers(2**31 - 1))
+    found = KMeans(n_clusters=count, init="k-means++", n_init=1, max_iter=20, random_state=seed).fit(
+        posterior.coordinates
+    )
+    return check_labels(found.labels_)

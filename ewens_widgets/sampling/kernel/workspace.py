@@ -1,0 +1,139 @@
+r"""The arrays of a running chain.
+
+`Problem` holds what never changes; `Workspace` what the moves change, and their scratch space. Both are
+named tuples of arrays, which numba passes on without copying. Clusters live in slots 0, …, K−1, always
+packed: a freed slot is filled with the last one. The labels of the workspace are slot numbers.
+
+The scatter :math:`M/n` belongs to the current θ. Model I keeps its trace over d, model II its diagonal,
+model III its inverse A and log determinant. The cluster sums are exact (see
+`model.coordinates.on_exact_grid`), and the scatter is computed anew with every draw of θ, so nothing drifts
+and the state of a chain is its slot labels, θ, λ and generator.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.posterior import Posterior
+
+__all__ = [
+    "CLUSTERS",
+    "LOG_CONCENTRATION",
+    "LOG_DETERMINANT",
+    "THETA",
+    "Problem",
+    "Workspace",
+    "make_problem",
+    "make_workspace",
+]
+
+IntArray = NDArray[np.int64]
+
+# Places in Workspace.integers and Workspace.reals, which hold the scalars that the moves change.
+CLUSTERS, THETA = 0, 1
+LOG_DETERMINANT, LOG_CONCENTRATION = 0, 1
+
+
+class Problem(NamedTuple):
+    r"""What never changes: data, model and tables over cluster sizes m = 0, …, n + 1.
+
+    `log_grown[g, m]` is :math:`\log(1+\theta_g m)`; `shrinkage[g, m]` is
+    :math:`\theta_g/(1+\theta_g m)`, divided by n (and by d for model I), so that scatters come out as means.
+    """
+
+    coordinates: FloatArray
+    model: int
+    theta: FloatArray
+    log_theta_prior: FloatArray
+    log_grown: FloatArray
+    shrinkage: FloatArray
+    log_gamma: FloatArray
+    log_size: FloatArray
+
+
+class Workspace(NamedTuple):
+    """What moves change: the partition with its statistics, and scratch space.
+
+    `columns` is `sums` transposed: loops over all clusters run along it, loops over features along `sums`.
+    `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and
+    `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
+    it.
+    """
+
+    labels: IntArray
+    sizes: IntArray
+    sums: FloatArray
+    columns: FloatArray
+    scatter: FloatArray
+    inverse: FloatArray
+    gram: FloatArray
+    integers: IntArray
+    reals: FloatArray
+    coefficients: FloatArray
+    vectors: FloatArray
+    plane: FloatArray
+    weights: FloatArray
+    members: IntArray
+    sides: IntArray
+    matrix: FloatArray
+    first: FloatArray
+    second: FloatArray
+    precision: FloatArray
+    candidates: FloatArray
+
+
+def make_problem(posterior: Posterior) -> Problem:
+    """Tabulate a posterior for the kernels."""
+    n_objects, n_features = posterior.n_objects, posterior.n_features
+    sizes = np.arange(n_objects + 2, dtype=np.float64)
+    grown = 1.0 + posterior.theta_grid[:, None] * sizes
+    divisor = n_objects * n_features if posterior.model == "I" else n_objects
+    return Problem(
+        coordinates=posterior.coordinates,
+        model={"I": 1, "II": 2, "III": 3}[posterior.model],
+        theta=posterior.theta_grid,
+        log_theta_prior=posterior.log_theta_prior,
+        log_grown=np.log(grown),
+        shrinkage=posterior.theta_grid[:, None] / grown / divisor,
+        log_gamma=gammaln(np.maximum(sizes, 1.0)),
+        log_size=np.log(np.maximum(sizes, 1.0)),
+    )
+
+
+def make_workspace(
+    problem: Problem, slot_labels: IntArray, theta_index: int, log_concentration: float
+) -> Workspace:
+    """Workspace of a chain whose clusters already have packed slot numbers."""
+    n_objects, n_features = problem.coordinates.shape
+    labels = np.array(slot_labels, dtype=np.int64)
+    n_clusters = int(labels.max()) + 1
+    sizes = np.zeros(n_objects + 1, dtype=np.int64)
+    sizes[:n_clusters] = np.bincount(labels)
+    sums = np.zeros((n_objects + 1, n_features))
+    np.add.at(sums, labels, problem.coordinates)
+    full = n_features if problem.model == 3 else 0
+    return Workspace(
+        labels=labels,
+        sizes=sizes,
+        sums=sums,
+        columns=np.ascontiguousarray(sums.T),
+        scatter=np.ones(n_features),
+        inverse=np.zeros((full, full)),
+        gram=np.zeros(n_objects + 1),
+        integers=np.array([n_clusters, theta_index], dtype=np.int64),
+        reals=np.array([0.0, log_concentration]),
+        coefficients=np.zeros(3),
+        vectors=np.zeros((2, n_features)),
+        plane=np.zeros(3),
+        weights=np.zeros(max(n_objects + 2, 16)),
+        members=np.zeros(n_objects, dtype=np.int64),
+        sides=np.zeros(n_objects, dtype=np.int64),
+        matrix=np.zeros((full, full)),
+        first=np.zeros(n_features),
+        second=np.zeros(n_features),
+        precision=np.zeros(n_features),
+        candidates=np.zeros((4, n_objects + 1)),
+    )

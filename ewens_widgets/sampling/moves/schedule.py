@@ -1,0 +1,90 @@
+"""Schedules: which moves an iteration makes, in which order, and how often each."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ewens_widgets.model.checks import check_count
+from ewens_widgets.sampling.moves.gibbs import Gibbs
+from ewens_widgets.sampling.moves.informed import InformedSplitMerge
+from ewens_widgets.sampling.moves.reassign import Reassign
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
+
+__all__ = ["MOVES", "SCHEDULES", "Move", "Repeated", "from_plain", "resolve_schedule", "to_plain"]
+
+Move = Reassign | SplitMerge | Gibbs | InformedSplitMerge
+MOVES: dict[str, type[Move]] = {kind.name: kind for kind in (Reassign, SplitMerge, Gibbs, InformedSplitMerge)}
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A move with the number of times that it is made in an iteration."""
+
+    move: Move
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a move, and repeats that are not a count."""
+        move: object = self.move
+        if not isinstance(move, tuple(MOVES.values())):
+            raise TypeError(f"{move!r} is not a move; the moves are {', '.join(MOVES)}.")
+        object.__setattr__(self, "repeats", check_count(f"the repeats of {self.move.name}", self.repeats, 1))
+
+
+SCHEDULES: dict[str, tuple[Repeated, ...]] = {
+    "paper-1": (Repeated(Reassign()),),
+    "paper-2": (Repeated(SplitMerge()),),
+    "default": (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs())),
+}
+
+
+def resolve_schedule(moves: str | Sequence[Any]) -> tuple[Repeated, ...]:
+    """Turn the name of a schedule, or a list of moves, into moves with repeats.
+
+    Parameters
+    ----------
+    moves
+        ``"paper-1"``, ``"paper-2"`` or ``"default"``; or a list whose entries are moves, names of moves, or
+        pairs of either with a number of repeats.
+    """
+    if isinstance(moves, str):
+        if moves not in SCHEDULES:
+            raise ValueError(
+                f"there is no schedule {moves!r}; use one of {', '.join(SCHEDULES)}, or a list of moves "
+                f"({', '.join(MOVES)})."
+            )
+        return SCHEDULES[moves]
+    if not isinstance(moves, Sequence):
+        raise TypeError(f"moves must be the name of a schedule or a list of moves; got {moves!r}.")
+    schedule = tuple(_repeated(entry) for entry in moves)
+    if not schedule:
+        raise ValueError("the schedule is empty: without a move the partition would never change.")
+    return schedule
+
+
+def _repeated(entry: Any) -> Repeated:  # noqa: ANN401 - what a user wrote
+    if isinstance(entry, Repeated):
+        return entry
+    move, repeats = entry if isinstance(entry, tuple | list) and len(entry) == 2 else (entry, 1)
+    if isinstance(move, str):
+        if move not in MOVES:
+            raise ValueError(f"there is no move {move!r}; the moves are {', '.join(MOVES)}.")
+        move = MOVES[move]()
+    return Repeated(move, repeats)
+
+
+def to_plain(schedule: Sequence[Repeated]) -> list[dict[str, Any]]:
+    """Describe a schedule in plain types, for a file."""
+    return [{"name": entry.move.name, "repeats": entry.repeats, **asdict(entry.move)} for entry in schedule]
+
+
+def from_plain(described: Sequence[dict[str, Any]]) -> tuple[Repeated, ...]:
+    """Make a schedule from its description."""
+    schedule = []
+    for entry in described:
+        options: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        name, repeats = options.pop("name"), options.pop("repeats")
+        schedule.append(Repeated(MOVES[name](**options), repeats))
+    return tuple(schedule)

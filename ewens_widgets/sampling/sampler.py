@@ -1,0 +1,372 @@
+"""The sampler: a Markov chain over partitions that yields an event each iteration."""
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.memory import check_fits
+from ewens_widgets.model.checks import FloatArray, check_count, check_data
+from ewens_widgets.model.concentration import Concentration, Gamma
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.blocks import BlockSize
+from ewens_widgets.sampling.columns import read_only
+from ewens_widgets.sampling.engine import Engine
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.initial import initial_labels
+from ewens_widgets.sampling.kernel.advance import Records
+from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.outcome import Outcome
+from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.records import events_of, record_block, with_proposal
+from ewens_widgets.sampling.state import State
+from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["Sampler"]
+
+METRICS = ("canonical", "euclidean")
+ACCEPTANCES = ("metropolis-hastings", "as-printed")
+_RECORD_BYTES = 32 * 2**20  # Memory that the records of a block may take.
+
+
+class Sampler:
+    """Markov chain over the partitions of the rows of `X`.
+
+    Parameters
+    ----------
+    X
+        Data, n objects by d features, or a `Dataset`.
+    model
+        Covariance model: ``"I"``, ``"II"`` or ``"III"``.
+    concentration
+        Concentration λ of the Ewens prior, or ``Gamma(shape, rate)``: then it is sampled too.
+    alpha
+        Shape of the prior of the variance ratio θ.
+    theta_grid
+        Values of θ; powers of two from 1/8 to 1024 by default.
+    moves
+        ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves, each alone or in a pair with its
+        repeats.
+    initial
+        ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``, or labels.
+    metric
+        Distances of the paper's split-merge move: in ``"canonical"`` coordinates, invariant like the model,
+        or ``"euclidean"`` in the units of `X`.
+    acceptance
+        ``"metropolis-hastings"``, or ``"as-printed"``: the paper's printed ratio, which is wrong, for
+        teaching.
+    seed
+        Seed of the chain: an integer, a `numpy.random.SeedSequence`, or None for a fresh one.
+
+    Examples
+    --------
+    >>> import ewens_widgets as ew
+    >>> sampler = ew.Sampler(ew.datasets.unit_square(seed=0), model="I", seed=1)
+    >>> trace = sampler.sample(draws=200, burn_in=100, progress=False)
+    >>> len(trace), sampler.iteration
+    (200, 300)
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike | Dataset,
+        *,
+        model: str = "II",
+        concentration: Concentration = 1.0,
+        alpha: float = 1.0,
+        theta_grid: ArrayLike | None = None,
+        moves: str | Sequence[Any] = "default",
+        initial: str | ArrayLike = "singletons",
+        metric: str = "canonical",
+        acceptance: str = "metropolis-hastings",
+        seed: int | np.random.SeedSequence | None = 0,
+    ) -> None:
+        posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid)
+        schedule = resolve_schedule(moves)
+        if metric not in METRICS:
+            raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+        raw = check_data(X) if metric == "euclidean" else None
+        generator = np.random.Generator(np.random.PCG64(seed))
+        labels = initial_labels(posterior, initial, generator)
+        prior = posterior.concentration
+        first = State(
+            labels=labels.astype(np.int64),
+            theta_index=posterior.theta_grid.size // 2,
+            log_concentration=float(np.log(prior.mean if isinstance(prior, Gamma) else prior)),
+            iteration=0,
+            generator=dict(generator.bit_generator.state),
+        )
+        self._assemble(posterior, schedule, raw, acceptance, first, first)
+
+    @classmethod
+    def from_parts(
+        cls,
+        posterior: Posterior,
+        schedule: tuple[Repeated, ...],
+        raw: FloatArray | None,
+        acceptance: str,
+        *,
+        first: State,
+        current: State,
+    ) -> "Sampler":
+        """Put a sampler together from what a file or another process holds."""
+        sampler = cls.__new__(cls)
+        sampler._assemble(  # noqa: SLF001 - a constructor of the class itself
+            posterior, schedule, raw, acceptance, first, current
+        )
+        return sampler
+
+    def _assemble(
+        self,
+        posterior: Posterior,
+        schedule: tuple[Repeated, ...],
+        raw: FloatArray | None,
+        acceptance: str,
+        first: State,
+        current: State,
+    ) -> None:
+        if acceptance not in ACCEPTANCES:
+            raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
+        if acceptance == "as-printed":
+            warnings.warn(
+                'acceptance="as-printed" uses the ratio that the paper prints, with its proposal terms '
+                "upside down: the chain does not sample the posterior. It is there for teaching.",
+                stacklevel=3,
+            )
+        self.posterior = posterior
+        self.schedule = schedule
+        self.acceptance = acceptance
+        self.raw_data = raw  # Only where distances are wanted in the units of the data.
+        self.first_state = first
+        self._engine = Engine(posterior, schedule, self._pairs(), acceptance == "as-printed")
+        self._block = 0  # Number of the block that was run last; a generator of events checks it.
+        self._pending: tuple[State, int] | None = (
+            None  # State before the block, and how much of it has been given out.
+        )
+        self._engine.load(current)
+
+    def _pairs(self) -> FloatArray | None:
+        if not any(isinstance(entry.move, SplitMerge) for entry in self.schedule):
+            return None
+        n_objects = self.posterior.n_objects
+        check_fits(
+            16 * n_objects**2,
+            f"the distances between {n_objects} objects",
+            'Use moves="default", which needs none, or fewer rows.',
+        )
+        return pair_distances(self.posterior.coordinates if self.raw_data is None else self.raw_data)
+
+    @property
+    def move_names(self) -> tuple[str, ...]:
+        """Names of the moves of an iteration, in order."""
+        return tuple(entry.move.name for entry in self.schedule)
+
+    @property
+    def metric(self) -> str:
+        """Distances that the paper's split-merge move uses."""
+        return "canonical" if self.raw_data is None else "euclidean"
+
+    @property
+    def state(self) -> State:
+        """The state after the last event that was given out."""
+        self._settle()
+        return self._engine.state()
+
+    @property
+    def iteration(self) -> int:
+        """Number of iterations done, as far as they have been given out."""
+        if self._pending is None:
+            return self._engine.iteration
+        before, given = self._pending
+        return before.iteration + given
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """Canonical labels of the current partition."""
+        return canonical_labels(self.state.labels)
+
+    def reset(self) -> None:
+        """Go back to the initial state; the same chain will be run again."""
+        self._pending = None
+        self._block += 1
+        self._engine.load(self.first_state)
+
+    def _settle(self) -> None:
+        """Where events of the last block are still to be given out, go back to the last one that has been."""
+        if self._pending is None:
+            return
+        before, given = self._pending
+        self._block += 1
+        self._engine.load(before)
+        if given:
+            self._advance_whole(given)
+        self._pending = None
+
+    def _advance_whole(self, rows: int, thin: int = 1, report: bool = False) -> tuple[Records, Outcome]:
+        """Advance the engine, or, interrupted, leave it where it was.
+
+        A signal that arrives during the compiled call is raised after it, when the chain has moved on.
+        """
+        before = self._engine.state()
+        try:
+            return self._engine.advance(rows, thin, report)
+        except BaseException:
+            self._engine.load(before)
+            raise
+
+    def snapshot(self) -> Event:
+        """Describe the current state as an event, without moving; θ has the weights of this partition."""
+        state = self.state
+        labels = canonical_labels(state.labels)
+        value = state.concentration
+        return Event(
+            iteration=state.iteration,
+            theta=float(self.posterior.theta_grid[state.theta_index]),
+            theta_index=state.theta_index,
+            theta_weights=read_only(self.posterior.theta_conditional(labels)),
+            labels=read_only(labels),
+            n_clusters=int(labels.max()) + 1,
+            log_posterior=self.posterior.log_density(labels, state.theta_index, value),
+            concentration=value,
+            moves=(),
+        )
+
+    def events(self, n: int | None = None, block: int | None = None) -> Iterator[Event]:
+        """Run the chain and yield an event for each of the next `n` iterations (None: without end).
+
+        The generator may be closed, or the sampler used otherwise, at any time: the sampler stands where
+        the last event said.
+
+        Parameters
+        ----------
+        n
+            Number of iterations.
+        block
+            Iterations to run in one go; by default blocks grow to about 20 ms. With 1, the events of a
+            schedule of a single Metropolis move also tell the proposal, the decision and the log ratio.
+        """
+        n = None if n is None else check_count("the number of iterations", n, 0)
+        block = None if block is None else check_count("the block", block, 1)
+        sizes = BlockSize(0.02, self._largest_block())
+        done = 0
+        while n is None or done < n:
+            with sizes as grown:
+                rows = block or grown
+                rows = rows if n is None else min(rows, n - done)
+                events = self._run_block(rows, report=block == 1)
+            number = self._block
+            for given, event in enumerate(events, start=1):
+                self._pending = (self._pending[0], given) if self._pending and given < rows else None
+                done += 1
+                yield event
+                if self._block != number:
+                    break  # Somebody else used the sampler; go on from where it stands now.
+
+    def _run_block(self, rows: int, report: bool) -> Iterator[Event]:
+        """Run a block of which nothing has been given out yet; return its events."""
+        self._settle()
+        before = self._engine.state()
+        records, outcome = self._advance_whole(rows, report=report and self._engine.reports)
+        self._block += 1
+        self._pending = (before, 0)
+        events = events_of(records, self.move_names, self.posterior, before.iteration + 1)
+        return (with_proposal(event, outcome) for event in events) if report else events
+
+    def _largest_block(self) -> int:
+        return max(
+            1, _RECORD_BYTES // (4 * self.posterior.n_objects + 8 * self.posterior.theta_grid.size + 200)
+        )
+
+    def sample(self, draws: int = 1000, burn_in: int = 0, thin: int = 1, progress: bool = True) -> Trace:
+        """Run the chain and return its draws.
+
+        Interrupted (Ctrl-C, or the stop button of a notebook), it returns the draws so far, with a warning;
+        the chain can be continued.
+
+        Parameters
+        ----------
+        draws
+            Number of draws to keep.
+        burn_in
+            Iterations to run before the first, which are not kept.
+        thin
+            Iterations for each draw.
+        progress
+            Show a progress bar.
+        """
+        draws, burn_in = check_count("draws", draws, 1), check_count("burn_in", burn_in, 0)
+        thin = check_count("thin", thin, 1)
+        self._settle()
+        recorder = Recorder(self.posterior, self.move_names)
+        from tqdm.auto import tqdm
+
+        with tqdm(total=burn_in + draws * thin, disable=not progress, unit="it", desc="sampling") as bar:
+            try:
+                self._advance(1, burn_in, None, bar)
+                self._advance(draws, thin, recorder, bar)
+            except KeyboardInterrupt:
+                if not len(recorder):
+                    raise
+                warnings.warn(
+                    f"interrupted after {len(recorder)} of {draws} draws, which are returned; "
+                    "sample again to go on.",
+                    stacklevel=2,
+                )
+        return recorder.trace()
+
+    def _advance(self, draws: int, thin: int, recorder: Recorder | None, bar: Any) -> None:  # noqa: ANN401 - tqdm
+        """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
+        sizes = BlockSize(0.05, self._largest_block())
+        remaining = draws * thin
+        while remaining:
+            with sizes as grown:
+                rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
+                step = min(grown, remaining) if recorder is None else thin
+                self._record_block(rows, step, recorder)
+            remaining -= rows * step
+            bar.update(rows * step)
+
+    def record(self, n: int, recorder: Recorder) -> None:
+        """Run `n` iterations as one block and record them; interrupted, none of them has happened."""
+        self._settle()
+        self._record_block(check_count("the number of iterations", n, 1), 1, recorder)
+
+    def _record_block(self, rows: int, thin: int, recorder: Recorder | None) -> None:
+        """Run a block and record it: both, or neither."""
+        before, length = self._engine.state(), 0 if recorder is None else len(recorder)
+        try:
+            records, _ = self._engine.advance(rows, thin)
+            if recorder is not None:
+                record_block(recorder, records, before.iteration + thin, thin)
+        except BaseException:
+            if recorder is None or len(recorder) == length:
+                self._engine.load(before)
+            raise
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the sampler: data, settings and state, without pickle."""
+        from ewens_widgets.sampling.sampler_file import write_sampler
+
+        write_sampler(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Sampler":
+        """Load a saved sampler; it continues bit for bit."""
+        from ewens_widgets.sampling.sampler_file import read_sampler
+
+        return read_sampler(cls, path)
+
+    def __repr__(self) -> str:
+        """Tell data, model, schedule and iteration."""
+        moves = " + ".join(f"{entry.repeats} × {entry.move.name}" for entry in self.schedule)
+        return (
+            f"Sampler({self.posterior.n_objects} objects × {self.posterior.n_features} features, "
+            f'model "{self.posterior.model}", {moves}, iteration {self.iteration})'
+        )

@@ -1,0 +1,288 @@
+"""The kept draws of a chain, and the way from them to answers."""
+
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive, write_atomically
+from ewens_widgets.sampling.columns import (
+    Counts,
+    check_canonical,
+    column,
+    label_type,
+    move_count_pair,
+    pooled_counts,
+    read_only,
+    windows,
+)
+from ewens_widgets.sampling.posterior_record import pack_posterior, same_posterior, unpack_posterior
+
+if TYPE_CHECKING:
+    from ewens_widgets.analysis.estimates import PointEstimate
+    from ewens_widgets.analysis.tree import Tree
+
+__all__ = ["Trace"]
+
+FloatArray = NDArray[np.float64]
+Value = TypeVar("Value")
+
+_KIND = "trace"
+_COLUMNS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Trace:
+    """Draws of a chain in compact, read-only arrays, with lazily computed and cached summaries.
+
+    ``len(trace)`` is the number of draws T; ``trace[500:]`` drops the first 500; ``trace.thin(5)`` keeps
+    every fifth.
+
+    Attributes
+    ----------
+    labels
+        Canonical labels, a draw a row (T × n), in the smallest integer type that holds them.
+    theta_index
+        Place of θ on the grid, for each draw.
+    theta_weights
+        Exact conditional probabilities that θ was drawn from (T × G, single precision).
+    log_posterior
+        Unnormalised log posterior of each state.
+    concentration
+        Concentration λ of each state.
+    iterations
+        Number of the iteration that each draw is from.
+    move_counts
+        Proposals and acceptances of each move, by name: one count a draw (of the iterations since the draw
+        before it), or a total.
+    posterior
+        The posterior that was sampled.
+    """
+
+    labels: NDArray[Any]
+    theta_index: NDArray[Any]
+    theta_weights: NDArray[np.float32]
+    log_posterior: FloatArray
+    concentration: FloatArray
+    iterations: NDArray[np.int64]
+    move_counts: Mapping[str, tuple[ArrayLike, ArrayLike]]
+    posterior: Posterior
+    _summaries: dict[Hashable, Any] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the arrays against each other and make them compact and read-only."""
+        n_objects, n_values = self.posterior.n_objects, self.posterior.theta_grid.size
+        types: tuple[DTypeLike, ...] = (
+            label_type(n_objects),
+            label_type(n_values),
+            np.float32,
+            np.float64,
+            np.float64,
+            np.int64,
+        )
+        shapes = ((n_objects,), (), (n_values,), (), (), ())
+        draws = len(self.labels)
+        for name, dtype, shape in zip(_COLUMNS, types, shapes, strict=True):
+            object.__setattr__(self, name, column(name, getattr(self, name), dtype, (draws, *shape)))
+        if draws and np.any(self.theta_index >= n_values):
+            raise ValueError(f"theta_index must be below {n_values}, the size of the grid.")
+        check_canonical(self.labels)
+        counts = {name: move_count_pair(name, given, draws) for name, given in self.move_counts.items()}
+        object.__setattr__(self, "move_counts", counts)
+
+    def __len__(self) -> int:
+        return int(self.labels.shape[0])
+
+    def __getitem__(self, draws: slice) -> "Trace":
+        if not isinstance(draws, slice):
+            raise TypeError(
+                f"a trace is cut by slices, as in trace[500:], not by {draws!r}; one draw is trace.labels[k]."
+            )
+        chosen = range(len(self))[draws]
+        if chosen.step < 0:
+            raise ValueError("draws are kept in their order; the step of the slice must be positive.")
+        return self._take(chosen, since=chosen.start)
+
+    def thin(self, step: int) -> "Trace":
+        """Keep every `step`-th draw: the last one of each `step`."""
+        if step < 1:
+            raise ValueError(f"the step must be at least 1; got {step}.")
+        return self._take(range(len(self))[step - 1 :: step], since=0)
+
+    @staticmethod
+    def concatenate(traces: Sequence["Trace"]) -> "Trace":
+        """Pool the draws of traces of one posterior, e.g. of several chains."""
+        if not traces:
+            raise ValueError("there are no traces to pool.")
+        first = traces[0]
+        if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
+            raise ValueError("only traces of the same data, model and prior can be pooled.")
+        columns = {name: np.concatenate([getattr(trace, name) for trace in traces]) for name in _COLUMNS}
+        return Trace(
+            **columns,
+            move_counts=pooled_counts([trace.move_counts for trace in traces]),
+            posterior=first.posterior,
+        )
+
+    @property
+    def n_objects(self) -> int:
+        """Number of objects."""
+        return self.posterior.n_objects
+
+    @property
+    def theta(self) -> FloatArray:
+        """Variance ratio of each draw."""
+        return self._once("theta", lambda: read_only(self.posterior.theta_grid[self.theta_index]))
+
+    @property
+    def n_clusters(self) -> NDArray[np.intp]:
+        """Number of clusters of each draw."""
+        return self._once("n_clusters", lambda: read_only(self.labels.max(axis=1).astype(np.intp) + 1))
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals by move; NaN for a move that proposed nothing."""
+        totals = {
+            name: (int(np.sum(made)), int(np.sum(taken))) for name, (made, taken) in self.move_counts.items()
+        }
+        return {name: taken / made if made else float("nan") for name, (made, taken) in totals.items()}
+
+    @property
+    def best_index(self) -> int:
+        """Which draw has the highest posterior density; the first of equals."""
+        self._need_draws()
+        return int(np.argmax(self.log_posterior))
+
+    @property
+    def best(self) -> NDArray[np.intp]:
+        """Labels of the draw with the highest posterior density."""
+        return read_only(self.labels[self.best_index].astype(np.intp))
+
+    def theta_posterior(self) -> FloatArray:
+        """Posterior probabilities of θ on its grid, as the average of the exact conditionals."""
+        self._need_draws()
+        average = self.theta_weights.mean(axis=0, dtype=np.float64)
+        return np.asarray(average / average.sum(), dtype=np.float64)
+
+    def theta_histogram(self) -> FloatArray:
+        """Share of the draws at each value of the grid of θ."""
+        self._need_draws()
+        counts = np.bincount(self.theta_index, minlength=self.posterior.theta_grid.size)
+        return np.asarray(counts / len(self), dtype=np.float64)
+
+    def similarity(self, rows: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Share of draws in which each pair of objects is in one cluster; `rows` chooses objects."""
+        from ewens_widgets.analysis.similarity import similarity
+
+        self._need_draws()
+        if rows is not None:
+            return similarity(self.labels, rows=rows, dtype=dtype)
+        key = ("similarity", np.dtype(dtype).str)
+        return self._once(key, lambda: read_only(similarity(self.labels, dtype=dtype)))
+
+    def distance(self, rows: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Share of draws in which each pair of objects is in different clusters: D = 1 − S."""
+        return 1 - self.similarity(rows=rows, dtype=dtype)
+
+    def similarity_tree(self, method: str = "single") -> "Tree":
+        """Hierarchy by linkage of the distance: ``"single"``, ``"average"`` or ``"complete"``."""
+        from ewens_widgets.analysis.similarity_tree import similarity_tree
+
+        return self._once(("similarity_tree", method), lambda: similarity_tree(self, method))
+
+    def linkage(self, method: str = "single") -> FloatArray:
+        """SciPy linkage matrix of the similarity tree."""
+        return self.similarity_tree(method).linkage
+
+    def cut(
+        self, n_clusters: int = 2, method: str = "single", min_size: int = 1, leftovers: str = "assign"
+    ) -> NDArray[np.intp]:
+        """Labels of the similarity tree's cut into `n_clusters` clusters; see `Tree.cut`."""
+        return self.similarity_tree(method).cut(n_clusters=n_clusters, min_size=min_size, leftovers=leftovers)
+
+    def evidence_tree(self) -> "Tree":
+        """Hierarchy made from the best draw by merging, each time, what costs least log posterior."""
+        from ewens_widgets.analysis.evidence_tree import evidence_tree
+
+        return self._once("evidence_tree", lambda: evidence_tree(self.posterior, self.best))
+
+    def point_estimate(self, loss: str = "vi") -> "PointEstimate":
+        """Partition with the least expected loss: ``"vi"`` (variation of information) or ``"binder"``."""
+        from ewens_widgets.analysis.estimates import point_estimate
+
+        return self._once(("point_estimate", loss), lambda: point_estimate(self, loss))
+
+    def to_arviz(self) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+        """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
+        from ewens_widgets.analysis.export import to_arviz
+
+        return to_arviz([self])
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws as a table, a draw a row: iteration, parameters, then the label of each object."""
+        from ewens_widgets.analysis.export import draws_csv
+
+        write_atomically(path, draws_csv(self).encode())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the draws and the posterior's settings and coordinates in one checked file."""
+        settings, arrays = pack_posterior(self.posterior)
+        counts = {f"moves.{name}": np.stack(pair) for name, pair in self.move_counts.items()}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        metadata = {"posterior": settings, "moves": list(self.move_counts)}
+        write_archive(path, _KIND, metadata, {**columns, **arrays, **counts})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+        """Load what `save` wrote; a damaged or foreign file is refused."""
+        metadata, arrays = read_archive(path, _KIND)
+        try:
+            made_taken = {name: arrays[f"moves.{name}"] for name in metadata["moves"]}
+            return cls(
+                **{name: arrays[name] for name in _COLUMNS},
+                move_counts={name: (pair[0], pair[1]) for name, pair in made_taken.items()},
+                posterior=unpack_posterior(metadata["posterior"], arrays),
+            )
+        except (KeyError, TypeError, ValueError) as fault:
+            raise ArchiveError(f"{str(path)!r} is not a complete trace ({fault}); save it again.") from fault
+
+    def __repr__(self) -> str:
+        from ewens_widgets.sampling.trace_facts import trace_facts
+
+        return "Trace(" + ", ".join(f"{name}: {value}" for name, value in trace_facts(self)) + ")"
+
+    def _repr_html_(self) -> str:
+        from ewens_widgets.sampling.trace_facts import facts_table, trace_facts
+
+        return facts_table("Trace", trace_facts(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that copies in other processes are checked and read-only too.
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.init}
+        return _rebuild, (given,)
+
+    def _take(self, chosen: range, since: int) -> "Trace":
+        draws = slice(chosen.start, chosen.stop, chosen.step)
+        columns = {name: getattr(self, name)[draws] for name in _COLUMNS}
+        counts = {
+            name: tuple(windows(np.asarray(entry), chosen, since) for entry in pair)
+            for name, pair in self.move_counts.items()
+        }
+        return Trace(**columns, move_counts=cast("dict[str, Counts]", counts), posterior=self.posterior)
+
+    def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        if key not in self._summaries:
+            self._summaries[key] = make()
+        return cast("Value", self._summaries[key])
+
+    def _need_draws(self) -> None:
+        if not len(self):
+            raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+
+
+def _rebuild(given: dict[str, Any]) -> Trace:
+    return Trace(**given)
