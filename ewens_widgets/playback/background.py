@@ -1,0 +1,98 @@
+"""The asyncio task that gives the engine its turns, and the way of commands from other threads to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ewens_widgets.playback.engine import INTERRUPTED, Engine
+from ewens_widgets.playback.mailbox import Mailbox, running_loop
+from ewens_widgets.playback.pacing import Pacing
+
+__all__ = ["BackgroundTask"]
+
+_SHUT_DOWN = "The event loop was shut down. Play continues from here."
+
+
+class BackgroundTask:
+    """At most one task, which exists only while the engine has something to do.
+
+    Parameters
+    ----------
+    engine
+        Does the work; only ever touched on the thread of the event loop.
+    pacing
+        How to rest between two turns.
+    sleep
+        How to wait.
+    """
+
+    def __init__(self, engine: Engine, pacing: Pacing, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._engine = engine
+        self._pacing = pacing
+        self._sleep = sleep
+        self._task: asyncio.Task[None] | None = None
+        self.mailbox = Mailbox(after=self._ensure_task)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all commands are carried out and the chain stands still."""
+        return not self.mailbox and not self._engine.status.is_running
+
+    def need_loop(self, command: str) -> None:
+        """Refuse a command that works in the background when there is no running event loop."""
+        if not self.mailbox.capture_loop():
+            raise RuntimeError(
+                f"{command}() works in the background and needs a running event loop, as notebooks have; in "
+                f"a plain script call {command}_sync(), or sample() of the sampler, or use asyncio.run"
+            )
+
+    def run_sync(self, iterations: int, command: str) -> None:
+        """Run iterations in the foreground."""
+        if self.mailbox.is_elsewhere:
+            raise RuntimeError(
+                f"{command}_sync() was called off the event loop's thread; call {command}() there"
+            )
+        self.mailbox.post(lambda: self._engine.run(iterations))
+
+    async def wait(self, timeout: float | None) -> None:
+        """Wait until all commands are carried out and the chain stands still, or until the time is over."""
+        deadline = None if timeout is None else self._engine.clock() + timeout
+        try:
+            # Looking again and again is robust whichever loop and thread this runs on.
+            while not self.is_settled and (deadline is None or self._engine.clock() < deadline):
+                await self._sleep(self._pacing.poll)
+        except asyncio.CancelledError:
+            self.mailbox.post(lambda: self._engine.pause(INTERRUPTED))
+            raise
+
+    def _ensure_task(self) -> None:
+        loop = running_loop()
+        if loop is None or loop is not self.mailbox.loop or not self._engine.has_work:
+            return
+        if self._task is None or self._task.done() or self._task.get_loop() is not loop:
+            self._task = loop.create_task(self._run(), name="ewens_widgets playback")
+
+    async def _run(self) -> None:
+        task = asyncio.current_task()
+        try:
+            while self._engine.has_work:
+                await self._rest(self._turn())
+        finally:
+            # Out of work, cancelled, or destroyed with its loop. An abandoned task must not stop its heir.
+            if self._task is task:
+                self._task = None
+                self._engine.pause(_SHUT_DOWN)
+
+    def _turn(self) -> float:
+        rest = self._pacing.nap
+        try:
+            with self.mailbox.held():
+                rest = self._engine.turn()
+            self.mailbox.deliver()
+        except KeyboardInterrupt:  # between two turns; if it got through, it would end the event loop
+            self._engine.pause(INTERRUPTED)
+        return rest
+
+    async def _rest(self, seconds: float) -> None:
+        for _ in range(self._pacing.yields):
+            await asyncio.sleep(0)
+        await self._sleep(seconds)

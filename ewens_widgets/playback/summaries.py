@@ -1,0 +1,153 @@
+"""Traces and averages of the draws up to the iteration on display, computed when a view asks for them.
+
+Views ask at most once a frame, so draws are counted in blocks between two frames, and nothing is spent on
+what nobody shows. Averages leave out the burn-in. While the chain is still within it they run over all draws
+so far; otherwise there would be nothing to see.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets.analysis.running_similarity import RunningSimilarity
+from ewens_widgets.playback.interfaces import EventRecorder
+
+__all__ = ["RunningSummaries", "Summary"]
+
+# Draws counted at once: bounds the memory for catching up after a long time without a viewer.
+_BLOCK = 1024
+
+
+class Summary:
+    """Traces and averages up to one iteration; a view may keep it. All arrays are read-only.
+
+    Attributes
+    ----------
+    iterations, n_clusters, theta, log_posterior, concentration
+        Traces from the first recorded iteration to the one on display, burn-in included.
+    labels
+        Canonical labels of the same iterations, one a row.
+    start
+        Place, in these arrays, of the first draw that averages count.
+    is_burning_in
+        Whether the iteration on display is still part of the burn-in.
+    """
+
+    def __init__(self, summaries: "RunningSummaries", recorder: EventRecorder, length: int) -> None:
+        self._summaries = summaries
+        self._epoch = summaries.epoch
+        self._length = length
+        self._theta_weights = recorder.theta_weights[:length]
+        self._counts = recorder.proposals[:length], recorder.acceptances[:length]
+        self._move_names = recorder.move_names
+        self.labels = recorder.labels[:length]
+        self.iterations = recorder.iterations[:length]
+        self.n_clusters = recorder.n_clusters[:length]
+        self.theta = recorder.theta[:length]
+        self.log_posterior = recorder.log_posterior[:length]
+        self.concentration = recorder.concentration[:length]
+        self.is_burning_in = length <= summaries.burn_in
+        self.start = 0 if self.is_burning_in else summaries.burn_in
+        self._similarity: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws that averages count."""
+        return self._length - self.start
+
+    def similarity(self) -> NDArray[np.float32]:
+        """Share of draws in which each pair of objects is in one cluster; the identity before any draw."""
+        if self._similarity is None:
+            similarity = self._summaries.similarity(self.labels, self.start, self._epoch)
+            similarity.setflags(write=False)
+            self._similarity = similarity
+        return self._similarity
+
+    def theta_posterior(self) -> NDArray[np.float64]:
+        """Average of the exact conditionals of θ; zeros before the first draw."""
+        total: NDArray[np.float64] = self._theta_weights[self.start :].sum(axis=0, dtype=np.float64)
+        return total / max(1, self.n_draws)
+
+    def move_counts(self) -> dict[str, tuple[int, int]]:
+        """Proposals and acceptances of each move, by name."""
+        proposals, acceptances = (counts[self.start :].sum(axis=0) for counts in self._counts)
+        totals: dict[str, tuple[int, int]] = {}
+        for name, made, taken in zip(self._move_names, proposals, acceptances, strict=True):
+            # A schedule may hold a move several times.
+            before = totals.get(name, (0, 0))
+            totals[name] = before[0] + int(made), before[1] + int(taken)
+        return totals
+
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals by move; NaN for a move that proposed nothing."""
+        return {
+            name: taken / made if made else float("nan") for name, (made, taken) in self.move_counts().items()
+        }
+
+    def best(self) -> tuple[int, NDArray[Any]] | None:
+        """Iteration and labels of the draw with the highest posterior, burn-in included; None before any."""
+        if self._length == 0:
+            return None
+        place = int(np.argmax(self.log_posterior))
+        return int(self.iterations[place]), self.labels[place]
+
+
+class RunningSummaries:
+    """Makes summaries of a recorder, and keeps the averages that are dear to compute anew.
+
+    Parameters
+    ----------
+    recorder
+        Holds the draws.
+    burn_in
+        Number of first draws that averages leave out.
+    """
+
+    def __init__(self, recorder: EventRecorder, burn_in: int = 0) -> None:
+        self._recorder = recorder
+        self.burn_in = burn_in
+        self.epoch = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Start anew with the draws of a cleared recorder; summaries given out before keep the old ones."""
+        self.epoch += 1
+        self._live = _Window()
+        self._past = _Window()
+
+    def up_to(self, length: int) -> Summary:
+        """Summarise the first `length` draws."""
+        return Summary(self, self._recorder, length)
+
+    def similarity(self, labels: NDArray[Any], start: int, epoch: int) -> NDArray[np.float32]:
+        """Similarity of the draws from `start` on; `epoch` tells which run of the recorder they are from."""
+        if epoch != self.epoch:
+            return _Window().similarity(labels, start)
+        # Looking back must not undo what has been counted up to the present.
+        window = self._live if len(labels) == len(self._recorder) else self._past
+        return window.similarity(labels, start)
+
+
+class _Window:
+    """Similarity over a window of draws that usually grows at its end; any other window is counted anew."""
+
+    def __init__(self) -> None:
+        self._running: RunningSimilarity | None = None
+        self._start = self._stop = 0
+
+    def similarity(self, labels: NDArray[Any], start: int) -> NDArray[np.float32]:
+        stop, n_objects = labels.shape
+        if self._running is None:
+            self._running = RunningSimilarity(n_objects)
+        if start != self._start or stop < self._stop:
+            self._running.clear()
+            self._start = self._stop = start
+        for row in range(self._stop, stop, _BLOCK):
+            self._running.add_block(labels[row : min(row + _BLOCK, stop)])
+        self._stop = stop
+        similarity: NDArray[np.float32] = self._running.similarity(np.float32)
+        return similarity

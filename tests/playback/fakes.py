@@ -1,0 +1,271 @@
+"""Stand-ins for what playback connects: time, a sampler, a recorder, a view with its browser."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.sampling.event import Event, MoveCount
+
+Result = TypeVar("Result")
+
+N_OBJECTS = 5
+GRID = np.array([0.5, 1.0, 2.0])
+
+
+class FakeTime:
+    """Time that passes when somebody works (`spend`) or when the test lets it (`advance`)."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def spend(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + seconds, next(self._order), future))
+        await future
+
+    async def advance(self, seconds: float) -> None:
+        end = self.now + seconds
+        await self._settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            wake, _, future = heapq.heappop(self._sleepers)
+            self.now = max(self.now, wake)
+            if not future.done():
+                future.set_result(None)
+            await self._settle()
+        self.now = max(self.now, end)
+
+    @staticmethod
+    async def _settle() -> None:
+        for _ in range(12):  # more than the empty turns of one rest
+            await asyncio.sleep(0)
+
+
+def labels_at(iteration: int) -> NDArray[np.intp]:
+    """A partition that tells iterations apart."""
+    labels = np.array([(iteration >> bit) & 1 for bit in range(N_OBJECTS)])
+    return np.where(labels == labels[0], 0, 1).astype(np.intp)
+
+
+def make_event(iteration: int) -> Event:
+    labels = labels_at(iteration)
+    weights = np.roll(np.array([0.5, 0.25, 0.25]), iteration)
+    return Event(
+        iteration=iteration,
+        theta=float(GRID[iteration % 3]),
+        theta_index=iteration % 3,
+        theta_weights=weights,
+        labels=labels,
+        n_clusters=int(labels.max()) + 1,
+        log_posterior=-float((iteration * 7) % 11),
+        concentration=1.0,
+        moves=(MoveCount("gibbs", 5, iteration % 5), MoveCount("reassign", 1, 1)),
+    )
+
+
+class FakeSource:
+    """Runs a block at once, then yields its events, as the sampler does."""
+
+    def __init__(
+        self, time: FakeTime | None = None, *, seconds: float = 0.001, first_seconds: float = 0.0
+    ) -> None:
+        self.time = time
+        self.seconds = seconds
+        self.first_seconds = first_seconds
+        self.iteration = 0
+        self.ends_at: int | None = None
+        self.blocks: list[int] = []
+        self.resets = 0
+        self.raise_at: dict[int, BaseException] = {}
+
+    def events(self, n: int, block: int | None = None) -> Iterator[Event]:
+        size = n if block is None else block
+        for start in range(0, n, size):
+            yield from self._run_block(min(size, n - start))
+
+    def _run_block(self, count: int) -> Iterator[Event]:
+        if self.ends_at is not None:
+            count = min(count, self.ends_at - self.iteration)
+        self.blocks.append(count)
+        if self.time is not None:
+            self.time.spend(count * self.seconds + (self.first_seconds if len(self.blocks) == 1 else 0.0))
+        first = self.iteration + 1
+        for iteration in range(first, first + count):
+            error = self.raise_at.pop(iteration, None)
+            if error is not None:
+                raise error
+            self.iteration = iteration
+            yield make_event(iteration)
+
+    def snapshot(self) -> Event:
+        return make_event(self.iteration)._replace(moves=())
+
+    def reset(self) -> None:
+        self.iteration = 0
+        self.resets += 1
+
+
+class FakeRecorder:
+    """Keeps events in a list."""
+
+    move_names = ("gibbs", "reassign")
+
+    def __init__(self) -> None:
+        self.kept: list[Event] = []
+        self.before_append: Callable[[Event], None] | None = None
+        self.after_append: Callable[[Event], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def append(self, event: Event) -> None:
+        if self.before_append is not None:
+            self.before_append(event)
+        self.kept.append(event)
+        if self.after_append is not None:
+            self.after_append(event)
+
+    def event(self, index: int) -> Event:
+        return self.kept[index]
+
+    def clear(self) -> None:
+        self.kept = []
+
+    def _array(self, values: list[Any], *shape: int) -> NDArray[Any]:
+        return np.array(values).reshape(len(self.kept), *shape)
+
+    @property
+    def iterations(self) -> NDArray[Any]:
+        return self._array([event.iteration for event in self.kept])
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        return self._array([event.labels for event in self.kept], N_OBJECTS).astype(np.uint8)
+
+    @property
+    def n_clusters(self) -> NDArray[Any]:
+        return self._array([event.n_clusters for event in self.kept])
+
+    @property
+    def theta(self) -> NDArray[Any]:
+        return self._array([event.theta for event in self.kept])
+
+    @property
+    def theta_weights(self) -> NDArray[Any]:
+        return self._array([event.theta_weights for event in self.kept], len(GRID))
+
+    @property
+    def log_posterior(self) -> NDArray[Any]:
+        return self._array([event.log_posterior for event in self.kept])
+
+    @property
+    def concentration(self) -> NDArray[Any]:
+        return self._array([event.concentration for event in self.kept])
+
+    @property
+    def proposals(self) -> NDArray[Any]:
+        return self._array([[move.proposals for move in event.moves] for event in self.kept], 2)
+
+    @property
+    def acceptances(self) -> NDArray[Any]:
+        return self._array([[move.acceptances for move in event.moves] for event in self.kept], 2)
+
+
+class FakeViewer:
+    """A view together with the browser that paints it, and acknowledges when the test says so."""
+
+    def __init__(self, time: FakeTime | None = None, *, seconds: float = 0.0) -> None:
+        self.time = time
+        self.seconds = seconds
+        self.frames: list[Frame] = []
+        self.times: list[float] = []
+
+    def show(self, frame: Frame) -> None:
+        if self.time is not None:
+            self.times.append(self.time.now)
+            self.time.spend(self.seconds)
+        self.frames.append(frame)
+
+    @property
+    def shown(self) -> list[int]:
+        return [frame.status.shown_iteration for frame in self.frames]
+
+    @property
+    def states(self) -> list[PlayerState]:
+        return [frame.status.state for frame in self.frames]
+
+
+class Stage:
+    """A player with fake time on a loop of its own, driven from a synchronous test."""
+
+    def __init__(
+        self, *, seconds: float = 0.001, first_seconds: float = 0.0, watched: bool = True, **options: object
+    ) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.time = FakeTime()
+        self.source = FakeSource(self.time, seconds=seconds, first_seconds=first_seconds)
+        self.recorder = FakeRecorder()
+        self.viewer = FakeViewer(self.time)
+        self.acknowledged = 0
+        self.acknowledges = watched
+        options = {"target_iterations": 1_000_000, "strict": True, **options}
+        self.player = self.do(
+            lambda: Player(
+                self.source, self.recorder, clock=self.time.clock, sleep=self.time.sleep, **options
+            )
+        )
+        self.do(lambda: self.player.attach(self.viewer))
+        if watched:
+            self.do(self.player.viewer_attached)
+
+    def do(self, command: Callable[[], Result]) -> Result:
+        """Give a command as a notebook cell does: on the thread of the running loop."""
+
+        async def cell() -> Result:
+            return command()
+
+        return self.run(cell())
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        return self.loop.run_until_complete(coroutine)
+
+    def advance(self, seconds: float, step: float = 0.01) -> None:
+        """Let time pass; the browser paints and acknowledges every 10 ms."""
+        end = self.time.now + seconds
+        while self.time.now < end:
+            self.run(self.time.advance(min(step, end - self.time.now)))
+            if self.acknowledges:
+                self.acknowledge()
+
+    def acknowledge(self) -> None:
+        number = self.viewer.frames[-1].number
+        if number > self.acknowledged:
+            self.acknowledged = number
+            self.do(lambda: self.player.acknowledge(number))
+
+    @property
+    def state(self) -> PlayerState:
+        return self.player.status.state
+
+    @property
+    def iterations(self) -> list[int]:
+        return [event.iteration for event in self.recorder.kept]
+
+    def close(self) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.run(asyncio.sleep(0))
+        self.loop.close()

@@ -1,0 +1,277 @@
+"""The player on real event loops, with real time, threads and signals; kept short."""
+
+import asyncio
+import gc
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playback.fakes import FakeRecorder, FakeSource, FakeViewer
+
+from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.sampling.event import Event
+
+
+class BusySource(FakeSource):
+    """Spends real time on each iteration and notes on which thread."""
+
+    def __init__(self, seconds: float = 0.0005) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.threads: set[int] = set()
+
+    def _run_block(self, count: int) -> Iterator[Event]:
+        self.threads.add(threading.get_ident())
+        end = time.perf_counter() + count * self.seconds
+        while time.perf_counter() < end:
+            pass
+        return super()._run_block(count)
+
+
+def iterations(recorder: FakeRecorder) -> list[int]:
+    return [event.iteration for event in recorder.kept]
+
+
+def test_play_and_wait() -> None:
+    async def main() -> Player:
+        player = Player(BusySource(), FakeRecorder(), target_iterations=300)
+        player.play()
+        status = await player.wait()
+        assert status.state is PlayerState.FINISHED
+        return player
+
+    player = asyncio.run(main())
+    assert player.recorder.iterations.tolist() == [*range(1, 301)]
+
+
+def test_wait_gives_up_without_pausing() -> None:
+    async def main() -> None:
+        player = Player(BusySource(), FakeRecorder(), target_iterations=100_000)
+        player.play()
+        status = await player.wait(timeout=0.05)
+        assert status.is_running
+        player.pause()
+        assert not (await player.wait()).is_running
+
+    asyncio.run(main())
+
+
+@pytest.mark.timing
+def test_loop_stays_responsive_and_the_chain_fast() -> None:
+    """Counted in processor time of this thread, so that a busy machine changes little."""
+
+    class Working(FakeSource):
+        def _run_block(self, count: int) -> Iterator[Event]:
+            end = time.thread_time() + count * 0.0005
+            while time.thread_time() < end:
+                pass
+            return super()._run_block(count)
+
+    stretches: list[float] = []
+
+    async def main() -> float:
+        source = Working()
+        player = Player(source, FakeRecorder(), target_iterations=1_000_000)
+        player.play()
+        started = last = time.thread_time()
+        while last - started < 0.6:
+            await asyncio.sleep(0.001)
+            stretches.append(time.thread_time() - last)
+            last = time.thread_time()
+        player.pause()
+        return source.iteration * 0.0005 / (last - started)
+
+    share = asyncio.run(main())
+    assert np.median([one for one in stretches if one > 0.005]) < 0.020, (
+        "others get their turn after a stretch"
+    )
+    assert share > 0.7, "most of the work is iterations"
+
+
+def test_commands_from_another_thread() -> None:
+    async def main() -> None:
+        source, recorder, viewer = BusySource(), FakeRecorder(), FakeViewer()
+        player = Player(source, recorder, target_iterations=1_000_000, strict=True)
+        player.attach(viewer)
+
+        def until(state: str, iteration: int = 0) -> None:
+            end = time.perf_counter() + 5.0
+            while player.status.state != state or player.status.iteration < iteration:
+                assert time.perf_counter() < end, f"never became {state} at {iteration}"
+                time.sleep(0.002)
+
+        def commands() -> tuple[int, int]:
+            player.viewer_attached()
+            player.play()
+            until("playing")
+            time.sleep(0.1)
+            player.pause()
+            until("paused")
+            paused_at = player.status.iteration
+            player.step()
+            player.step()
+            until("paused", paused_at + 2)
+            return paused_at, player.status.iteration
+
+        paused_at, stepped_to = await asyncio.to_thread(commands)
+        assert stepped_to == paused_at + 2
+        await asyncio.to_thread(player.reset)
+        await asyncio.sleep(0.05)
+        assert player.status.state is PlayerState.IDLE
+        assert source.threads == {threading.get_ident()}, "the chain runs on the loop's thread only"
+        assert len(viewer.frames) > 1
+
+    asyncio.run(main())
+
+
+def test_commands_from_a_thread_with_a_loop_of_its_own() -> None:
+    async def main() -> None:
+        source = BusySource()
+        player = Player(source, FakeRecorder(), target_iterations=50)
+
+        async def subshell() -> None:
+            player.play()
+            await player.wait()
+
+        await asyncio.to_thread(lambda: asyncio.run(subshell()))
+        assert player.status.state is PlayerState.FINISHED
+        assert source.threads == {threading.get_ident()}
+
+    asyncio.run(main())
+
+
+def test_many_threads_at_once() -> None:
+    async def main() -> None:
+        source, recorder = BusySource(seconds=0.00005), FakeRecorder()
+        faults: list[object] = []
+        player = Player(source, recorder, target_iterations=10_000_000, strict=True)
+
+        class Checking:
+            def show(self, frame: Frame) -> None:
+                if frame.status.iteration != len(recorder):
+                    faults.append(frame)
+                player.acknowledge(frame.number)
+
+        player.attach(Checking())
+        player.viewer_attached()
+        player.step()
+        await player.wait()
+
+        def hammer(seed: int) -> None:
+            choose = random.Random(seed)  # noqa: S311 - not about secrets
+            commands = [player.play, player.pause, player.step, player.reset, lambda: player.seek(0)]
+            for _ in range(150):
+                choose.choice(commands)()
+                time.sleep(0.003)
+
+        await asyncio.gather(*(asyncio.to_thread(hammer, seed) for seed in range(4)))
+        player.pause()
+        await player.wait()
+        assert not faults
+        assert player.error is None
+        assert iterations(recorder) == [*range(1, source.iteration + 1)]
+        assert source.threads == {threading.get_ident()}
+
+    asyncio.run(main())
+
+
+def test_foreground_running_off_the_loops_thread_is_refused() -> None:
+    async def main() -> None:
+        player = Player(BusySource(), FakeRecorder(), target_iterations=50)
+        with pytest.raises(RuntimeError, match=r"off the event loop's thread; call step\(\)"):
+            await asyncio.to_thread(player.step_sync)
+
+    asyncio.run(main())
+
+
+def test_shutdown_pauses_and_the_next_loop_goes_on() -> None:
+    source, recorder = BusySource(), FakeRecorder()
+
+    async def first() -> Player:
+        player = Player(source, recorder, target_iterations=400)
+        player.play()
+        await asyncio.sleep(0.05)
+        return player
+
+    player = asyncio.run(first())
+    assert player.status.state is PlayerState.PAUSED
+    assert "shut down" in player.status.message
+    assert 0 < source.iteration < 400
+
+    async def second() -> None:
+        player.play()
+        await player.wait()
+
+    asyncio.run(second())
+    assert player.status.state is PlayerState.FINISHED
+    assert iterations(recorder) == [*range(1, 401)]
+
+
+def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    source, recorder = BusySource(), FakeRecorder()
+    loop = asyncio.new_event_loop()
+
+    async def first() -> Player:
+        player = Player(source, recorder, target_iterations=100)
+        player.play()
+        await asyncio.sleep(0.02)
+        return player
+
+    player = loop.run_until_complete(first())
+    loop.close()
+    player.pause()
+
+    async def second() -> None:
+        player.play()
+        gc.collect()  # the abandoned task goes now, and must not stop its heir
+        await player.wait()
+
+    asyncio.run(second())
+    assert player.status.state is PlayerState.FINISHED
+    assert iterations(recorder) == [*range(1, 101)]
+    assert [record.name for record in caplog.records] == ["asyncio"]
+
+
+def test_player_made_before_the_loop() -> None:
+    player = Player(BusySource(), FakeRecorder(), target_iterations=20)
+
+    async def main() -> None:
+        player.play()
+        await player.wait()
+
+    asyncio.run(main())
+    assert player.status.state is PlayerState.FINISHED
+
+
+def test_real_interrupt_pauses_and_the_loop_survives() -> None:
+    class Interrupting(BusySource):
+        pending = True
+
+        def _run_block(self, count: int) -> Iterator[Event]:
+            if self.iteration >= 20 and self.pending:
+                self.pending = False
+                signal.raise_signal(signal.SIGINT)
+            return super()._run_block(count)
+
+    source, recorder = Interrupting(), FakeRecorder()
+
+    async def main() -> None:
+        player = Player(source, recorder, target_iterations=200)
+        player.play()
+        status = await player.wait()
+        assert status.state is PlayerState.PAUSED
+        assert "Interrupted" in status.message
+        assert iterations(recorder) == [*range(1, source.iteration + 1)]
+
+    # Not asyncio.run, which turns the signal into a cancellation of its own.
+    loop = asyncio.new_event_loop()
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        loop.run_until_complete(main())
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        loop.close()

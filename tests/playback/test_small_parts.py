@@ -1,0 +1,140 @@
+"""The parts that keep one number each: pacing, rates, block sizes, frame slots, arguments, status."""
+
+import dataclasses
+
+import pytest
+
+from ewens_widgets.playback.arguments import check_count, check_speed
+from ewens_widgets.playback.blocks import BlockSizer
+from ewens_widgets.playback.pacing import Pacing
+from ewens_widgets.playback.rates import RateMeter
+from ewens_widgets.playback.slots import FrameSlots
+from ewens_widgets.playback.status import PlayerState, PlayerStatus
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Pacing)])
+def test_pacing_refuses_what_would_stop_playback(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+        Pacing(**{name: 0})
+
+
+def test_rate_over_the_last_second() -> None:
+    meter = RateMeter()
+    meter.restart(10.0)
+    assert meter.rate(10.0) == 0.0
+    meter.add(5, 10.5)
+    assert meter.rate(10.5) == pytest.approx(10.0)
+    meter.add(7, 11.2)
+    assert meter.rate(11.2) == pytest.approx(12.0)
+    assert meter.rate(11.6) == pytest.approx(7.0), "what is older than a second no longer counts"
+    assert meter.rate(13.0) == 0.0
+
+
+def test_rate_restarts() -> None:
+    meter = RateMeter()
+    meter.add(100, 5.0)
+    meter.restart(5.1)
+    assert meter.rate(5.2) == 0.0
+
+
+def test_blocks_grow_by_doubling_until_they_fill_the_time() -> None:
+    sizer = BlockSizer()
+    sizes = []
+    for _ in range(12):
+        sizes.append(sizer.size(0.010))
+        sizer.measured(sizes[-1], sizes[-1] * 0.0001)
+    assert sizes == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100, 100, 100]
+
+
+def test_blocks_shrink_at_once() -> None:
+    sizer = BlockSizer()
+    for _ in range(10):
+        sizer.measured(sizer.size(0.010), sizer.size(0.010) * 0.0001)
+    sizer.measured(100, 0.100)
+    assert sizer.size(0.010) <= 20
+
+
+def test_block_is_never_empty_and_never_huge() -> None:
+    sizer = BlockSizer(largest=64)
+    sizer.measured(1, 3.0)
+    assert sizer.size(0.010) == 1
+    for _ in range(30):
+        sizer.measured(sizer.size(1e9), 0.0)
+    assert sizer.size(1e9) == 64
+
+
+def test_sizer_forgets() -> None:
+    sizer = BlockSizer()
+    for _ in range(10):
+        sizer.measured(sizer.size(0.010), 0.0)
+    sizer.restart()
+    assert sizer.size(0.010) == 1
+
+
+def test_slot_is_due_when_filled_and_passed() -> None:
+    slots = FrameSlots(3.0, 0.05)
+    slots.restart(10.0)
+    slots.count(2)
+    assert slots.remaining == 1
+    assert not slots.is_due(11.0)
+    slots.count(1)
+    assert slots.is_due(10.0)
+    slots.refill(10.0)
+    slots.count(3)
+    assert not slots.is_due(10.04)
+    assert slots.wait_seconds(10.04) == pytest.approx(0.01)
+    assert slots.is_due(10.06)
+
+
+def test_slow_motion_makes_slots_longer() -> None:
+    slots = FrameSlots(0.1, 0.05)
+    slots.refill(10.0)
+    assert slots.remaining == 1
+    assert slots.wait_seconds(10.0) == pytest.approx(0.5)
+
+
+def test_faster_speed_takes_effect_within_the_slot() -> None:
+    slots = FrameSlots(0.01, 0.05)
+    slots.refill(10.0)
+    slots.change(1.0, 10.0)
+    assert slots.wait_seconds(10.0) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("value", ["3", 2.5, None])
+def test_counts_must_be_whole(value: object) -> None:
+    with pytest.raises(TypeError, match="iterations must be a whole number, got"):
+        check_count("iterations", value)
+
+
+def test_counts_must_be_large_enough() -> None:
+    with pytest.raises(ValueError, match="burn_in must be at least 0, got -1"):
+        check_count("burn_in", -1, least=0)
+    assert check_count("burn_in", 0, least=0) == 0
+
+
+@pytest.mark.parametrize("speed", [0, -1.0, float("nan"), float("inf")])
+def test_speed_must_be_positive_and_finite(speed: float) -> None:
+    with pytest.raises(ValueError, match="speed must be positive and finite, got"):
+        check_speed(speed)
+
+
+def test_speed_must_be_a_number() -> None:
+    with pytest.raises(TypeError, match="got 'fast'"):
+        check_speed("fast")
+    assert check_speed(None) is None
+    assert check_speed(2) == 2.0
+
+
+def test_status_is_frozen_and_tells_progress() -> None:
+    status = PlayerStatus(PlayerState.PLAYING, iteration=30, target=120, shown_iteration=30)
+    assert status.progress == 0.25
+    assert status.is_running
+    assert status.is_following
+    assert dataclasses.replace(status, iteration=500).progress == 1.0
+    assert not dataclasses.replace(status, shown_iteration=3).is_following
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        status.iteration = 31
+
+
+def test_states_that_run() -> None:
+    assert {state for state in PlayerState if state.is_running} == {"preparing", "playing", "stepping"}
