@@ -1,0 +1,215 @@
+r"""The hierarchy that the model itself makes: merge, each time, what costs least log posterior.
+
+Starting from a partition, usually the draw with the highest posterior, the two clusters a, b whose merge
+loses least of
+
+.. math:: \log p(B \mid Y) = c_K + \sum_b \log \Gamma(n_b) + \log \sum_\theta p(\theta) L(B, \theta)
+
+are merged, down to one cluster. Heights are the running loss in nats; a merge that gains counts as no loss,
+so the heights never decrease. The tree is invariant like the model, and it shows structure above the level at
+which all draws keep the objects apart.
+
+With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes M by a matrix of rank two,
+
+.. math:: \Delta = q_a s_a s_a^T + q_b s_b s_b^T - q_{ab} (s_a + s_b)(s_a + s_b)^T = W Q W^T, \qquad
+    W = [s_a, s_b], \quad Q = \begin{pmatrix} q_a - q_{ab} & -q_{ab} \\ -q_{ab} & q_b - q_{ab} \end{pmatrix}.
+
+Models I and II need its trace or its diagonal. Model III uses :math:`\det(M + \Delta) = \det M \cdot \det(I +
+Q H)`, where H holds the entries for a and b of the K × K matrix :math:`S^T M^{-1} S` of all cluster sums,
+made once a step for each θ. A candidate thus costs O(G) for models I and III and O(G d) for model II, however
+many objects there are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import check_labels
+
+__all__ = ["evidence_tree", "merge_losses"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+_BLOCK_ENTRIES = 100_000  # Pairs × features at once: a block's arrays stay in the processor's cache.
+_FACTORS = 16
+
+
+def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
+    """Merge the clusters of a partition one by one, losing as little log posterior as possible.
+
+    Parameters
+    ----------
+    posterior
+        The posterior that judges the merges.
+    labels
+        The partition to start from. Its clusters are joined at height 0.
+    """
+    start = check_labels(labels, posterior.n_objects)
+    sizes, sums = cluster_statistics(posterior.coordinates, start)
+    rows, nodes = _start_rows(start)
+    height = 0.0
+    while len(nodes) > 1:
+        left, right = np.triu_indices(len(nodes), k=1)
+        losses = merge_losses(posterior, sizes, sums, left, right)
+        best = int(np.argmin(losses))
+        a, b = int(left[best]), int(right[best])
+        height += max(float(losses[best]), 0.0)
+        sizes[a] += sizes[b]
+        sums[a] += sums[b]
+        sizes, sums = np.delete(sizes, b), np.delete(sums, b, axis=0)
+        first, second = sorted((nodes[a], nodes.pop(b)))
+        nodes[a] = start.size + len(rows)
+        rows.append((first, second, height, sizes[a]))
+    return Tree(
+        linkage=np.array(rows, dtype=np.float64).reshape(-1, 4),
+        kind="evidence",
+        method="evidence",
+        n_start=int(start.max()) + 1,
+        coordinates=posterior.coordinates,
+    )
+
+
+def merge_losses(
+    posterior: Posterior, sizes: FloatArray, sums: FloatArray, left: IntArray, right: IntArray
+) -> FloatArray:
+    """Log posterior lost by merging each pair of clusters, θ summed out; negative where a merge gains.
+
+    Parameters
+    ----------
+    posterior
+        The posterior.
+    sizes, sums
+        Sizes (K) and sums (K × d) of the clusters.
+    left, right
+        The pairs to judge, as numbers of clusters.
+    """
+    state = _State.of(posterior, sizes, sums)
+    step = max(1, _BLOCK_ENTRIES // max(posterior.n_features, posterior.theta_grid.size))
+    blocks = [
+        _block_losses(posterior, state, left[start : start + step], right[start : start + step])
+        for start in range(0, left.size, step)
+    ]
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+class _State(NamedTuple):
+    """What all candidate merges of one partition share; where arrays depend on θ, it is their first axis."""
+
+    sizes: FloatArray
+    sums: FloatArray
+    log_grown: FloatArray
+    shrinkage: FloatArray
+    scale: FloatArray
+    gram: FloatArray
+    log_weights: FloatArray
+
+    @classmethod
+    def of(cls, posterior: Posterior, sizes: FloatArray, sums: FloatArray) -> "_State":
+        theta, n_objects = posterior.theta_grid[:, None], posterior.n_objects
+        grown = 1.0 + theta * sizes
+        shrinkage = theta / grown / n_objects
+        scale, gram, log_scale = _SCALES[posterior.model](sums, shrinkage)
+        log_grown = np.log(grown)
+        log_weights = -0.5 * (posterior.n_features * log_grown.sum(axis=1) + n_objects * log_scale)
+        log_weights += posterior.log_theta_prior
+        return cls(sizes, sums, log_grown, shrinkage, scale, gram, log_weights - _log_sum_exp(log_weights))
+
+
+def _block_losses(posterior: Posterior, state: _State, left: IntArray, right: IntArray) -> FloatArray:
+    sizes, log_counts = state.sizes, posterior.log_count_weights
+    both = sizes[left] + sizes[right]
+    log_prior_gain = log_counts[sizes.size - 1] - log_counts[sizes.size]
+    log_prior_gain = log_prior_gain + gammaln(both) - gammaln(sizes[left]) - gammaln(sizes[right])
+    theta = posterior.theta_grid[:, None]
+    grown = 1.0 + theta * both
+    log_det_change = np.log(grown) - state.log_grown[:, left] - state.log_grown[:, right]
+    shrinkage = theta / grown / posterior.n_objects
+    log_scale_change = _CHANGES[posterior.model](state, shrinkage, left, right)
+    log_ratios = -0.5 * (posterior.n_features * log_det_change + posterior.n_objects * log_scale_change)
+    # Weighted by the present conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
+    losses: FloatArray = -(log_prior_gain + _log_sum_exp(state.log_weights[:, None] + log_ratios))
+    return losses
+
+
+def _log_sum_exp(values: FloatArray) -> FloatArray:
+    """Log of the sum of exponentials over the first axis."""
+    highest = values.max(axis=0)
+    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=0)), dtype=np.float64)
+
+
+def _trace_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Model I: tr M (G × 1), the products of the cluster sums, and d log tr M (G)."""
+    gram = sums @ sums.T / sums.shape[1]
+    trace = 1.0 - shrinkage @ np.diag(gram)
+    return trace[:, None], gram, sums.shape[1] * np.log(trace)
+
+
+def _trace_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+    squares = np.diag(state.gram)
+    together = squares[left] + squares[right] + 2.0 * state.gram[left, right]
+    own = state.shrinkage * squares
+    added = own[:, left] + own[:, right] - shrinkage * together
+    return np.asarray(state.sums.shape[1] * np.log1p(added / state.scale), dtype=np.float64)
+
+
+def _diagonal_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Model II: the diagonal of M (G × d), the squares of the cluster sums (d × K), and Σ log M_rr (G)."""
+    squares = np.ascontiguousarray((sums * sums).T)
+    diagonal = 1.0 - shrinkage @ squares.T
+    return diagonal, squares, np.log(diagonal).sum(axis=1)
+
+
+def _diagonal_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+    columns = np.ascontiguousarray(state.sums.T)
+    squares_left, squares_right = state.gram[:, left], state.gram[:, right]
+    squares_both = (columns[:, left] + columns[:, right]) ** 2
+    change = np.zeros(shrinkage.shape)
+    for place, diagonal in enumerate(state.scale):
+        ratio = state.shrinkage[place, left] * squares_left
+        ratio += state.shrinkage[place, right] * squares_right
+        ratio -= shrinkage[place] * squares_both
+        ratio /= diagonal[:, None]
+        ratio += 1.0
+        # One logarithm of a product is cheaper than many; so few factors do not overflow.
+        for start in range(0, len(ratio), _FACTORS):
+            change[place] += np.log(np.prod(ratio[start : start + _FACTORS], axis=0))
+    return change
+
+
+def _determinant_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Model III: M (G × d × d), Gram matrices of the cluster sums in the metric of M⁻¹, log det M (G)."""
+    scatter = np.eye(sums.shape[1]) - (sums.T * shrinkage[:, None, :]) @ sums
+    return scatter, sums @ np.linalg.solve(scatter, sums.T[None]), np.linalg.slogdet(scatter)[1]
+
+
+def _determinant_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+    squares = np.ascontiguousarray(np.diagonal(state.gram, axis1=1, axis2=2))
+    squares_left, squares_right, cross = squares[:, left], squares[:, right], state.gram[:, left, right]
+    own_left, own_right = state.shrinkage[:, left] - shrinkage, state.shrinkage[:, right] - shrinkage
+    added = own_left * squares_left + own_right * squares_right - 2.0 * shrinkage * cross
+    added += (own_left * own_right - shrinkage * shrinkage) * (squares_left * squares_right - cross * cross)
+    return np.asarray(np.log1p(added), dtype=np.float64)
+
+
+_SCALES = {"I": _trace_scale, "II": _diagonal_scale, "III": _determinant_scale}
+_CHANGES = {"I": _trace_change, "II": _diagonal_change, "III": _determinant_change}
+
+
+def _start_rows(labels: IntArray) -> tuple[list[tuple[float, float, float, float]], list[int]]:
+    """Merges at height 0 that join the members of each starting cluster, and the nodes they end in."""
+    rows: list[tuple[float, float, float, float]] = []
+    nodes: list[int] = []
+    for label in range(int(labels.max()) + 1):
+        members = np.flatnonzero(labels == label)
+        node = int(members[0])
+        for size, member in enumerate(members[1:], start=2):
+            rows.append((min(node, int(member)), max(node, int(member)), 0.0, size))
+            node = labels.size + len(rows) - 1
+        nodes.append(node)
+    return rows, nodes

@@ -1,0 +1,140 @@
+"""Draws and partitions in the formats of other tools: CSV tables and ArviZ."""
+
+import csv
+import io
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.partition import check_labels
+from ewens_widgets.sampling.posterior_record import same_posterior
+from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["draws_csv", "labels_csv", "to_arviz"]
+
+
+def labels_csv(
+    labels: ArrayLike, names: Sequence[str] | None = None, columns: Mapping[str, NDArray[Any]] | None = None
+) -> str:
+    """Write one partition as a table, an object a row: object, cluster, and further columns.
+
+    Parameters
+    ----------
+    labels
+        One label an object; they are written as they are.
+    names
+        Names of the objects; their numbers, counted from 0, by default.
+    columns
+        Further columns, by name.
+    """
+    given = np.asarray(labels)
+    check_labels(given)
+    objects = [str(name) for name in (range(given.size) if names is None else names)]
+    table = {"object": objects, "cluster": given.tolist()}
+    table |= {name: np.asarray(values).tolist() for name, values in (columns or {}).items()}
+    for name, values in table.items():
+        if len(values) != given.size:
+            raise ValueError(f"column {name!r} has {len(values)} entries for {given.size} objects.")
+    return _csv_text(list(table), zip(*table.values(), strict=True))
+
+
+def draws_csv(trace: Trace) -> str:
+    """Write a table, a draw a row: iteration, theta, …, n_clusters, then labels ``object_0``, …."""
+    numbers = {
+        "iteration": trace.iterations,
+        "theta": trace.theta,
+        "concentration": trace.concentration,
+        "log_posterior": trace.log_posterior,
+        "n_clusters": trace.n_clusters,
+    }
+    header = [*numbers, *(f"object_{item}" for item in range(trace.n_objects))]
+    columns = [values.tolist() for values in numbers.values()]
+    rows = ((*row, *labels.tolist()) for *row, labels in zip(*columns, trace.labels, strict=True))
+    return _csv_text(header, rows)
+
+
+def to_arviz(traces: Sequence[Trace]) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+    """Export traces, a chain each, to ArviZ.
+
+    The posterior group holds ``n_clusters``, ``theta`` and, where it is sampled, ``concentration``: what
+    diagnostics make sense for. The group ``sample_stats`` holds ``log_posterior``, ``acceptance`` by move,
+    and the ``labels`` of the objects, whose numbers change meaning from draw to draw. The canonical
+    coordinates of the data are ``observed_data``.
+
+    Returns
+    -------
+    an `InferenceData` before ArviZ 1.0, a `DataTree` from then on
+    """
+    groups, dims, coords = _arviz_content(traces)
+    arviz = _import_arviz()
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return arviz.from_dict(groups, dims=dims, coords=coords)
+    return arviz.from_dict(**groups, dims=dims, coords=coords)
+
+
+def _import_arviz() -> ModuleType:
+    try:
+        with warnings.catch_warnings():
+            # ArviZ 0.23 announces 1.0 when it is imported; this module works with both.
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+    except ImportError as fault:
+        raise ImportError("exporting to ArviZ needs the package arviz: pip install arviz.") from fault
+    return arviz
+
+
+def _arviz_content(
+    traces: Sequence[Trace],
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]], dict[str, Any]]:
+    """Variables by group, their dimensions besides chain and draw, and the coordinates."""
+    if not traces or len({len(trace) for trace in traces}) > 1:
+        raise ValueError("ArviZ needs chains of one length; cut them, e.g. trace[-1000:].")
+    first = traces[0]
+    if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
+        raise ValueError("only chains on the same data, model and prior belong together.")
+    posterior: dict[str, Any] = {"n_clusters": _stack(traces, "n_clusters"), "theta": _stack(traces, "theta")}
+    if isinstance(first.posterior.concentration, Gamma):
+        posterior["concentration"] = _stack(traces, "concentration")
+    statistics = {"log_posterior": _stack(traces, "log_posterior"), "labels": _stack(traces, "labels")}
+    moves = [name for name in first.move_counts if all(_by_draw(trace, name) for trace in traces)]
+    if moves:
+        statistics["acceptance"] = np.stack([_acceptance(trace, moves) for trace in traces])
+    coords = {
+        "draw": first.iterations,
+        "object": np.arange(first.n_objects),
+        "feature": np.arange(first.posterior.n_features),
+        "move": moves,
+    }
+    dims = {"labels": ["object"], "acceptance": ["move"], "coordinates": ["object", "feature"]}
+    observed = {"coordinates": first.posterior.coordinates}
+    return {"posterior": posterior, "sample_stats": statistics, "observed_data": observed}, dims, coords
+
+
+def _stack(traces: Sequence[Trace], name: str) -> NDArray[Any]:
+    return np.stack([getattr(trace, name) for trace in traces])
+
+
+def _by_draw(trace: Trace, move: str) -> bool:
+    return move in trace.move_counts and np.ndim(trace.move_counts[move][0]) == 1
+
+
+def _acceptance(trace: Trace, moves: list[str]) -> NDArray[np.float64]:
+    """Share of accepted proposals at each draw (T × moves); NaN where a move proposed nothing."""
+    made = np.stack([np.asarray(trace.move_counts[name][0]) for name in moves], axis=1)
+    taken = np.stack([np.asarray(trace.move_counts[name][1]) for name in moves], axis=1)
+    rates = np.full(made.shape, np.nan)
+    np.divide(taken, made, out=rates, where=made > 0)
+    return rates
+
+
+def _csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()

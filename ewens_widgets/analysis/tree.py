@@ -1,0 +1,214 @@
+"""A hierarchy of the objects, and its cuts.
+
+A tree is stored as a SciPy linkage matrix Z with one row a merge: the two nodes that are joined, the height,
+and the size of the new node. Nodes below n are objects; row k makes node n + k. The heights never decrease,
+so the first n − K merges give the cut into K clusters, also where several merges have the same height.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage, leaves_list
+
+from ewens_widgets.analysis.leftovers import LEFTOVER, assign_leftovers, keep_leftovers
+from ewens_widgets.partition import canonical_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Tree", "labels_after"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Kind = Literal["similarity", "evidence"]
+
+_HEIGHT_NAMES = {"similarity": "share of draws apart", "evidence": "log posterior lost (nats)"}
+_LEFTOVERS = ("assign", "mark", "keep")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A hierarchy of n objects.
+
+    Attributes
+    ----------
+    linkage
+        SciPy linkage matrix (n − 1 × 4), read-only; every tool of ``scipy.cluster.hierarchy`` takes it.
+    kind
+        ``"similarity"`` (heights: share of draws apart) or ``"evidence"`` (heights: log posterior lost, in
+        nats).
+    method
+        How the tree was built.
+    n_start
+        Number of clusters that the tree starts from. Below them it has no structure, so it is not cut there.
+    coordinates, distance
+        Where the objects lie, and how far apart they are; they say which cluster a leftover is nearest to.
+    """
+
+    linkage: FloatArray = field(repr=False)
+    kind: Kind
+    method: str
+    n_start: int
+    coordinates: FloatArray | None = field(default=None, repr=False)
+    distance: FloatArray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a linkage that is not one, or whose heights decrease."""
+        if not is_valid_linkage(self.linkage) or not is_monotonic(self.linkage):
+            raise ValueError("a tree needs a valid SciPy linkage matrix whose heights never decrease.")
+        self.linkage.setflags(write=False)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of objects."""
+        return int(self.linkage.shape[0]) + 1
+
+    @property
+    def heights(self) -> FloatArray:
+        """Heights of the merges, in increasing order."""
+        return self.linkage[:, 2]
+
+    @cached_property
+    def leaves_order(self) -> IntArray:
+        """The objects in the order in which the tree is drawn, so that no lines cross."""
+        return np.asarray(leaves_list(self.linkage), dtype=np.intp)
+
+    def cut(
+        self,
+        n_clusters: int | None = None,
+        height: float | None = None,
+        min_size: int = 1,
+        leftovers: str = "assign",
+    ) -> IntArray:
+        """Labels of the clusters that a cut leaves.
+
+        Parameters
+        ----------
+        n_clusters
+            Number of clusters that have at least `min_size` members. Of all cuts with this number the highest
+            is taken; it leaves the fewest objects over.
+        height
+            Cut at this height instead: merges up to and including it are made.
+        min_size
+            Smaller clusters are not counted; they are leftovers.
+        leftovers
+            What becomes of leftovers. ``"assign"``: each joins the cluster that it meets first up the tree,
+            and where it meets several at once, the one with the object nearest to it, so that every object
+            has a cluster. ``"mark"``: they are labelled −1. ``"keep"``: they stay clusters of their own,
+            numbered after the others.
+
+        Returns
+        -------
+        labels 0, 1, 2, … in order of first appearance, and −1 for marked leftovers
+        """
+        if leftovers not in _LEFTOVERS:
+            raise ValueError(
+                f"leftovers must be one of {', '.join(map(repr, _LEFTOVERS))}; got {leftovers!r}."
+            )
+        n_merges = self._merges(n_clusters, height, min_size)
+        labels = labels_after(self.linkage, n_merges)
+        marked = np.where(np.bincount(labels)[labels] >= min_size, labels, LEFTOVER)
+        if leftovers == "mark" or not np.any(marked == LEFTOVER):
+            return _numbered(marked)
+        if leftovers == "keep":
+            return keep_leftovers(_numbered(marked), labels)
+        return assign_leftovers(_numbered(marked), self.linkage, n_merges, self.distance, self.coordinates)
+
+    def counts(self, min_size: int = 1) -> IntArray:
+        """Numbers of clusters with at least `min_size` members after 0, 1, …, n − 1 merges."""
+        if min_size < 1:
+            raise ValueError(f"min_size must be at least 1; got {min_size}.")
+        sizes = np.concatenate([np.ones(self.n_leaves), self.linkage[:, 3]])
+        joined = sizes[self.linkage[:, :2].astype(np.intp)]
+        change = (self.linkage[:, 3] >= min_size).astype(np.intp) - (joined >= min_size).sum(axis=1)
+        return np.cumsum(np.concatenate([[self.n_leaves if min_size == 1 else 0], change])).astype(np.intp)
+
+    def links(self) -> FloatArray:
+        """Corners of the lines to draw, four points (position, height) a merge: (n − 1) × 4 × 2.
+
+        Positions are places in `leaves_order`.
+        """
+        n_leaves = self.n_leaves
+        place, level = np.empty(2 * n_leaves - 1), np.zeros(2 * n_leaves - 1)
+        place[self.leaves_order] = np.arange(n_leaves)
+        level[n_leaves:] = self.heights
+        corners = np.empty((n_leaves - 1, 4, 2))
+        for row, (left, right) in enumerate(self.linkage[:, :2].astype(np.intp)):
+            top = level[n_leaves + row]
+            corners[row] = [
+                (place[left], level[left]),
+                (place[left], top),
+                (place[right], top),
+                (place[right], level[right]),
+            ]
+            place[n_leaves + row] = (place[left] + place[right]) / 2
+        return corners
+
+    def plot(self, ax: "Axes | None" = None, names: ArrayLike | None = None, **line: object) -> "Axes":
+        """Draw the tree with matplotlib.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw in; new ones by default.
+        names
+            Names of the objects, to write under the tree; none by default.
+        line
+            Properties of the lines, e.g. ``color`` or ``linewidth``.
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.collections import LineCollection
+
+        axes = plt.subplots()[1] if ax is None else ax
+        style: dict[str, Any] = {"color": "0.25", "linewidth": 0.8, **line}
+        axes.add_collection(LineCollection(list(self.links()), **style))
+        axes.set_xlim(-0.5, self.n_leaves - 0.5)
+        axes.set_ylim(0.0, 1.05 * float(self.heights[-1]) or 1.0)
+        axes.set_ylabel(_HEIGHT_NAMES[self.kind])
+        axes.set_xticks([] if names is None else np.arange(self.n_leaves))
+        if names is not None:
+            axes.set_xticklabels(np.asarray(names)[self.leaves_order], rotation=90)
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        return axes
+
+    def _merges(self, n_clusters: int | None, height: float | None, min_size: int) -> int:
+        """How many merges the cut is after."""
+        if (n_clusters is None) == (height is None):
+            raise ValueError("give either n_clusters or height to cut a tree.")
+        counts, first = self.counts(min_size), self.n_leaves - self.n_start
+        if height is not None:
+            if not height >= 0.0:
+                raise ValueError(f"the height of a cut must not be negative; got {height!r}.")
+            return max(int(np.searchsorted(self.heights, height, side="right")), first)
+        reachable = np.flatnonzero(counts[first:] == n_clusters) + first
+        if not reachable.size:
+            most = int(counts[first:].max())
+            size = f" of at least {min_size} members" if min_size > 1 else ""
+            start = f" It starts from {self.n_start} clusters." if self.n_start < self.n_leaves else ""
+            raise ValueError(
+                f"this tree can be cut into 1 to {most} clusters{size}; {n_clusters} were asked for.{start}"
+            )
+        return int(reachable[-1])
+
+
+def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
+    """Canonical labels of the clusters after the first merges of a linkage."""
+    n_leaves = linkage.shape[0] + 1
+    above = np.arange(n_leaves + n_merges)
+    for row, children in enumerate(linkage[:n_merges, :2].astype(np.intp)):
+        above[children] = n_leaves + row
+    # From the top down, each node takes the name of the highest node above it.
+    for node in range(n_leaves + n_merges - 1, -1, -1):
+        above[node] = above[above[node]]
+    return canonical_labels(above[:n_leaves])
+
+
+def _numbered(marked: IntArray) -> IntArray:
+    """Canonical labels of the objects that are not left over."""
+    kept = marked != LEFTOVER
+    labels = np.full(marked.size, LEFTOVER, dtype=np.intp)
+    labels[kept] = canonical_labels(marked[kept])
+    return labels

@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from traces import blob_trace, synthetic_trace
+
+from ewens_widgets.analysis.agreement import binder_loss, error_rate, variation_of_information
+from ewens_widgets.analysis.estimates import SOURCES, PointEstimate, point_estimate
+from ewens_widgets.model.enumeration import exact_posterior
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import all_partitions
+from ewens_widgets.sampling.trace import Trace
+
+DIRECT = {"vi": variation_of_information, "binder": binder_loss}
+LOSSES = sorted(DIRECT)
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return blob_trace(n_draws=60)
+
+
+@pytest.fixture(scope="module")
+def small_trace() -> Trace:
+    """Independent draws from the exact posterior of six objects."""
+    rng = np.random.default_rng(5)
+    X = np.vstack([rng.normal(size=(3, 2)), rng.normal(size=(3, 2)) + 2.5])
+    exact = exact_posterior(X, model="I")
+    labels = exact.labels[rng.choice(len(exact.labels), size=400, p=exact.probabilities)]
+    return synthetic_trace(labels, exact.posterior, rng)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_is_the_best_of_all_partitions(small_trace: Trace, loss: str) -> None:
+    rows, counts = np.unique(small_trace.labels, axis=0, return_counts=True)
+    expected = [
+        np.average([DIRECT[loss](partition, row) for row in rows], weights=counts)
+        for partition in all_partitions(6)
+    ]
+    estimate = small_trace.point_estimate(loss)
+    assert estimate.expected_loss == pytest.approx(min(expected), abs=1e-12)
+    np.testing.assert_array_equal(estimate.labels, all_partitions(6)[int(np.argmin(expected))])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_finds_the_blobs(trace: Trace, loss: str, source: str) -> None:
+    estimate = point_estimate(trace, loss, sources=[source])
+    assert error_rate(np.arange(30) % 3, estimate.labels) == 0.0
+    assert estimate.n_clusters == 3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_it_tells(trace: Trace, loss: str) -> None:
+    estimate = trace.point_estimate(loss)
+    losses = [candidate.expected_loss for candidate in estimate.candidates]
+    assert losses == sorted(losses)
+    assert estimate.candidates[0].source == estimate.source
+    assert estimate.expected_loss == losses[0]
+    direct = [DIRECT[loss](estimate.labels, draw) for draw in trace.labels]
+    np.testing.assert_allclose(estimate.distances, direct, atol=1e-12)
+    assert estimate.expected_loss == pytest.approx(np.mean(direct), abs=1e-12)
+    assert estimate.n_considered > len(estimate.candidates)
+    assert not estimate.labels.flags.writeable
+    assert "3 clusters of sizes [10, 10, 10]" in repr(estimate)
+
+
+def test_is_deterministic() -> None:
+    first, second = (point_estimate(blob_trace(seed=3, noise=0.4), "vi") for _ in range(2))
+    np.testing.assert_array_equal(first.labels, second.labels)
+    assert first.expected_loss == second.expected_loss
+    assert first.source == second.source
+
+
+def test_no_candidate_beats_it(trace: Trace) -> None:
+    noisy = blob_trace(seed=2, noise=0.45, n_draws=80)
+    estimate = noisy.point_estimate("vi")
+    for row in noisy.labels:
+        assert (
+            np.mean([variation_of_information(row, draw) for draw in noisy.labels])
+            >= estimate.expected_loss - 1e-9
+        )
+    for method in ("single", "average", "complete"):
+        for count in range(1, 9):
+            cut = noisy.cut(count, method=method)
+            assert np.mean([variation_of_information(cut, draw) for draw in noisy.labels]) >= (
+                estimate.expected_loss - 1e-9
+            )
+
+
+def test_one_draw_is_its_own_estimate() -> None:
+    trace = blob_trace(n_draws=1)
+    estimate = trace.point_estimate()
+    np.testing.assert_array_equal(estimate.labels, trace.labels[0])
+    assert estimate.expected_loss == 0.0
+    assert estimate.credible_ball().radius == 0.0
+    np.testing.assert_array_equal(estimate.uncertainty, 0.0)
+
+
+def test_two_objects() -> None:
+    rng = np.random.default_rng(0)
+    posterior = Posterior.from_data([[0.0], [1.0]], model="I")
+    trace = synthetic_trace(np.array([[0, 0], [0, 1], [0, 1]]), posterior, rng)
+    for loss in LOSSES:
+        np.testing.assert_array_equal(trace.point_estimate(loss).labels, [0, 1])
+
+
+def test_csv(trace: Trace, tmp_path: Path) -> None:
+    estimate: PointEstimate = trace.point_estimate()
+    estimate.to_csv(tmp_path / "labels.csv", names=[f"object {k}" for k in range(30)])
+    lines = (tmp_path / "labels.csv").read_text().splitlines()
+    assert lines[0] == "object,cluster,uncertainty"
+    assert lines[1].startswith("object 0,0,0.")
+    assert len(lines) == 31
+
+
+def test_refusals(trace: Trace) -> None:
+    with pytest.raises(ValueError, match='"vi"'):
+        trace.point_estimate("rand")
+    for sources in ([], ["cuts"]):
+        with pytest.raises(ValueError, match="draws, similarity, evidence"):
+            point_estimate(trace, sources=sources)
+
+
+def test_without_room_for_all_pairs_other_sources_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "12000")
+    trace = blob_trace(n_draws=6)
+    with pytest.raises(ValueError, match="similarity of all pairs"):
+        point_estimate(trace, "vi")
+    assert point_estimate(trace, "vi", sources=["draws", "evidence"]).n_clusters == 3

@@ -1,0 +1,85 @@
+import warnings
+
+import numpy as np
+import pytest
+from traces import blob_trace
+
+from ewens_widgets.analysis.export import draws_csv, labels_csv, to_arviz
+from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.sampling.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return blob_trace(n_draws=50, concentration=Gamma(2.0, 1.0))
+
+
+def test_labels_as_a_table() -> None:
+    assert labels_csv([2, 2, -1]) == "object,cluster\n0,2\n1,2\n2,-1\n"
+    text = labels_csv(["a", "b"], names=["x, y", 'the "best"'], columns={"p": np.array([0.5, 1.0])})
+    assert text == 'object,cluster,p\n"x, y",a,0.5\n"the ""best""",b,1.0\n'
+    with pytest.raises(ValueError, match="column 'object' has 1 entries for 2 objects"):
+        labels_csv([0, 1], names=["only"])
+
+
+def test_draws_as_a_table(trace: Trace) -> None:
+    lines = draws_csv(trace).splitlines()
+    assert len(lines) == 51
+    assert lines[0].startswith("iteration,theta,concentration,log_posterior,n_clusters,object_0,object_1")
+    assert [float(entry) for entry in lines[1].split(",")][5:] == trace.labels[0].tolist()
+
+
+def test_arviz_groups_and_coordinates(trace: Trace) -> None:
+    exported = trace.to_arviz()
+    assert exported.posterior["theta"].dims == ("chain", "draw")
+    assert set(exported.posterior.data_vars) == {"n_clusters", "theta", "concentration"}
+    np.testing.assert_array_equal(exported.posterior["n_clusters"].values[0], trace.n_clusters)
+    np.testing.assert_array_equal(exported.posterior["draw"].values, trace.iterations)
+    assert exported.sample_stats["labels"].dims == ("chain", "draw", "object")
+    np.testing.assert_array_equal(exported.sample_stats["labels"].values[0], trace.labels)
+    np.testing.assert_array_equal(exported.sample_stats["log_posterior"].values[0], trace.log_posterior)
+    acceptance = exported.sample_stats["acceptance"].sel(move="gibbs").values[0]
+    np.testing.assert_allclose(acceptance, trace.move_counts["gibbs"][1] / trace.move_counts["gibbs"][0])
+    assert exported.observed_data["coordinates"].dims == ("object", "feature")
+    np.testing.assert_array_equal(exported.observed_data["coordinates"].values, trace.posterior.coordinates)
+
+
+def test_a_fixed_concentration_is_not_exported_as_a_draw() -> None:
+    assert "concentration" not in blob_trace(n_draws=10).to_arviz().posterior.data_vars
+
+
+def test_chains_and_diagnostics(trace: Trace) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+
+    exported = to_arviz([trace[:25], trace[25:]])
+    assert exported.posterior.sizes["chain"] == 2
+    assert float(arviz.rhat(exported)["theta"]) == pytest.approx(1.0, abs=0.2)
+    with warnings.catch_warnings():
+        # Of ArviZ itself, with today's pandas and matplotlib.
+        warnings.simplefilter("ignore")
+        assert list(arviz.summary(exported).index) == ["n_clusters", "theta", "concentration"]
+        arviz.plot_trace(exported)
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_totals_of_moves_are_not_exported(trace: Trace) -> None:
+    names = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
+    columns = {name: getattr(trace, name) for name in names}
+    totals = Trace(**columns, move_counts={"gibbs": (10, 5)}, posterior=trace.posterior)
+    assert "acceptance" not in totals.to_arviz().sample_stats
+
+
+def test_refusals(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="chains of one length"):
+        to_arviz([trace, trace[1:]])
+    with pytest.raises(ValueError, match="chains of one length"):
+        to_arviz([])
+    with pytest.raises(ValueError, match="same data"):
+        to_arviz([trace, blob_trace(n_draws=50, seed=1)])
+    monkeypatch.setitem(__import__("sys").modules, "arviz", None)
+    with pytest.raises(ImportError, match="pip install arviz"):
+        trace.to_arviz()

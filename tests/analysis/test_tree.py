@@ -1,0 +1,216 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage, linkage
+from scipy.spatial.distance import pdist
+from traces import blob_trace
+
+from ewens_widgets.analysis.agreement import error_rate
+from ewens_widgets.analysis.leftovers import LEFTOVER
+from ewens_widgets.analysis.tree import Tree, labels_after
+from ewens_widgets.partition import canonical_labels
+
+
+def tree_of(points: np.ndarray, method: str = "single") -> Tree:
+    return Tree(linkage(pdist(points), method=method), "similarity", method, len(points), coordinates=points)
+
+
+@pytest.fixture
+def tree(rng: np.random.Generator) -> Tree:
+    return tree_of(rng.normal(size=(25, 2)), "average")
+
+
+def two_lines_and_outliers() -> tuple[np.ndarray, np.ndarray]:
+    """Two rows of points, and two objects farther from both than the rows are from each other."""
+    steps = np.arange(20.0)
+    points = np.vstack(
+        [
+            np.column_stack([steps, 0 * steps]),
+            np.column_stack([steps, 0 * steps + 3]),
+            [[10.0, -9.0], [9.0, 13.0]],
+        ]
+    )
+    return points, np.repeat([0, 1, 0, 1], [20, 20, 1, 1])
+
+
+def test_cuts_agree_with_scipy(tree: Tree) -> None:
+    for count in range(1, 26):
+        expected = fcluster(tree.linkage, count, criterion="maxclust")
+        np.testing.assert_array_equal(tree.cut(n_clusters=count), canonical_labels(expected))
+
+
+def test_cuts_by_height_agree_with_scipy(tree: Tree) -> None:
+    for height in (0.0, *tree.heights[::5], 0.7, 100.0):
+        expected = fcluster(tree.linkage, height, criterion="distance")
+        np.testing.assert_array_equal(tree.cut(height=height), canonical_labels(expected))
+
+
+def test_any_number_of_clusters_can_be_had_among_ties() -> None:
+    tied = tree_of(np.arange(6.0)[:, None])
+    assert [tied.cut(n_clusters=count).max() + 1 for count in range(1, 7)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_cuts_are_nested(tree: Tree) -> None:
+    for count in range(1, 25):
+        coarse, fine = tree.cut(n_clusters=count), tree.cut(n_clusters=count + 1)
+        assert len(set(zip(coarse.tolist(), fine.tolist(), strict=True))) == count + 1
+
+
+@given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["single", "average", "complete"]))
+def test_invariants(n_leaves: int, seed: int, method: str) -> None:
+    rng = np.random.default_rng(seed)
+    # Whole numbers make ties.
+    tree = tree_of(rng.integers(0, 5, size=(n_leaves, 2)).astype(float), method)
+    assert is_valid_linkage(tree.linkage)
+    assert is_monotonic(tree.linkage)
+    assert sorted(tree.leaves_order) == list(range(n_leaves))
+    for min_size in (1, 2, 3):
+        counts = tree.counts(min_size)
+        sizes = [np.bincount(labels_after(tree.linkage, merges)) for merges in range(n_leaves)]
+        np.testing.assert_array_equal(counts, [np.sum(size >= min_size) for size in sizes])
+        for n_clusters in range(1, counts.max() + 1):
+            kept = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="keep")
+            marked = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="mark")
+            assigned = tree.cut(n_clusters=n_clusters, min_size=min_size)
+            assert np.sum(np.bincount(kept) >= min_size) == n_clusters
+            assert marked.max() + 1 == n_clusters
+            assert assigned.min() == 0
+            assert assigned.max() + 1 == n_clusters
+            np.testing.assert_array_equal(assigned[marked != LEFTOVER], marked[marked != LEFTOVER])
+            np.testing.assert_array_equal(kept[marked != LEFTOVER], marked[marked != LEFTOVER])
+            assert np.all(kept[marked == LEFTOVER] >= n_clusters)
+
+
+def test_leaves_order_puts_every_cluster_side_by_side(tree: Tree) -> None:
+    place = np.argsort(tree.leaves_order)
+    for count in range(1, 26):
+        labels = tree.cut(n_clusters=count)
+        for label in range(count):
+            places = place[labels == label]
+            assert places.max() - places.min() == places.size - 1
+
+
+@pytest.mark.parametrize("distance", [False, True])
+def test_outliers_do_not_count_and_find_their_cluster(distance: bool) -> None:
+    points, true = two_lines_and_outliers()
+    gaps = np.linalg.norm(points[:, None] - points[None], axis=2) if distance else None
+    tree = Tree(
+        linkage(points, "single"),
+        "similarity",
+        "single",
+        42,
+        coordinates=None if distance else points,
+        distance=gaps,
+    )
+    assert error_rate(true, tree.cut(n_clusters=2)) > 0.4
+    assert error_rate(true, tree.cut(n_clusters=2, min_size=5)) == 0.0
+    marked = tree.cut(n_clusters=2, min_size=5, leftovers="mark")
+    np.testing.assert_array_equal(np.flatnonzero(marked == LEFTOVER), [40, 41])
+    np.testing.assert_array_equal(tree.cut(n_clusters=2, min_size=5, leftovers="keep")[40:], [2, 3])
+    # Marked leftovers cannot be right, assigned ones can.
+    assert error_rate(true, marked) == 2 / 42
+
+
+def test_ties_of_the_distance_are_broken_in_space() -> None:
+    points, true = two_lines_and_outliers()
+    gaps = np.where(true[:, None] == true[None, :], 0.25, 0.5)
+    gaps[40:, :] = gaps[:, 40:] = 1.0
+    np.fill_diagonal(gaps, 0.0)
+    merges = linkage(gaps[np.triu_indices(42, 1)], "single")
+    tree = Tree(merges, "similarity", "single", 42, coordinates=points, distance=gaps)
+    assert error_rate(true, tree.cut(n_clusters=2, min_size=2)) == 0.0
+
+
+def test_leftovers_join_the_larger_cluster_if_nothing_else_decides() -> None:
+    merges = linkage(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [99.0]]), "single")
+    labels = Tree(merges, "similarity", "single", 6).cut(n_clusters=2, min_size=2)
+    np.testing.assert_array_equal(labels, [0, 0, 0, 1, 1, 0])
+
+
+def test_a_leftover_joins_what_it_meets_first() -> None:
+    points = np.array([[0.0], [0.1], [0.2], [1.0], [9.0], [9.1], [9.2], [7.5]])
+    labels = tree_of(points).cut(n_clusters=2, min_size=3, leftovers="assign")
+    np.testing.assert_array_equal(labels, [0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def test_cut_by_height_with_a_minimum_size() -> None:
+    points, _ = two_lines_and_outliers()
+    labels = tree_of(points).cut(height=2.0, min_size=5, leftovers="mark")
+    np.testing.assert_array_equal(np.bincount(labels + 1), [2, 20, 20])
+    with pytest.raises(ValueError, match="too small to count"):
+        tree_of(points).cut(height=0.5, min_size=5)
+    assert np.all(tree_of(points).cut(height=0.5, min_size=5, leftovers="mark") == LEFTOVER)
+
+
+def test_links_join_children_to_parents(tree: Tree) -> None:
+    corners = tree.links()
+    assert corners.shape == (24, 4, 2)
+    np.testing.assert_array_equal(corners[:, 1, 1], tree.heights)
+    np.testing.assert_array_equal(corners[:, 2, 1], tree.heights)
+    assert np.all(corners[:, 0, 1] <= corners[:, 1, 1])
+    positions = tree.links()[:, [0, 3], 0]
+    assert positions.min() >= 0
+    assert positions.max() <= 24
+
+
+def test_plot(tree: Tree) -> None:
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots()
+    assert tree.plot(axes, color="red") is axes
+    assert len(axes.collections[0].get_segments()) == 24
+    assert axes.get_ylabel() == "share of draws apart"
+    named = tree.plot(names=[f"o{k}" for k in range(25)])
+    assert [text.get_text() for text in named.get_xticklabels()] == [f"o{k}" for k in tree.leaves_order]
+    plt.close("all")
+
+
+def test_a_long_chain_can_be_drawn() -> None:
+    """SciPy's own dendrogram recurses, and gives up on a chain of this length."""
+    import matplotlib.pyplot as plt
+
+    chain = tree_of(np.cumsum(np.arange(3000.0))[:, None])
+    chain.plot()
+    plt.close("all")
+    assert chain.cut(n_clusters=2).tolist() == [0] * 2999 + [1]
+
+
+def test_refusals(tree: Tree) -> None:
+    with pytest.raises(ValueError, match="either n_clusters or height"):
+        tree.cut()
+    with pytest.raises(ValueError, match="either n_clusters or height"):
+        tree.cut(n_clusters=2, height=1.0)
+    for count in (0, 26, -1):
+        with pytest.raises(ValueError, match="1 to 25 clusters"):
+            tree.cut(n_clusters=count)
+    with pytest.raises(ValueError, match=r"clusters of at least 9 members; 4 were asked for"):
+        tree.cut(n_clusters=4, min_size=9)
+    with pytest.raises(ValueError, match="min_size must be at least 1"):
+        tree.cut(n_clusters=2, min_size=0)
+    with pytest.raises(ValueError, match="'assign', 'mark', 'keep'"):
+        tree.cut(n_clusters=2, leftovers="drop")
+    for height in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="must not be negative"):
+            tree.cut(height=height)
+    merges = tree.linkage.copy()
+    merges[:, 2] = merges[::-1, 2]
+    with pytest.raises(ValueError, match="never decrease"):
+        Tree(merges, "similarity", "average", 25)
+
+
+@pytest.mark.parametrize("method", ["single", "average", "complete"])
+def test_similarity_tree(method: str) -> None:
+    trace = blob_trace(n_draws=60)
+    tree = trace.similarity_tree(method)
+    assert (tree.kind, tree.method, tree.n_leaves, tree.n_start) == ("similarity", method, 30, 30)
+    assert is_valid_linkage(tree.linkage)
+    assert is_monotonic(tree.linkage)
+    assert error_rate(np.arange(30) % 3, tree.cut(n_clusters=3)) == 0.0
+    expected = linkage(trace.distance()[np.triu_indices(30, 1)], method)
+    np.testing.assert_allclose(tree.linkage, expected, atol=1e-12)
+
+
+def test_similarity_tree_refuses_other_linkages() -> None:
+    with pytest.raises(ValueError, match="'single', 'average', 'complete'"):
+        blob_trace(n_draws=2).similarity_tree("ward")
