@@ -23,7 +23,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test fast lint types unit notebooks browser bench outputs format clean
+.PHONY: help lab test fast lint types unit notebooks browser bench rates outputs format clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab in a real browser
 
 bench: $(BENCH_STAMP) ## run the benchmarks
 	$(PYTEST) benchmarks --benchmark-only
+
+rates: $(BENCH_STAMP) ## print how fast the sampler is; on an otherwise idle machine
+	$(BIN)/python benchmarks/sampler_rates.py
 
 outputs: $(TEST_STAMP) ## run every notebook and store its outputs anew
 	$(BIN)/jupyter nbconvert --log-level=ERROR --to notebook --execute --inplace \

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import draw_concentration, draw_theta
 from ewens_widgets.sampling.kernel.scatter import log_partition_terms, log_scale
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_CONCENTRATION, THETA, Problem, Workspace
@@ -81,7 +81,7 @@ def make_records(rows: int, n_objects: int, n_thetas: int, n_moves: int) -> Reco
     )
 
 
-@jit
+@inlined
 def _log_posterior(problem: Problem, workspace: Workspace, schedule: Schedule) -> float:
     """Unnormalised log posterior of partition and θ (and of λ where it has a prior)."""
     n_objects = problem.coordinates.shape[0]
@@ -105,7 +105,7 @@ def _log_posterior(problem: Problem, workspace: Workspace, schedule: Schedule) -
     return total
 
 
-@jit
+@inlined
 def _write_canonical(workspace: Workspace, out: NDArray[np.int32]) -> None:
     """Write the labels in order of first appearance."""
     names = workspace.members  # Scratch between moves.

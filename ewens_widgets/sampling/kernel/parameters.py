@@ -88,7 +88,7 @@ def theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -
         out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
 
 
-@jit
+@inlined
 def draw_theta(problem: Problem, workspace: Workspace, weights: FloatArray, rng: np.random.Generator) -> None:
     """Draw θ, write its conditional probabilities to `weights`, and compute the scatter for the new value."""
     theta_log_weights(problem, workspace, weights)

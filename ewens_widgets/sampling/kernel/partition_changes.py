@@ -41,14 +41,14 @@ def _store_entry(workspace: Workspace, slot: int, feature: int, value: float) ->
     workspace.columns[feature, slot] = value
 
 
-@jit
+@inlined
 def _log_scale_change(problem: Problem, workspace: Workspace) -> float:
     before = log_scale(problem, workspace)
     after = log_scale_after(problem, workspace)
     return -0.5 * problem.coordinates.shape[0] * (after - before)
 
 
-@jit
+@inlined
 def _prior_change_of_split(problem: Problem, workspace: Workspace, size: int, moved: int) -> float:
     """Change of all size-dependent terms when `moved` of `size` objects leave to form a cluster."""
     return (
@@ -68,7 +68,7 @@ def _set_exchange(problem: Problem, workspace: Workspace, size: int, moved: int)
     split_coefficients(theta, float(divisor), float(size), float(moved), workspace.coefficients)
 
 
-@jit
+@inlined
 def set_split(problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray) -> None:
     """Set up the exchange for `moved` objects with the sum `moved_sum` leaving `slot`."""
     size = workspace.sizes[slot]
@@ -79,7 +79,7 @@ def set_split(problem: Problem, workspace: Workspace, slot: int, moved: int, mov
         workspace.vectors[1, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
 
 
-@jit
+@inlined
 def set_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
     """Set up the exchange for merging two clusters."""
     size, other_size = workspace.sizes[slot], workspace.sizes[other]
@@ -93,7 +93,7 @@ def set_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> 
         workspace.vectors[1, r] = joining / other_size - own / size
 
 
-@jit
+@inlined
 def log_change_of_split(
     problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
 ) -> float:
@@ -103,7 +103,7 @@ def log_change_of_split(
     return _log_scale_change(problem, workspace) + change
 
 
-@jit
+@inlined
 def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> float:
     """Set up the exchange for merging two clusters; return log π(after) − log π(before)."""
     set_merge(problem, workspace, slot, other)
@@ -129,7 +129,7 @@ def make_split(problem: Problem, workspace: Workspace, slot: int, moved_sum: Flo
     return fresh
 
 
-@jit
+@inlined
 def _finish_split(
     problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
 ) -> None:
@@ -154,7 +154,7 @@ def make_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
     _finish_merge(problem, workspace, slot, other)
 
 
-@jit
+@inlined
 def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
     """Change scatter, sizes and sums for the merge that was set up, once the labels have been changed."""
     ill_conditioned = apply_exchange(problem, workspace)
@@ -183,7 +183,7 @@ def _drop_slot(workspace: Workspace, slot: int) -> None:
     workspace.integers[CLUSTERS] = last
 
 
-@jit
+@inlined
 def gather_members(workspace: Workspace, slot: int, other: int) -> int:
     """List the members of one or two slots in order, side 1 marking the second; return their number."""
     count = 0

@@ -95,7 +95,7 @@ def log_scale(problem: Problem, workspace: Workspace) -> float:
     return workspace.reals[LOG_DETERMINANT]
 
 
-@jit
+@inlined
 def log_partition_terms(problem: Problem, workspace: Workspace, size: int) -> float:
     """All that a cluster of this size adds to the log posterior, besides the scatter and the factor λ."""
     log_grown = problem.log_grown[workspace.integers[THETA], size]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.sampling.compiled import jit
+from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Workspace
 
 __all__ = [
@@ -107,7 +107,7 @@ def empty_distances() -> Distances:
     return make_distances(np.zeros((0, 0)))
 
 
-@jit
+@inlined
 def within_weight(distances: Distances, option: int, statistic: float, size: int) -> float:
     """Split weight of a cluster: its within-cluster distance, 0 for a singleton."""
     if size < 2:
@@ -116,14 +116,14 @@ def within_weight(distances: Distances, option: int, statistic: float, size: int
     return max(value, distances.reals[FLOOR])
 
 
-@jit
+@inlined
 def between_weight(distances: Distances, option: int, statistic: float, size: int, other_size: int) -> float:
     """Merge weight of two clusters: one over their distance."""
     value = statistic / (size * other_size) if option == AVERAGE else statistic
     return 1.0 / max(value, distances.reals[FLOOR])
 
 
-@jit
+@inlined
 def combine(option: int, first: float, second: float) -> float:
     """Statistic over the union of two sets of pairs."""
     if option == AVERAGE:
@@ -198,7 +198,7 @@ def _row_hausdorff(
             out[labels[j]] = max(out[labels[j]], closest)
 
 
-@jit
+@inlined
 def install_row(distances: Distances, n_clusters: int, slot: int, row: FloatArray) -> None:
     """Make `row` the statistics of one slot against all others."""
     for b in range(n_clusters):

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose
 from ewens_widgets.sampling.kernel.partition_changes import (
     gather_members,
@@ -158,7 +158,7 @@ def _as_floats(values: object) -> tuple[float, ...]:
     return tuple(numbers.tolist()) if numbers.ndim == 1 and np.all(np.isfinite(numbers)) else ()
 
 
-@jit
+@inlined
 def _log_assignment(
     distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], low_side: int
 ) -> float:
@@ -181,7 +181,7 @@ def _log_assignment(
     return total + math.log(product)
 
 
-@jit
+@inlined
 def log_sides_probability(
     distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], core_jump: float
 ) -> float:
@@ -206,7 +206,7 @@ def log_sides_probability(
     )
 
 
-@jit
+@inlined
 def draw_sides(
     distances: Distances,
     workspace: Workspace,
@@ -242,7 +242,7 @@ def draw_sides(
     return moved
 
 
-@jit
+@inlined
 def split_total(distances: Distances, workspace: Workspace, within: int, slot: int, other: int) -> float:
     """Sum of the split weights of all clusters but two (or twice the same)."""
     total = 0.0
@@ -252,7 +252,7 @@ def split_total(distances: Distances, workspace: Workspace, within: int, slot: i
     return total
 
 
-@jit
+@inlined
 def log_split_proposal(
     distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, count: int
 ) -> float:
@@ -264,7 +264,7 @@ def log_split_proposal(
     return math.log(options.split) + math.log(weight / total) + log_sides
 
 
-@jit
+@inlined
 def log_merge_proposal(
     distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int
 ) -> float:
@@ -293,7 +293,7 @@ def merged_within(
     return combine(within, combine(within, distances.within[slot], distances.within[other]), across)
 
 
-@jit
+@inlined
 def _relabel_side(workspace: Workspace, count: int, label: int) -> None:
     """Give the members on side 1 a label."""
     for k in range(count):
@@ -332,7 +332,7 @@ def _log_merge_back(
     return math.log(options.merge) + math.log(chosen / total)
 
 
-@jit
+@inlined
 def _log_ratio(log_change: float, log_forward: float, log_backward: float, as_printed: bool) -> float:
     """Log of π(B*) q(B | B*) over π(B) q(B* | B), or with the proposals as the paper prints them."""
     if as_printed:
@@ -412,7 +412,7 @@ def _split(
     return MADE
 
 
-@jit
+@inlined
 def choose_pair(
     distances: Distances, workspace: Workspace, between: int, rng: np.random.Generator
 ) -> tuple[int, int]:
