@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
-from ewens_widgets.sampling.moves.schedule import from_plain, to_plain
+from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.posterior_record import pack_posterior, unpack_posterior
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
@@ -49,7 +49,7 @@ def read_sampler(kind: type[Sampler], path: str | os.PathLike[str]) -> Sampler:
         raw = np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None
         return kind.from_parts(
             posterior,
-            from_plain(metadata["moves"]),
+            resolve_schedule(from_plain(metadata["moves"])),
             raw,
             metadata["acceptance"],
             first=state("first", "first_labels"),

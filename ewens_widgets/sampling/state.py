@@ -65,13 +65,17 @@ def state_from_parts(settings: dict[str, Any], labels: NDArray[Any], n_objects: 
         and slots.min() == 0
         and np.array_equal(np.unique(slots), np.arange(slots.max() + 1))
     )
-    theta_index = int(settings["theta_index"])
-    if not packed or not 0 <= theta_index < n_thetas or int(settings["iteration"]) < 0:
-        raise ArchiveError("the saved state is inconsistent: its labels, θ or iteration do not fit the data.")
+    theta_index, iteration = int(settings["theta_index"]), int(settings["iteration"])
+    log_concentration = float.fromhex(settings["log_concentration"])
+    sound = 0 <= theta_index < n_thetas and iteration >= 0 and np.isfinite(log_concentration)
+    if not packed or not sound:
+        raise ArchiveError(
+            "the saved state is inconsistent: its labels, θ, λ or iteration do not fit the data."
+        )
     return State(
         labels=slots.astype(np.int64),
         theta_index=theta_index,
-        log_concentration=float.fromhex(settings["log_concentration"]),
-        iteration=int(settings["iteration"]),
+        log_concentration=log_concentration,
+        iteration=iteration,
         generator=dict(settings["generator"]),
     )

@@ -17,8 +17,9 @@ a side, the partition stays as it is.
     \log r = \log\frac{\pi(B^*)}{\pi(B)} + \log\frac{q(B \mid B^*)}{q(B^* \mid B)} .
 
 The paper prints the second fraction upside down. `acceptance="as-printed"` of the sampler does so too, to
-show what happens. P(sides) is :math:`(1-\epsilon) \prod_i P_i` with the cores apart, and the sum over the
-two ways (either core jumped) with both on one side.
+show what happens. With many exact duplicates the floor under the distances makes some splits possible in
+principle only: use another schedule for such data. P(sides) is :math:`(1-\epsilon) \prod_i P_i` with the
+cores apart, and the sum over the two ways (either core jumped) with both on one side.
 """
 
 import math
