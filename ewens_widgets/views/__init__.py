@@ -1,0 +1,25 @@
+"""Live pictures of a chain for Jupyter: views, and the explorer that puts them together."""
+
+import ewens_widgets.views._bqplot  # noqa: F401 - before the views import it
+from ewens_widgets.views.base import View
+from ewens_widgets.views.explorer import Explorer
+from ewens_widgets.views.heatmap_view import HeatmapView
+from ewens_widgets.views.page import Page
+from ewens_widgets.views.partition_view import PartitionView
+from ewens_widgets.views.stage import Cut, Stage
+from ewens_widgets.views.theta_view import ThetaView
+from ewens_widgets.views.traces_view import TracesView
+from ewens_widgets.views.tree_view import TreeView
+
+__all__ = [
+    "Cut",
+    "Explorer",
+    "HeatmapView",
+    "Page",
+    "PartitionView",
+    "Stage",
+    "ThetaView",
+    "TracesView",
+    "TreeView",
+    "View",
+]

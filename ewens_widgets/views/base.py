@@ -1,0 +1,158 @@
+"""What all views have in common.
+
+A view builds its marks once. A frame only assigns traits, each mark inside its own ``hold_sync``, so that one
+message at most is sent a mark. A view that raises shows the error in its own box and stays out of the way
+until it is prepared for other data.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from html import escape
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ipywidgets import HTML, HBox, VBox, Widget
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame
+from ewens_widgets.views.stage import Stage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["View", "assign"]
+
+_logger = logging.getLogger(__name__)
+
+
+def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are of any type
+    """Assign traits of one widget; what has changed is sent as one message."""
+    with widget.hold_sync():
+        for name, value in traits.items():
+            setattr(widget, name, value)
+
+
+class View(VBox):
+    """A picture of the chain.
+
+    Parameters
+    ----------
+    stage
+        What it shares with other views; nothing by default.
+    traits
+        Traits of the box, such as ``layout``. A name that is no trait raises `TypeError`.
+    """
+
+    title: ClassVar[str] = ""
+    """Heading."""
+
+    css_class: ClassVar[str] = "ew-view"
+    """Class of its element, for styles and for tests in a browser."""
+
+    description: ClassVar[str] = ""
+    """What a screen reader says."""
+
+    rest: ClassVar[float] = 0.0
+    """Least time between two pictures while the chain runs, in seconds; the last one is always drawn."""
+
+    def __init__(self, stage: Stage | None = None, **traits: object) -> None:
+        unknown = sorted(set(traits) - set(type(self).class_trait_names()))
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no keyword {', '.join(map(repr, unknown))}")
+        self.stage = Stage() if stage is None else stage
+        self._frame: Frame | None = None
+        self._due = 0.0
+        self._failed = False
+        self._error = HTML(layout={"display": "none"})
+        self._error.add_class("ew-view-error")
+        super().__init__(**traits)
+        heading = HTML(f"<b>{escape(self.title)}</b>")
+        self.tools: tuple[Widget, ...] = ()
+        body = self.build()
+        header = HBox((heading, *self.tools))
+        header.add_class("ew-heading")
+        self.children = (header, *body, self._error)
+        self.add_class("ew-view")
+        self.add_class(self.css_class)
+        self.stage.observe(self.redraw)
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make the marks; return the children below the heading. Put choosers beside it into `tools`."""
+        raise NotImplementedError
+
+    def prepare(self, dataset: Dataset, posterior: Posterior) -> None:
+        """Turn to other data or another model."""
+        self._frame = None
+        self._due = 0.0
+        self._failed = False
+        assign(self._error, value="")
+        assign(self._error.layout, display="none")
+        self.adapt(dataset, posterior)
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
+        """Fit the marks to other data or another model."""
+        raise NotImplementedError
+
+    def draw(self, frame: Frame) -> None:
+        """Assign the marks' traits."""
+        raise NotImplementedError
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw what is on display with matplotlib, for static pictures."""
+        raise NotImplementedError
+
+    @property
+    def frame(self) -> Frame | None:
+        """The frame on display."""
+        return self._frame
+
+    def show(self, frame: Frame) -> None:
+        """Show a frame."""
+        if self._failed:
+            return
+        self._frame = frame
+        now = time.perf_counter()
+        if frame.status.is_running and now < self._due:
+            return
+        self.draw(frame)
+        self._due = now + self.rest
+
+    def redraw(self) -> None:
+        """Draw the last frame again, because something else than the chain has changed."""
+        if self._frame is None or self._failed:
+            return
+        try:
+            self.draw(self._frame)
+        except Exception as error:
+            _logger.warning("%s raised and is switched off", type(self).__name__, exc_info=error)
+            self.show_error(error)
+
+    def show_error(self, error: Exception) -> None:
+        """Tell that this view is switched off, and why."""
+        self._failed = True
+        assign(
+            self._error,
+            value=(
+                f"<b>This view is switched off</b> ({escape(type(error).__name__)}: {escape(str(error))}). "
+                "The chain goes on; new settings bring the view back."
+            ),
+        )
+        assign(self._error.layout, display="")
+
+    def picture(self, kind: str = "png", size: tuple[float, float] = (5.0, 4.0)) -> bytes:
+        """Static picture of what is on display: ``"png"`` or ``"svg"``."""
+        from matplotlib.figure import Figure
+
+        if kind not in {"png", "svg"}:
+            raise ValueError(f"kind must be 'png' or 'svg', got {kind!r}")
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        axes.set_title(self.title)
+        self.paint(axes)
+        # Without a date, the same picture is the same file.
+        metadata: Mapping[str, None] = {"Date": None} if kind == "svg" else {}
+        content = BytesIO()
+        figure.savefig(content, format=kind, dpi=120, metadata=dict(metadata))
+        return content.getvalue()

@@ -1,0 +1,116 @@
+"""Choosing data: one of the data sets that come along, or a file of one's own."""
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from ipywidgets import HTML, Dropdown, VBox
+
+from ewens_widgets import datasets
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.tables import LARGEST_FILE, read_table
+from ewens_widgets.views.base import assign
+from ewens_widgets.views.fields import Field
+from ewens_widgets.views.upload import Upload
+
+__all__ = ["LOADERS", "DataPanel"]
+
+LOADERS: dict[str, Callable[[], Dataset]] = {
+    "unit square": lambda: datasets.unit_square(seed=0),
+    "unit square, sheared": lambda: datasets.unit_square(transform="III", seed=0),
+    "half-moons": lambda: datasets.half_moons(seed=0),
+    "wine": datasets.wine,
+    "leukemia": datasets.leukemia,
+    "Denmark roads (stand-in)": lambda: datasets.denmark_roads_standin(seed=0),
+}
+"""Data sets that need no network, by name."""
+
+
+class DataPanel(VBox):
+    """Chooser of data sets, upload, and a description.
+
+    Parameters
+    ----------
+    given
+        The data set shown at first.
+    post
+        Brings a command to the event loop.
+    on_data
+        Called with a data set that was chosen or uploaded; raises `ValueError` if it cannot be used.
+    """
+
+    def __init__(
+        self,
+        given: Dataset,
+        post: Callable[[Callable[[], None]], None],
+        on_data: Callable[[Dataset], None],
+    ) -> None:
+        self._post = post
+        self._on_data = on_data
+        self._extra: dict[str, Dataset] = {given.name: given}
+        self._is_silent = False
+        self.chooser = Dropdown(description="data", tooltip="Data set to cluster")
+        self.field = Field(self.chooser, str, "ew-data")
+        self.upload = Upload(
+            "Upload a CSV file",
+            hint="Numbers, a row an object; a header and a column of known classes are recognised",
+            accept=".csv,.tsv,.txt",
+            on_file=lambda name, content: post(lambda: self._read(name, content)),
+            on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
+        )
+        self.upload.add_class("ew-upload")
+        self.about = HTML()
+        self.about.add_class("ew-about")
+        super().__init__((self.field, self.upload, self.about))
+        self.show(given)
+        self.chooser.observe(self._on_chosen, "value")
+
+    def show(self, dataset: Dataset) -> None:
+        """Show a data set as the chosen one; nobody is told."""
+        known = next((name for name, data in self._extra.items() if data is dataset), None)
+        name = dataset.name if known is None else known
+        self._extra[name] = dataset
+        names = [*self._extra, *(other for other in LOADERS if other not in self._extra)]
+        self._is_silent = True
+        assign(self.chooser, options=names, value=name)
+        self._is_silent = False
+        classes = "" if dataset.labels is None else f", {len(set(dataset.labels.tolist()))} known classes"
+        shape = f"{dataset.n_objects} objects × {dataset.n_features} features{classes}."
+        assign(self.about, value=escape(f"{shape} {_first_sentences(dataset.description)}"))
+        self.field.problem = ""
+
+    def _on_chosen(self, change: dict[str, Any]) -> None:
+        if not self._is_silent:
+            self._post(lambda: self._choose(str(change["new"])))
+
+    def _choose(self, name: str) -> None:
+        self._offer(lambda: self._extra[name] if name in self._extra else LOADERS[name](), name)
+
+    def _read(self, name: str, content: bytes) -> None:
+        self._offer(lambda: read_table(content, name), None)
+
+    def _refuse(self, name: str, size: int) -> None:
+        self.field.problem = (
+            f"{name[:60]} has {size / 1e6:.1f} MB; at most {LARGEST_FILE / 1e6:.0f} MB are read. "
+            "Keep fewer rows or columns."
+        )
+
+    def _offer(self, load: Callable[[], Dataset], name: str | None) -> None:
+        """Hand over a data set; if it cannot be used, say why, and leave everything as it is."""
+        try:
+            dataset = load()
+            self._on_data(dataset)
+        except (ValueError, TypeError, OSError) as error:
+            self.field.problem = str(error)
+            return
+        if name is not None:
+            self._extra[name] = dataset
+        self.show(dataset)
+
+
+def _first_sentences(text: str, most: int = 160) -> str:
+    """The beginning of a description, up to the end of a sentence where possible."""
+    if len(text) <= most:
+        return text
+    end = text.rfind(". ", 0, most)
+    return text[: end + 1] if end > 0 else text[: most - 1] + "…"

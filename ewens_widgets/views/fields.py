@@ -1,0 +1,194 @@
+"""Controls that explain what is wrong with their value, right below it."""
+
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+from ipywidgets import HTML, Dropdown, Text, VBox, Widget
+from numpy.typing import NDArray
+
+from ewens_widgets.model.checks import check_positive, check_theta_grid
+from ewens_widgets.views.base import assign
+
+__all__ = [
+    "Field",
+    "choice",
+    "entry",
+    "parse_grid",
+    "parse_positive",
+    "parse_share",
+    "read_shown",
+    "show_only",
+    "whole_number",
+]
+
+_MOST_VALUES = 100
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_POWERS = re.compile(r"2\^(-?\d{1,3})\s*(?:…|\.\.\.?|to|:)\s*2\^(-?\d{1,3})")
+
+
+class Field(VBox):
+    """A control with a line for what is wrong with it.
+
+    Parameters
+    ----------
+    control
+        The control.
+    parse
+        Turns its value into what is meant, or raises `ValueError` or `TypeError` with a sentence.
+    css_class
+        Class of the element.
+    help_text
+        A sentence below the control.
+    """
+
+    def __init__(
+        self, control: Widget, parse: Callable[[Any], Any], css_class: str, help_text: str = ""
+    ) -> None:
+        self.control = control
+        self._parse = parse
+        self._problem = HTML(layout={"display": "none"})
+        self._problem.add_class("ew-problem")
+        below = []
+        if help_text:
+            below.append(HTML(escape(help_text)))
+            below[0].add_class("ew-help")
+        super().__init__((control, self._problem, *below))
+        self.add_class("ew-field")
+        self.add_class(css_class)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, as plain text; empty if nothing is."""
+        return self._problem_text
+
+    @problem.setter
+    def problem(self, text: str) -> None:
+        self._problem_text = text
+        assign(self._problem, value=escape(text))
+        assign(self._problem.layout, display="" if text else "none")
+
+    _problem_text = ""
+
+    def read(self) -> Any:  # noqa: ANN401 - fields hold values of any type
+        """Value that is meant; a wrong one is explained below the control and raises."""
+        try:
+            value = self._parse(self.control.value)
+        except (ValueError, TypeError) as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
+        return value
+
+
+def entry(
+    description: str,
+    value: str,
+    parse: Callable[[str], Any],
+    css_class: str,
+    tooltip: str,
+    help_text: str = "",
+) -> Field:
+    """Field for something to type."""
+    control = Text(value=value, description=description, tooltip=tooltip, continuous_update=False)
+    return Field(control, parse, css_class, help_text)
+
+
+def choice(
+    description: str,
+    options: list[tuple[str, Any]],
+    value: object,
+    css_class: str,
+    tooltip: str,
+    help_text: str = "",
+) -> Field:
+    """Field for one of several options."""
+    control = Dropdown(options=options, value=value, description=description, tooltip=tooltip)
+    return Field(control, lambda chosen: chosen, css_class, help_text)
+
+
+def show_only(fields: Mapping[str, Field], names: set[str]) -> None:
+    """Show these fields and hide the others."""
+    for name, field in fields.items():
+        assign(field.layout, display="" if name in names else "none")
+
+
+def read_shown(fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Values of all fields that are shown; raise `ValueError` after all wrong ones have been explained."""
+    values: dict[str, Any] = {}
+    problems = []
+    for name, field in fields.items():
+        if field.layout.display == "none":
+            continue
+        try:
+            values[name] = field.read()
+        except (ValueError, TypeError) as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError(" ".join(problems))
+    return values
+
+
+def _number(text: str) -> float:
+    plain = text.strip().replace(",", ".")
+    if not _NUMBER.fullmatch(plain):
+        raise ValueError(f"{text.strip()!r} is not a number; write for example 0.5.")
+    return float(plain)
+
+
+def parse_positive(name: str) -> Callable[[str], float]:
+    """Make a parser of positive numbers."""
+    return lambda text: check_positive(name, _number(text))
+
+
+def parse_share(name: str) -> Callable[[str], float]:
+    """Make a parser of probabilities below 1."""
+
+    def parse(text: str) -> float:
+        value = _number(text)
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must be at least 0 and below 1; got {text.strip()}.")
+        return value
+
+    return parse
+
+
+def whole_number(name: str, least: int, most: int = 2**53) -> Callable[[str], int]:
+    """Make a parser of whole numbers."""
+
+    def parse(text: str) -> int:
+        plain = re.sub(r"[\s_]", "", text)
+        if not re.fullmatch(r"[+-]?\d{1,18}", plain):
+            raise ValueError(f"{name} must be a whole number; got {text.strip()!r}.")
+        if not least <= int(plain) <= most:
+            raise ValueError(f"{name} must lie between {least} and {most}; got {plain}.")
+        return int(plain)
+
+    return parse
+
+
+def parse_grid(text: str) -> NDArray[np.float64] | None:
+    """Read a grid of θ: powers of two such as ``2^-3 … 2^10``, or numbers with commas; empty: the default."""
+    plain = text.strip()
+    if not plain:
+        return None
+    powers = _POWERS.fullmatch(plain)
+    if powers:
+        low, high = int(powers[1]), int(powers[2])
+        if not -60 <= low <= high <= 60:
+            raise ValueError(f"the powers must increase and lie between -60 and 60; got {plain}.")
+        return check_theta_grid(2.0 ** np.arange(low, high + 1))
+    parts = [part for part in re.split(r"[,;\s]+", plain) if part]
+    if len(parts) > _MOST_VALUES:
+        raise ValueError(f"the grid may have at most {_MOST_VALUES} values; got {len(parts)}.")
+    return check_theta_grid([_grid_value(part) for part in parts])
+
+
+def _grid_value(text: str) -> float:
+    above, slash, below = text.partition("/")
+    if slash:
+        return _number(above) / (_number(below) or np.nan)
+    base, caret, power = text.partition("^")
+    return _number(base) ** _number(power) if caret else _number(text)

@@ -1,0 +1,79 @@
+"""bqplot figures in the house style: little ink, colours from the theme, no toolbar in the way."""
+
+import bqplot
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets.views.base import assign
+
+__all__ = ["make_axis", "make_figure", "make_scale", "nice_ticks", "set_limits"]
+
+
+def nice_ticks(low: float, high: float, most: int) -> NDArray[np.float64]:
+    """Round numbers in an interval, at most so many: multiples of 1, 2 or 5 times a power of ten."""
+    if not low < high:
+        return np.array([low])
+    power = 10.0 ** np.floor(np.log10((high - low) / most))
+    for step in (power * factor for factor in (1, 2, 5, 10, 20)):
+        first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+        if last - first < most:
+            break
+    # Adding 0 turns −0 into 0.
+    return np.round(np.arange(first, last + 1) * step, 12) + 0.0
+
+
+def make_scale(low: float = 0.0, high: float = 1.0) -> bqplot.LinearScale:
+    """Linear scale with fixed limits: marks do not widen it."""
+    return bqplot.LinearScale(min=low, max=high, allow_padding=False, stabilized=False)
+
+
+def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: float, ticks: int = 4) -> None:
+    """Set the limits of a scale, and ticks at round numbers within them."""
+    assign(scale, min=low, max=high)
+    assign(axis, tick_values=nice_ticks(low, high, ticks))
+
+
+def make_figure(
+    css_class: str, height: int, margin: tuple[int, int, int, int], **traits: object
+) -> bqplot.Figure:
+    """Empty figure of full width.
+
+    Parameters
+    ----------
+    css_class
+        Class of its element.
+    height
+        In pixels.
+    margin
+        Top, right, bottom and left, in pixels.
+    traits
+        Traits of the figure.
+    """
+    top, right, bottom, left = margin
+    figure = bqplot.Figure(
+        animation_duration=0,
+        display_toolbar=False,
+        fig_margin={"top": top, "right": right, "bottom": bottom, "left": left},
+        padding_x=0.0,
+        padding_y=0.0,
+        background_style={"fill": "none"},
+        layout={"width": "100%", "height": f"{height}px", "min_width": "0"},
+        **traits,
+    )
+    figure.add_class("ew-figure")
+    figure.add_class(css_class)
+    return figure
+
+
+def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = False) -> bqplot.Axis:
+    """Axis without a grid."""
+    return bqplot.Axis(
+        scale=scale,
+        side="left" if vertical else "bottom",
+        label=label,
+        label_offset="32px" if vertical else "24px",
+        tick_values=nice_ticks(scale.min, scale.max, 4),
+        tick_format="~g",
+        grid_lines="none",
+        tick_style={"font-size": "10px"},
+    )

@@ -1,0 +1,152 @@
+"""How often pairs of objects were together, as a picture in the order of the tree.
+
+The picture has at most 400 pixels a side; for more objects, blocks of the ordered matrix are averaged.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import bqplot
+import numpy as np
+from ipywidgets import HTML, Dropdown, Widget
+from numpy.typing import NDArray
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame
+from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.brushing import Brush, places_between
+from ewens_widgets.views.figures import make_figure, make_scale
+from ewens_widgets.views.live_tree import MOST_OBJECTS
+from ewens_widgets.views.palette import COLOUR_MAPS
+from ewens_widgets.views.pictures import CODE_SELECTED, LEVELS, PictureBuffers, leaf_codes, picture_palette
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["HeatmapView", "band_share", "block_means"]
+
+MOST_PIXELS = 400
+BAND = 0.05
+"""Width of the band of cluster colours beside the heatmap, about, as a share of the heatmap."""
+
+
+def block_means(matrix: NDArray[Any], most: int) -> NDArray[Any]:
+    """Average blocks of a square matrix so that at most so many rows are left."""
+    n_rows = matrix.shape[0]
+    if n_rows <= most:
+        return matrix
+    size = -(-n_rows // most)
+    starts = np.arange(0, n_rows, size)
+    counts = np.diff(np.append(starts, n_rows))
+    sums = np.add.reduceat(np.add.reduceat(matrix, starts, axis=0), starts, axis=1)
+    return sums / np.outer(counts, counts)
+
+
+def _side(n_objects: int) -> int:
+    """Pixels a side of the picture of so many objects."""
+    return -(-n_objects // -(-n_objects // MOST_PIXELS))
+
+
+def band_share(n_objects: int) -> float:
+    """Width of the band of cluster colours beside the heatmap, as a share of the heatmap: whole pixels."""
+    side = _side(n_objects)
+    return max(1, round(BAND * side)) / side
+
+
+class HeatmapView(View):
+    """Distance D = 1 − S of all pairs; drag a rectangle to select objects."""
+
+    title = "Distance: share of draws apart"
+    css_class = "ew-heatmap"
+    description = (
+        "Heatmap of the share of draws in which two objects are in different clusters, in tree order"
+    )
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make the image mark, its two buffers and the brush."""
+        self._buffers = PictureBuffers()
+        self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self._pixels: NDArray[np.uint8] = np.zeros((1, 1), dtype=np.uint8)
+        self._x_scale = make_scale()
+        self._y_scale = make_scale()
+        self.image = bqplot.Image(
+            image=self._buffers.visible,
+            x=(0.0, 1.0),
+            y=(0.0, 1.0),
+            scales={"x": self._x_scale, "y": self._y_scale},
+        )
+        self.brush = Brush.rectangle(self._x_scale, self._y_scale, self.stage, self._objects_in)
+        self.figure = make_figure(
+            "ew-heatmap-picture",
+            300,
+            (2, 4, 4, 40),
+            marks=[self.image],
+            axes=[],
+            interaction=self.brush.selector,
+        )
+        self.colours = Dropdown(
+            options=COLOUR_MAPS,
+            tooltip="Greys are the paper's: white is always apart, black is always together",
+        )
+        self.colours.add_class("ew-colour-map")
+        self.colours.add_class("ew-chooser")
+        self.colours.observe(lambda _: self.stage.post(self.redraw), "value")
+        self.note = HTML()
+        self.note.add_class("ew-note")
+        self.tools = (self.colours,)
+        return self.figure, self.note
+
+    def _objects_in(self, area: NDArray[np.float64]) -> NDArray[np.intp]:
+        (left, bottom), (right, top) = area
+        columns = places_between(left, right, self._n_objects)
+        rows = places_between(1.0 - top, 1.0 - bottom, self._n_objects)
+        return self._order[np.union1d(columns, rows)]
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Forget the order of other objects."""
+        self._n_objects = posterior.n_objects
+        self._order = np.arange(self._n_objects)
+        share = band_share(self._n_objects)
+        assign(self._x_scale, min=-share)
+        assign(self.image, x=(-share, 1.0))
+        too_many = self._n_objects > MOST_OBJECTS
+        assign(
+            self.note,
+            value=f"More than {MOST_OBJECTS} objects: no live heatmap. Use trace.similarity(rows=…)."
+            if too_many
+            else "",
+        )
+
+    def draw(self, frame: Frame) -> None:
+        """Fill the hidden buffer and swap."""
+        self.brush.follow()
+        if self._n_objects > MOST_OBJECTS:
+            return
+        tree = self.stage.live_tree.tree(frame)
+        self._order = np.arange(self._n_objects) if tree is None else tree.leaves_order
+        similarity = block_means(frame.summary.similarity()[np.ix_(self._order, self._order)], MOST_PIXELS)
+        levels = np.round((LEVELS - 1) * (1.0 - similarity)).astype(np.uint8)
+        self._pixels = self._with_bands(levels, self.stage.slots(frame))
+        self._buffers.show(self._pixels, picture_palette(self.colours.value), self.image)
+
+    def _with_bands(self, levels: NDArray[np.uint8], slots: NDArray[np.intp] | None) -> NDArray[np.uint8]:
+        """Add a band of cluster colours left of the picture; pink marks selected objects."""
+        side = levels.shape[0]
+        width = round(band_share(self._n_objects) * side)
+        codes = leaf_codes(self._order, slots, self._n_objects)
+        marked = codes.copy()
+        marked[np.isin(self._order, self.stage.selection.objects)] = CODE_SELECTED
+        # Where several objects share a pixel, the first one is shown.
+        step = -(-self._n_objects // side)
+        half = -(-width // 2)
+        pixels = np.empty((side, side + width), dtype=np.uint8)
+        pixels[:, width:] = levels
+        pixels[:, :half] = codes[::step, None]
+        pixels[:, half:width] = marked[::step, None]
+        return pixels
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the picture with matplotlib."""
+        palette = picture_palette(self.colours.value)
+        axes.imshow(palette[np.minimum(self._pixels, len(palette) - 1)], interpolation="nearest")
+        axes.set_axis_off()

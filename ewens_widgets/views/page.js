@@ -1,0 +1,72 @@
+// The link between a page and its kernel: acknowledges painted frames, starts downloads, and names the parts of
+// the page for screen readers.
+
+const HEARTBEAT = 2000;
+
+function render({ model, el }) {
+  el.classList.add("ew-page");
+  el.setAttribute("aria-hidden", "true");
+  const viewer = Math.random().toString(36).slice(2) + Date.now().toString(36);
+  const isVisible = () => document.visibilityState === "visible";
+  const root = () => el.closest(".ew-explorer") ?? el.parentElement;
+
+  const say = (kind, rest = {}) => {
+    try {
+      model.send({ kind, viewer, ...rest });
+    } catch (error) {
+      clearInterval(heartbeat); // the kernel is gone
+    }
+  };
+
+  let isAsked = false;
+  const acknowledge = () => {
+    if (isAsked) return;
+    isAsked = true;
+    requestAnimationFrame(() => {
+      isAsked = false;
+      say("painted", { number: model.get("frame") });
+    });
+  };
+
+  const download = (message, buffers) => {
+    if (message.kind !== "download" || !isVisible()) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([buffers[0]], { type: message.type }));
+    link.download = message.name;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+
+  const name = () => {
+    for (const [selector, attributes] of Object.entries(model.get("names"))) {
+      for (const part of root()?.querySelectorAll(selector) ?? []) {
+        for (const [attribute, value] of Object.entries(attributes)) part.setAttribute(attribute, value);
+      }
+    }
+  };
+
+  const greet = () => say(isVisible() ? "here" : "gone");
+  const leave = () => say("gone");
+  const heartbeat = setInterval(() => isVisible() && say("here"), HEARTBEAT);
+  const namings = [0, 500, 2000].map((delay) => setTimeout(name, delay));
+
+  model.on("change:frame", acknowledge);
+  model.on("msg:custom", download);
+  document.addEventListener("visibilitychange", greet);
+  window.addEventListener("pagehide", leave);
+  greet();
+
+  return () => {
+    clearInterval(heartbeat);
+    namings.forEach(clearTimeout);
+    model.off("change:frame", acknowledge);
+    model.off("msg:custom", download);
+    document.removeEventListener("visibilitychange", greet);
+    window.removeEventListener("pagehide", leave);
+    leave();
+  };
+}
+
+export default { render };

@@ -1,0 +1,98 @@
+"""All controls from which a chain is made, and the button that makes it."""
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from ipywidgets import HTML, Button
+
+from ewens_widgets.views.base import assign
+from ewens_widgets.views.fields import Field
+from ewens_widgets.views.model_panel import ModelPanel
+from ewens_widgets.views.moves_panel import MovesPanel
+from ewens_widgets.views.settings import Settings
+
+__all__ = ["SettingsPanel"]
+
+
+class SettingsPanel:
+    """The panels, and what has to do with both of them.
+
+    Parameters
+    ----------
+    settings
+        What the fields show at first.
+    on_change
+        Called after a change, on the thread of the message.
+    on_apply
+        Called when the user wants a new chain.
+    """
+
+    def __init__(
+        self, settings: Settings, on_change: Callable[[], None], on_apply: Callable[[], None]
+    ) -> None:
+        self._on_change = on_change
+        self._is_silent = False
+        self.model_box = ModelPanel()
+        self.moves_box = MovesPanel()
+        self.apply = Button(
+            description="Start anew with these",
+            tooltip="Start a new chain with these settings; the draws so far are dropped",
+            button_style="warning",
+            layout={"display": "none"},
+        )
+        self.apply.add_class("ew-apply")
+        self.apply.on_click(lambda _: on_apply())
+        self.notice = HTML(layout={"display": "none"})
+        self.notice.add_class("ew-notice")
+        self.show(settings)
+        for field in self.fields.values():
+            field.control.observe(self._changed, "value")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """All fields by name."""
+        return {**self.model_box.fields, **self.moves_box.fields}
+
+    def _changed(self, _: dict[str, Any]) -> None:
+        if not self._is_silent:
+            self._on_change()
+
+    def arrange(self) -> None:
+        """Show the fields that matter for what is chosen."""
+        self.model_box.arrange()
+        self.moves_box.arrange()
+
+    def read(self) -> Settings:
+        """Return the settings, or explain beside the field what is wrong, and raise `ValueError`."""
+        try:
+            model = self.model_box.read()
+        except ValueError:
+            self._explain_moves()
+            raise
+        return Settings(**model, **self.moves_box.read())
+
+    def _explain_moves(self) -> None:
+        """Show what is wrong there too, and not one fault after the other."""
+        try:
+            self.moves_box.read()
+        except ValueError:
+            return
+
+    def show(self, settings: Settings) -> None:
+        """Show given settings; nobody is told of a change."""
+        self._is_silent = True
+        try:
+            self.model_box.show(settings)
+            self.moves_box.show(settings)
+        finally:
+            self._is_silent = False
+
+    def offer(self, pending: bool) -> None:
+        """Offer to start anew, or not."""
+        assign(self.apply.layout, display="" if pending else "none")
+
+    def say(self, notice: str) -> None:
+        """Show what the sampler warned about."""
+        assign(self.notice, value=escape(notice))
+        assign(self.notice.layout, display="" if notice else "none")

@@ -1,0 +1,107 @@
+"""What is known about the variance ratio θ: prior, the draw's own conditional, and the average of these."""
+
+from typing import TYPE_CHECKING
+
+import bqplot
+import numpy as np
+from ipywidgets import HTML, Widget
+from numpy.typing import NDArray
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame
+from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.figures import make_axis, make_figure, make_scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ThetaView", "value_text"]
+
+_POSTERIOR, _CONDITIONAL, _PRIOR = "#0072b2", "#e69f00", "#808080"
+_MOST_TICKS = 6
+_LEGEND = (
+    f'<span class="ew-chip"><span class="ew-swatch" style="background:{_POSTERIOR}"></span>average</span> '
+    f'<span class="ew-chip"><span class="ew-swatch" style="background:{_CONDITIONAL}"></span>now</span> '
+    f'<span class="ew-chip"><span class="ew-swatch ew-line" style="background:{_PRIOR}"></span>prior</span>'
+)
+
+
+def value_text(value: float) -> str:
+    """Short text of a grid value; fractions such as 1/8 stay fractions."""
+    inverse = 1.0 / value
+    if value < 1.0 and inverse == round(inverse) and inverse <= 64:
+        return f"1/{round(inverse)}"
+    return f"{value:.4g}"
+
+
+class ThetaView(View):
+    """Bars on the grid of θ."""
+
+    title = "Variance ratio θ"
+    css_class = "ew-theta"
+    description = "Bars on the grid of theta: average of the draws' conditionals, this draw's, and the prior"
+
+    rest = 0.12
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make bars for the probabilities and a line for the prior."""
+        self._x_scale = make_scale()
+        y_scale = make_scale()
+        scales = {"x": self._x_scale, "y": y_scale}
+        self.bars = bqplot.Bars(
+            x=np.arange(2.0),
+            y=np.zeros((2, 2)),
+            scales=scales,
+            type="grouped",
+            colors=[_POSTERIOR, _CONDITIONAL],
+            padding=0.15,
+            stroke="transparent",
+        )
+        self.prior = bqplot.Lines(
+            x=np.arange(2.0),
+            y=np.zeros(2),
+            scales=scales,
+            colors=[_PRIOR],
+            stroke_width=1.5,
+            line_style="dashed",
+        )
+        self._x_axis = make_axis(self._x_scale)
+        y_axis = make_axis(y_scale, vertical=True)
+        self.figure = make_figure(
+            "ew-theta-bars", 118, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
+        )
+        legend = HTML(_LEGEND)
+        legend.add_class("ew-legend")
+        return self.figure, legend
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Show the grid and its prior."""
+        self._grid: NDArray[np.float64] = posterior.theta_grid
+        places = np.arange(float(self._grid.size))
+        assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
+        step = max(1, -(-self._grid.size // _MOST_TICKS))
+        ticks = places[::step]
+        labels = {str(int(tick)): value_text(self._grid[int(tick)]) for tick in ticks}
+        assign(self._x_axis, tick_values=ticks, tick_labels=labels)
+        assign(self.prior, x=places, y=np.exp(posterior.log_theta_prior))
+        assign(self.bars, x=places, y=np.zeros((2, places.size)))
+
+    def draw(self, frame: Frame) -> None:
+        """Send the heights of the bars."""
+        heights = np.zeros((2, self._grid.size))
+        if frame.event is not None:
+            heights[0] = frame.summary.theta_posterior()
+            heights[1] = frame.event.theta_weights
+        # Four digits are more than the eye sees, and equal frames stay equal.
+        assign(self.bars, y=np.round(heights, 4))
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the bars with matplotlib."""
+        places, heights = np.asarray(self.bars.x), np.asarray(self.bars.y)
+        axes.bar(places - 0.2, heights[0], 0.4, color=_POSTERIOR, label="average")
+        axes.bar(places + 0.2, heights[1], 0.4, color=_CONDITIONAL, label="this draw")
+        axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")
+        axes.set_xticks(places[::2], [value_text(value) for value in self._grid[::2]], rotation=45)
+        axes.set_ylim(0.0, 1.0)
+        axes.legend(frameon=False)

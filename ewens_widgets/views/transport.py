@@ -1,0 +1,139 @@
+"""Play, pause, step: the buttons, the progress and the status in words."""
+
+import time
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from ipywidgets import HTML, Button, Dropdown, HBox, IntProgress, IntSlider, VBox
+
+from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
+from ewens_widgets.views.base import assign
+from ewens_widgets.views.wording import status_text
+
+__all__ = ["SPEEDS", "Transport"]
+
+SPEEDS: tuple[tuple[str, float | None], ...] = (
+    ("1 iteration in 2 s", 1 / 40),
+    ("2 iterations a second", 1 / 10),
+    ("1 iteration a frame", 1.0),
+    ("5 iterations a frame", 5.0),
+    ("20 iterations a frame", 20.0),
+    ("as fast as it goes", None),
+)
+"""What the user reads, and iterations a frame; about 20 frames a second are shown."""
+
+# Browsers take long to lay out sliders: while the chain runs they follow at this distance, in seconds.
+_REST = 0.3
+
+_BUTTONS = (
+    ("Play", "play", "ew-play", "Run the chain"),
+    ("Pause", "pause", "ew-pause", "Let the chain stand still"),
+    ("Step", "step-forward", "ew-step", "Run one iteration"),
+    ("Run to end", "fast-forward", "ew-run-to-end", "Run all iterations as fast as it goes"),
+    ("Reset", "refresh", "ew-reset", "Back to the start; the draws so far are dropped"),
+)
+
+
+class Transport(VBox):
+    """Gives commands to a player, and shows where it is."""
+
+    def __init__(self) -> None:
+        self._player: Player | None = None
+        self._frame: Frame | None = None
+        self._is_drawing = False
+        self._due = 0.0
+        self.buttons = {name: self._button(name, *rest) for name, *rest in _BUTTONS}
+        self.speed = Dropdown(
+            options=SPEEDS, value=1.0, description="speed", tooltip="How fast the chain runs"
+        )
+        self.speed.add_class("ew-speed")
+        self.speed.observe(self._on_speed, "value")
+        self.status = HTML()
+        self.status.add_class("ew-status")
+        self.progress = IntProgress(value=0, min=0, max=1, tooltip="Iterations done")
+        self.progress.add_class("ew-progress")
+        self.seek = IntSlider(
+            value=0,
+            min=0,
+            max=1,
+            description="look at",
+            tooltip="Look back at any iteration; the chain itself does not move",
+            readout=True,
+        )
+        self.seek.add_class("ew-seek")
+        self.seek.observe(self._on_seek, "value")
+        row = HBox((*self.buttons.values(), self.speed, self.status))
+        row.add_class("ew-transport")
+        super().__init__((row, self.progress, self.seek))
+
+    def _button(self, name: str, icon: str, css_class: str, tooltip: str) -> Button:
+        button = Button(description=name, icon=icon, tooltip=tooltip)
+        button.add_class(css_class)
+        button.on_click(lambda _: self._command(name))
+        return button
+
+    def attach_to(self, player: Player) -> None:
+        """Serve this player."""
+        self._player = player
+        self._is_drawing = True
+        speeds = dict(SPEEDS)
+        if player.speed not in speeds.values():
+            self.speed.options = (*SPEEDS, (f"{player.speed:g} iterations a frame", player.speed))
+        self.speed.value = player.speed
+        self._is_drawing = False
+        player.on_status(self.show_status)
+        player.attach(self)
+
+    def _command(self, name: str) -> None:
+        if self._player is None:
+            return
+        commands: dict[str, Callable[[], None]] = {
+            "Play": self._player.play,
+            "Pause": self._player.pause,
+            "Step": self._player.step,
+            "Run to end": self._player.run_to_end,
+            "Reset": self._player.reset,
+        }
+        commands[name]()
+
+    def _on_speed(self, change: dict[str, Any]) -> None:
+        if self._player is not None and not self._is_drawing:
+            self._player.speed = change["new"]
+
+    def _on_seek(self, change: dict[str, Any]) -> None:
+        if self._player is None or self._is_drawing:
+            return
+        status = self._player.status
+        wanted = max(int(change["new"]), status.first_iteration)
+        self._player.seek(None if wanted >= status.iteration else wanted)
+
+    def show(self, frame: Frame) -> None:
+        """Show where the chain is."""
+        self._frame = frame
+        self._write(frame.status)
+
+    def show_status(self, status: PlayerStatus) -> None:
+        """Show a status that comes ahead of the next frame."""
+        if self._frame is not None:
+            self._write(status)
+
+    def _write_bars(self, status: PlayerStatus) -> None:
+        target = max(1, status.target)
+        style = "success" if status.state is PlayerState.FINISHED else ""
+        assign(self.progress, max=target, value=min(status.iteration, target), bar_style=style)
+        assign(self.seek, max=target, value=status.shown_iteration)
+
+    def _write(self, status: PlayerStatus) -> None:
+        if self._frame is None:
+            return
+        self._is_drawing = True
+        try:
+            assign(self.status, value=escape(status_text(self._frame, status)))
+            assign(self.buttons["Play"], button_style="success" if status.is_running else "")
+            now = time.perf_counter()
+            if not status.is_running or now >= self._due:
+                self._due = now + _REST
+                self._write_bars(status)
+        finally:
+            self._is_drawing = False

@@ -1,0 +1,223 @@
+"""The hierarchy of the objects, with a line that cuts it."""
+
+from typing import TYPE_CHECKING, Any
+
+import bqplot
+import numpy as np
+from ipywidgets import HTML, BoundedIntText, Dropdown, HBox, ToggleButton, Widget
+from numpy.typing import NDArray
+
+from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame
+from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.brushing import Brush, places_between
+from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.heatmap_view import band_share
+from ewens_widgets.views.live_tree import TREE_KINDS
+from ewens_widgets.views.palette import SELECTED
+from ewens_widgets.views.pictures import CODE_SELECTED, PictureBuffers, leaf_codes, picture_palette
+from ewens_widgets.views.stage import Cut
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TreeView", "outline"]
+
+_HEIGHTS = {"similarity": "share of draws apart", "evidence": "nats lost"}
+
+
+def outline(tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The tree as one line that is lifted between merges (NaN); positions are shares of the width."""
+    links = tree.links()
+    x = np.empty((len(links), 5))
+    y = np.full((len(links), 5), np.nan)
+    x[:, :4] = (links[:, :, 0] + 0.5) / tree.n_leaves
+    x[:, 4] = x[:, 3]
+    y[:, :4] = links[:, :, 1]
+    # The line must not end with a lift: browsers want a last point.
+    return x.ravel()[:-1], y.ravel()[:-1]
+
+
+class TreeView(View):
+    """Similarity tree or evidence tree; drag the handle of the cut line, or brush the strip of leaves."""
+
+    title = "Tree"
+    css_class = "ew-tree"
+    description = "Tree of the objects with a line that cuts it; drag its handle to recolour the objects"
+    rest = 0.2
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make the outline, the cut line with its handle, and the strip of leaves."""
+        self._tree: Tree | None = None
+        self._is_drawing = False
+        self._x_scale = make_scale()
+        self._y_scale = make_scale(high=1.05)
+        self._y_axis = make_axis(self._y_scale, _HEIGHTS["similarity"], vertical=True)
+        scales = {"x": self._x_scale, "y": self._y_scale}
+        self.lines = bqplot.Lines(
+            x=np.zeros(2), y=np.zeros(2), scales=scales, colors=["#808080"], stroke_width=1.0
+        )
+        self.cut_line = bqplot.Lines(
+            x=np.array([0.0, 1.0]), y=np.full(2, 0.5), scales=scales, colors=[SELECTED], line_style="dashed"
+        )
+        self.handle = bqplot.Scatter(
+            x=np.zeros(1),
+            y=np.full(1, 0.5),
+            scales=scales,
+            colors=[SELECTED],
+            marker="rectangle",
+            default_size=160,
+            drag_size=1.4,
+            enable_move=True,
+            restrict_y=True,
+            update_on_move=True,
+        )
+        self.handle.observe(self._on_dragged, "y")
+        self.figure = make_figure(
+            "ew-tree-picture",
+            130,
+            (6, 4, 6, 40),
+            marks=[self.lines, self.cut_line, self.handle],
+            axes=[self._y_axis],
+        )
+        self._make_controls()
+        return self.figure, self._make_strip(), HBox((self.count, self.least, self.shows)), self.note
+
+    def _make_strip(self) -> Widget:
+        """Strip of leaves in their clusters' colours; brushing it selects."""
+        self._buffers = PictureBuffers()
+        unit = make_scale()
+        self.leaves = bqplot.Image(
+            image=self._buffers.visible, x=(0.0, 1.0), y=(0.0, 1.0), scales={"x": self._x_scale, "y": unit}
+        )
+        self.brush = Brush.interval(self._x_scale, self.stage, self._objects_in)
+        return make_figure(
+            "ew-leaves", 18, (0, 4, 2, 40), marks=[self.leaves], axes=[], interaction=self.brush.selector
+        )
+
+    def _make_controls(self) -> None:
+        self.kind = Dropdown(
+            options=list(TREE_KINDS.items()),
+            tooltip="Similarity: how often draws keep objects apart. Evidence: what merging clusters costs.",
+        )
+        self.count = BoundedIntText(
+            value=3, min=1, max=9999, description="cut into", tooltip="Cut the tree into so many clusters"
+        )
+        self.least = BoundedIntText(
+            value=1,
+            min=1,
+            max=9999,
+            description="of at least",
+            tooltip="Smaller clusters are not counted; they are left over and shown in grey",
+        )
+        self.shows = ToggleButton(
+            description="colour by cut", tooltip="Colour all pictures by the cut, not by the current draw"
+        )
+        self.note = HTML()
+        self.note.add_class("ew-note")
+        for control, name in (
+            (self.kind, "ew-tree-kind"),
+            (self.count, "ew-cut-count"),
+            (self.least, "ew-cut-least"),
+            (self.shows, "ew-cut-shows"),
+        ):
+            control.add_class(name)
+            control.add_class("ew-chooser")
+            control.observe(self._on_control, "value")
+        self.tools = (self.kind,)
+
+    def _on_control(self, change: dict[str, Any]) -> None:
+        if self._is_drawing:
+            return
+        if change["owner"] is self.kind:
+            self.stage.post(self._change_kind)
+        elif change["owner"] is self.shows:
+            shown = bool(change["new"])
+            self.stage.post(lambda: self.stage.set_cut(self.stage.cut, show=shown))
+        else:
+            cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
+            self.stage.post(lambda: self.stage.set_cut(cut))
+
+    def _change_kind(self) -> None:
+        """Keep the number of clusters: heights of two kinds of trees have nothing in common."""
+        stage = self.stage
+        stage.live_tree.method = self.kind.value
+        stage.cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
+        stage.changed()
+
+    def _on_dragged(self, change: dict[str, Any]) -> None:
+        if self._is_drawing:
+            return
+        height = max(0.0, float(np.ravel(change["new"])[0]))
+        cut = Cut(height=height, min_size=self.least.value)
+        self.stage.post(lambda: self.stage.set_cut(cut))
+
+    def _objects_in(self, ends: NDArray[np.float64]) -> NDArray[np.intp]:
+        order = np.arange(self._n_objects) if self._tree is None else self._tree.leaves_order
+        return order[places_between(ends[0], ends[1], self._n_objects)]
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Forget the tree of other objects."""
+        self._tree = None
+        self._n_objects = posterior.n_objects
+        share = band_share(self._n_objects)
+        assign(self._x_scale, min=-share)
+        assign(self.cut_line, x=np.array([-share, 1.0]))
+        assign(self.handle, x=np.full(1, -share / 2))
+        assign(self.lines, x=np.zeros(2), y=np.zeros(2))
+
+    def draw(self, frame: Frame) -> None:
+        """Send the outline if the tree has changed, the cut and the leaves' colours."""
+        self.brush.follow()
+        tree = self.stage.live_tree.tree(frame)
+        if tree is not self._tree:
+            self._tree = tree
+            self._draw_outline(tree)
+        labels = self.stage.cut_labels(frame)
+        self._is_drawing = True
+        try:
+            self._draw_cut(tree, labels)
+        finally:
+            self._is_drawing = False
+        self._draw_leaves(frame, tree)
+
+    def _draw_outline(self, tree: Tree | None) -> None:
+        if tree is None:
+            assign(self.lines, x=np.zeros(2), y=np.zeros(2))
+            return
+        x, y = outline(tree)
+        top = 1.0 if tree.kind == "similarity" else float(tree.heights[-1]) or 1.0
+        set_limits(self._y_scale, self._y_axis, 0.0, 1.05 * top)
+        assign(self._y_axis, label=_HEIGHTS[tree.kind])
+        assign(self.lines, x=x, y=y)
+
+    def _draw_cut(self, tree: Tree | None, labels: NDArray[np.intp] | None) -> None:
+        stage = self.stage
+        level = stage.cut.height if tree is None else stage.cut.level(tree)
+        if level is not None:
+            assign(self.cut_line, y=np.full(2, level))
+            assign(self.handle, y=np.full(1, level))
+        if labels is not None:
+            assign(self.count, value=max(1, int(labels.max()) + 1))
+        assign(self.shows, value=stage.shows_cut)
+        left = 0 if labels is None else int((labels < 0).sum())
+        note = stage.cut_problem or (f"{left} objects are left over" if left else "")
+        assign(self.note, value=note)
+
+    def _draw_leaves(self, frame: Frame, tree: Tree | None) -> None:
+        order = np.arange(self._n_objects) if tree is None else tree.leaves_order
+        codes = leaf_codes(order, self.stage.slots(frame), self._n_objects)
+        marked = codes.copy()
+        marked[np.isin(order, self.stage.selection.objects)] = CODE_SELECTED
+        self._buffers.show(np.stack([codes, marked]), picture_palette("greys"), self.leaves)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the tree with matplotlib."""
+        if self._tree is None:
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, self.stage.live_tree.reason, ha="center", transform=axes.transAxes)
+            return
+        self._tree.plot(axes)
+        axes.axhline(self.stage.cut.level(self._tree), color=SELECTED, linestyle="--", linewidth=1.0)

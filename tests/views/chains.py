@@ -1,0 +1,70 @@
+"""A recorded chain to be shown, and a stand-in for the connection to a page."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from ipywidgets import Widget
+from traces import blob_trace, events_of
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
+from ewens_widgets.playback.summaries import RunningSummaries
+from ewens_widgets.sampling.recorder import Recorder
+
+
+class Wire:
+    """Counts the messages from widgets to pages."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, dict[str, Any]]] = []
+
+    def clear(self) -> None:
+        self.messages.clear()
+
+    def updates(self) -> Counter[str]:
+        """Number of updates by widget."""
+        return Counter(sender for sender, data in self.messages if data.get("method") == "update")
+
+    def custom(self) -> list[dict[str, Any]]:
+        return [data["content"] for _, data in self.messages if data.get("method") == "custom"]
+
+
+class Chain:
+    """A recorded chain on three blobs, to be shown frame by frame."""
+
+    def __init__(self, n_objects: int = 30, n_draws: int = 40, burn_in: int = 0) -> None:
+        self.trace = blob_trace(n_objects=n_objects, n_draws=n_draws)
+        self.posterior = self.trace.posterior
+        self.dataset = Dataset(
+            X=np.array(self.posterior.coordinates), labels=np.arange(n_objects) % 3, name="blobs"
+        )
+        self.events = events_of(self.trace)
+        self.recorder = Recorder(self.posterior, tuple(self.trace.move_counts))
+        for event in self.events:
+            self.recorder.append(event)
+        self.summaries = RunningSummaries(self.recorder, burn_in)
+        self.number = 0
+
+    def frame(self, iteration: int, state: PlayerState = PlayerState.PAUSED, **event: object) -> Frame:
+        """Frame that shows an iteration; keywords change its event."""
+        self.number += 1
+        status = PlayerStatus(state, iteration, len(self.events), iteration)
+        shown = None if iteration == 0 else self.events[iteration - 1]._replace(**event)
+        return Frame(self.number, shown, status, self.summaries.up_to(iteration))
+
+
+def widgets_below(widget: Widget) -> set[Widget]:
+    """A widget with everything that it refers to."""
+    found, waiting = set(), [widget]
+    while waiting:
+        one = waiting.pop()
+        if one in found:
+            continue
+        found.add(one)
+        for name in one.keys:
+            value = getattr(one, name)
+            several = value.values() if isinstance(value, dict) else value
+            parts = several if isinstance(value, list | tuple | dict) else (value,)
+            waiting.extend(part for part in parts if isinstance(part, Widget))
+    return found

@@ -1,0 +1,163 @@
+"""Colours follow clusters, and people who see fewer colours can tell them apart."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from traces import wandering_partitions
+
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.views.colours import ALONE, ClusterColours, best_match, changed_objects, colour_of
+from ewens_widgets.views.palette import (
+    CLUSTER_COLOURS,
+    COLOUR_MAPS,
+    GREY,
+    N_DISTINCT,
+    SELECTED,
+    colour_map,
+    rgb,
+)
+
+# Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB.
+DEFICIENCIES = {
+    "none": np.eye(3),
+    "protan": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deutan": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+}
+
+
+def cielab(colour: str, deficiency: str) -> NDArray[np.float64]:
+    """Colour as somebody sees it, in a space where distances mean something."""
+    share = np.array(rgb(colour)) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(DEFICIENCIES[deficiency] @ linear, 0.0, 1.0)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    ratio = to_xyz @ seen / np.array([0.95047, 1.0, 1.08883])
+    root = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+def least_difference(colours: tuple[str, ...], deficiency: str) -> float:
+    seen = [cielab(colour, deficiency) for colour in colours]
+    return min(float(np.linalg.norm(one - other)) for one, other in itertools.combinations(seen, 2))
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_the_first_colours_stay_apart(deficiency: str) -> None:
+    assert least_difference((*CLUSTER_COLOURS[:N_DISTINCT], GREY), deficiency) > 20
+
+
+def test_a_palette_of_red_and_green_would_be_found_out() -> None:
+    assert least_difference(("#d62728", "#2ca02c", "#8c564b"), "deutan") < 20
+
+
+@pytest.mark.parametrize("background", ["#ffffff", "#111111"])
+def test_the_first_colours_are_seen_on_light_and_dark(background: str) -> None:
+    for colour in (*CLUSTER_COLOURS[:N_DISTINCT], GREY, SELECTED):
+        assert abs(cielab(colour, "none")[0] - cielab(background, "none")[0]) > 20
+
+
+def test_all_colours_differ() -> None:
+    assert len(set(CLUSTER_COLOURS)) == len(CLUSTER_COLOURS) == 3 * N_DISTINCT
+    assert colour_of(len(CLUSTER_COLOURS)) == colour_of(0)
+    assert colour_of(ALONE) == GREY
+
+
+def test_relabelling_changes_no_colour(rng: np.random.Generator) -> None:
+    labels = canonical_labels(rng.integers(0, 6, 60))
+    colours = ClusterColours()
+    before = colours.assign(labels)
+    after = colours.assign(rng.permutation(6)[labels])
+    np.testing.assert_array_equal(before, after)
+
+
+def test_most_objects_keep_their_colour_while_a_chain_wanders(rng: np.random.Generator) -> None:
+    colours = ClusterColours()
+    draws = wandering_partitions(rng, 200, 80, 5, 2)
+    slots = [colours.assign(draw) for draw in draws]
+    changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(slots)]
+    # Two objects of 80 move at a time; a cluster that becomes a singleton or comes from one changes a few.
+    assert max(changes) <= 0.06
+
+
+def test_without_matching_colours_would_jump(rng: np.random.Generator) -> None:
+    draws = wandering_partitions(rng, 200, 80, 5, 2)
+    changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(draws)]
+    assert max(changes) > 0.2
+
+
+def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
+    colours = ClusterColours()
+    before = colours.assign(np.array([0] * 10 + [1] * 4))
+    after = colours.assign(np.array([0] * 7 + [1] * 3 + [2] * 4))
+    assert set(after[:7]) == set(before[:7])
+    assert set(after[10:]) == set(before[10:])
+    assert not set(after[7:10]) & set(before)
+
+
+def test_singletons_and_leftovers_are_grey() -> None:
+    slots = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
+    np.testing.assert_array_equal(slots, [0, 0, ALONE, ALONE, 1, 1, ALONE])
+
+
+def test_the_largest_new_clusters_get_the_first_colours() -> None:
+    slots = ClusterColours().assign(np.array([0, 0, 1, 1, 1, 2, 2, 2, 2]))
+    np.testing.assert_array_equal(slots, [2, 2, 1, 1, 1, 0, 0, 0, 0])
+
+
+def test_few_clusters_get_distinct_colours_after_many() -> None:
+    colours = ClusterColours()
+    colours.assign(np.repeat(np.arange(20), 3))
+    slots = colours.assign(np.repeat([0, 1, 2], 20))
+    assert len(set(slots)) == 3
+    assert max(slots) < N_DISTINCT
+
+
+def test_the_same_labels_twice_have_the_same_colours(rng: np.random.Generator) -> None:
+    colours = ClusterColours()
+    labels = canonical_labels(rng.integers(0, 12, 100))
+    np.testing.assert_array_equal(colours.assign(labels), colours.assign(labels))
+
+
+def test_another_number_of_objects_starts_anew() -> None:
+    colours = ClusterColours()
+    colours.assign(np.zeros(5, dtype=int))
+    assert colours.assign(np.zeros(3, dtype=int)).tolist() == [0, 0, 0]
+
+
+def test_matching_maximises_the_total_overlap() -> None:
+    # Label 0 shares most with 0, but giving it 1 keeps more objects in all.
+    before = np.array([0] * 5 + [1] * 4 + [0] * 4)
+    after = np.array([0] * 9 + [1] * 4)
+    assert best_match(before, after) == {0: 1, 1: 0}
+    assert best_match(np.array([-1, -1]), np.array([0, 0])) == {}
+
+
+def test_what_a_proposal_changes() -> None:
+    whole = np.array([0, 0, 0, 0, 0, 1, 1])
+    split = np.array([0, 0, 0, 2, 2, 1, 1])
+    np.testing.assert_array_equal(changed_objects(whole, split), [3, 4])
+    np.testing.assert_array_equal(changed_objects(split, whole), [3, 4])
+    np.testing.assert_array_equal(changed_objects(whole, whole), [])
+
+
+@pytest.mark.parametrize("name", COLOUR_MAPS)
+def test_colour_maps_run_from_near_to_far(name: str) -> None:
+    table = colour_map(name, 200)
+    assert table.shape == (200, 3)
+    lightness = table.astype(int).sum(axis=1)
+    assert lightness[-1] > lightness[0]
+
+
+def test_greys_are_those_of_the_paper() -> None:
+    assert colour_map("greys", 200)[[0, -1]].tolist() == [[0, 0, 0], [255, 255, 255]]
+
+
+def test_an_unknown_colour_map_is_refused() -> None:
+    with pytest.raises(ValueError, match="no colour map 'jet'"):
+        colour_map("jet", 10)
