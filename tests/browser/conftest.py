@@ -3,15 +3,16 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from browser.lab_server import Lab, running_lab
+from browser.opened import PATIENCE, Server, new_page
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
-
-# A classroom projector.
-VIEWPORT = {"width": 1280, "height": 800}
 
 # Without these, Chromium looks for updates and news of its own, which is only noise here.
 QUIET_FLAGS = [
@@ -23,9 +24,10 @@ QUIET_FLAGS = [
     "--disable-sync",
 ]
 
-# Milliseconds until a test gives up waiting for something to appear: a busy machine is not a fault.
-PATIENCE = 60_000
+# A busy machine is not a fault.
 expect.set_options(timeout=PATIENCE)
+
+COMPILE_SECONDS = 300
 
 REPORTS = pytest.StashKey[dict[str, pytest.TestReport]]()
 
@@ -83,11 +85,9 @@ def screenshot(page: Page, repository: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=VIEWPORT)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
+    page = new_page(browser)
     yield page
-    context.close()
+    page.context.close()
 
 
 @pytest.fixture(autouse=True)
@@ -98,12 +98,32 @@ def picture_of_failure(screenshot: Callable[[str], Path], request: pytest.Fixtur
         screenshot("failed-" + re.sub(r"\W+", "-", request.node.name))
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    """JupyterLab on an empty folder."""
-    root, private = tmp_path / "notebooks", tmp_path / "private"
+@contextmanager
+def running_server(folder: Path) -> Iterator[Server]:
+    root, private = folder / "notebooks", folder / "private"
     root.mkdir()
     private.mkdir()
     command = ["-m", "jupyterlab", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={root}"]
     with running_lab(private, command, root) as lab:
-        yield lab
+        yield Server(lab, private)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """JupyterLab on an empty folder."""
+    with running_server(tmp_path) as server:
+        yield server.lab
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """Sampler compiled and cached: on a busy machine that can take longer than a page is waited for."""
+    code = "import ewens_widgets as ew; ew.Explorer(ew.datasets.wine()).player.step_sync()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=COMPILE_SECONDS)
+
+
+@pytest.fixture(scope="session")
+def shared_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """JupyterLab for tests that only need a notebook and a kernel of their own."""
+    with running_server(tmp_path_factory.mktemp("shared")) as server:
+        yield server

@@ -1,0 +1,120 @@
+"""How smoothly the explorer runs in a real browser, and what that costs the chain.
+
+    .venv/bin/python benchmarks/explorer_frames.py
+
+Needs the extras `lab` and `test`, a browser (`make browser` tells how to get one), and an otherwise idle
+machine: the load average is printed with the table.
+"""
+
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from browser.conftest import QUIET_FLAGS, running_server
+from browser.explorer_page import FAST
+from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
+
+DATA = {
+    "wine (n = 178)": "ew.datasets.wine()",
+    "half-moons (n = 1 000)": "ew.datasets.half_moons(n=1000, seed=0)",
+}
+WATCHED_SECONDS = 10
+PAUSES = 10
+# Iterations of the bare sampler take this long, about.
+BARE_SECONDS = 3.0
+ITERATION = "explorer.player.status.iteration"
+# Seconds that a sampler takes which starts where the explorer's stands.
+BARE = """(lambda sampler, clock: (lambda start: (
+    sampler.sample({draws}, progress=False), clock() - start)[1])(clock())
+)(ew.Sampler(explorer.dataset, seed=1, initial=explorer.sampler.labels), __import__('time').perf_counter)"""
+
+
+def bare_rate(explorer: OpenedExplorer) -> float:
+    """Iterations a second of the sampler alone, in the same kernel, while the explorer stands still."""
+    seconds = float(explorer.value(BARE.format(draws=20)))
+    draws = max(20, round(20 * BARE_SECONDS / seconds))
+    return draws / float(explorer.value(BARE.format(draws=draws)))
+
+
+def playing_rates(explorer: OpenedExplorer, speed: str) -> dict[str, float]:
+    """Painted frames and iterations a second at a speed; the chain plays afterwards."""
+    explorer.choose_speed(speed)
+    explorer.press("play")
+    explorer.wait_for_iteration(explorer.iteration() + 20)
+    explorer.watch()
+    first, start = int(explorer.value(ITERATION)), explorer.watched()
+    explorer.page.wait_for_timeout(1000 * WATCHED_SECONDS)
+    last, end = int(explorer.value(ITERATION)), explorer.watched()
+    seconds = (end["now"] - start["now"]) / 1000
+    rates = {name: (end[name] - start[name]) / seconds for name in ("statuses", "heatmaps")}
+    return rates | {"iterations": (last - first) / seconds}
+
+
+def pauses(explorer: OpenedExplorer) -> list[float]:
+    """Seconds from the click on Pause to the last change of a picture, several times."""
+    times = []
+    for _ in range(PAUSES):
+        explorer.press("play")
+        explorer.wait_for_iteration(explorer.iteration() + 20)
+        times.append(explorer.pause_seconds())
+    return times
+
+
+def measure(browser: Browser, server: Server, title: str, data: str) -> None:
+    page = new_page(browser)
+    code = explorer_code(f"{data}, iterations=1_000_000")
+    with opened_explorer(page, server, title.split(maxsplit=1)[0], code) as explorer:
+        for speed in ("1 iteration a frame", FAST):
+            rates = playing_rates(explorer, speed)
+            explorer.press("pause")
+            explorer.wait_until_still()
+            share = rates["iterations"] / bare_rate(explorer)
+            say(
+                f"{title:23} {speed:20} {rates['statuses']:5.1f} statuses/s "
+                f"{rates['heatmaps']:5.1f} heatmaps/s "
+                f"{rates['iterations']:8.1f} iterations/s, {share:.1%} of the bare rate"
+            )
+        times = [1000 * seconds for seconds in pauses(explorer)]
+        median = statistics.median(times)
+        say(f"{title:23} Pause at full speed: median {median:.0f} ms, most {max(times):.0f} ms")
+    page.context.close()
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def started_browser() -> Iterator[Browser]:
+    flags = QUIET_FLAGS + (["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        yield browser
+        browser.close()
+
+
+def main() -> None:
+    expect.set_options(timeout=60_000)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server(Path(folder)) as server,
+        started_browser() as browser,
+    ):
+        say(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        for title, data in DATA.items():
+            measure(browser, server, title, data)
+        say(f"load average after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

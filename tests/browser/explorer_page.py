@@ -1,0 +1,236 @@
+"""What a person does with the explorer, and what is to be seen of it on the page."""
+
+import re
+from dataclasses import dataclass, field
+
+from playwright.sync_api import ConsoleMessage, FloatRect, Locator, Page, expect
+
+FIGURES = {
+    "scatter": ".ew-scatter",
+    "bars": ".ew-theta-bars",
+    "heatmap": ".ew-heatmap-picture",
+}
+FAST = "as fast as it goes"
+
+# Milliseconds without any change after which the pictures are taken to stand still.
+STILL = 1500
+
+# Console errors that a page of JupyterLab makes by itself: none of them has to do with the explorer.
+OTHERS_FAULTS = re.compile(r"favicon|/api/kernels/\S+/channels")
+
+# Notes when a picture or the status changes, when Pause is clicked, and how many pictures are painted.
+WATCH = """
+() => {
+  const watch = { changed: performance.now(), clicked: 0, statuses: 0, heatmaps: 0, ticks: 0 };
+  window.ewWatch = watch;
+  const root = document.querySelector(".ew-explorer");
+  const observer = new MutationObserver(() => { watch.changed = performance.now(); });
+  for (const part of root.querySelectorAll(".ew-figure, .ew-status, .ew-legend")) {
+    observer.observe(part, { attributes: true, childList: true, characterData: true, subtree: true });
+  }
+  root.querySelector("button.ew-pause").addEventListener(
+    "click", () => { watch.clicked = performance.now(); }, { capture: true });
+  const status = root.querySelector(".ew-status");
+  const picture = root.querySelector(".ew-heatmap-picture image");
+  let lastStatus, lastPicture;
+  const tick = () => {
+    if (window.ewWatch !== watch) return;
+    watch.ticks += 1;
+    const text = status.textContent, address = picture.getAttribute("href");
+    if (text !== lastStatus) watch.statuses += 1;
+    if (address !== lastPicture) watch.heatmaps += 1;
+    [lastStatus, lastPicture] = [text, address];
+    requestAnimationFrame(tick);
+  };
+  tick();
+}
+"""
+
+MARKS = """
+root => ({
+  scatter: [...root.querySelectorAll(".ew-scatter path.dot")].map(dot => getComputedStyle(dot).fill),
+  bars: [...root.querySelectorAll(".ew-theta-bars rect.bar")].map(bar => bar.getAttribute("height")),
+  heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
+})
+"""
+
+# Number of pixels of a picture inside a figure that have a colour.
+COUNT_PIXELS = """
+async (image, [red, green, blue]) => {
+  const copy = new Image();
+  copy.src = image.getAttribute("href") ?? image.href.baseVal;
+  await copy.decode();
+  const canvas = new OffscreenCanvas(copy.naturalWidth, copy.naturalHeight);
+  const context = canvas.getContext("2d");
+  context.drawImage(copy, 0, 0);
+  const data = context.getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let k = 0; k < data.length; k += 4) {
+    count += data[k] === red && data[k + 1] === green && data[k + 2] === blue;
+  }
+  return count;
+}
+"""
+
+# Contrast of the text of each element with what is behind it, after WCAG 2.
+CONTRASTS = """
+(root, selector) => {
+  const parse = text => {
+    const numbers = text.match(/[\\d.]+/g).map(Number);
+    return numbers.length === 3 ? [...numbers, 1] : numbers;
+  };
+  const over = (front, back) => [0, 1, 2].map(k => front[k] * front[3] + back[k] * (1 - front[3]));
+  const behind = element => {
+    if (!element) return [255, 255, 255];
+    const colour = parse(getComputedStyle(element).backgroundColor);
+    return colour[3] === 1 ? colour.slice(0, 3) : over(colour, behind(element.parentElement));
+  };
+  const luminance = colour => {
+    const linear = colour.map(value => value / 255).map(
+      value => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  return [...root.querySelectorAll(selector)].filter(
+    element => element.textContent.trim() && element.getClientRects().length
+  ).map(element => {
+    const style = getComputedStyle(element), back = behind(element);
+    const front = over(parse(element instanceof SVGElement ? style.fill : style.color), back);
+    const [dark, light] = [luminance(front), luminance(back)].sort((one, two) => one - two);
+    return [element.textContent.trim(), (light + 0.05) / (dark + 0.05)];
+  });
+}
+"""
+
+
+@dataclass
+class ExplorerPage:
+    """An explorer on a page."""
+
+    page: Page
+    faults: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", self._on_console)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        text = f"{message.text} ({message.location['url']})"
+        if message.type == "error" and not OTHERS_FAULTS.search(text):
+            self.faults.append(text)
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(".ew-explorer")
+
+    def part(self, selector: str) -> Locator:
+        return self.root.locator(selector)
+
+    def wait_until_shown(self) -> None:
+        """Wait for the first pictures, and watch them from then on."""
+        expect(self.part(".ew-status")).to_contain_text("iteration")
+        expect(self.part(".ew-heatmap-picture image")).to_have_count(1)
+        expect(self.part(".ew-scatter path.dot").first).to_be_attached()
+        self.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
+        self.watch()
+
+    def watch(self) -> None:
+        """Count and time changes from now on."""
+        self.page.evaluate(WATCH)
+
+    def watched(self) -> dict[str, float]:
+        """Return counts and times since `watch`."""
+        return dict(self.page.evaluate("() => ({ ...window.ewWatch, now: performance.now() })"))
+
+    def press(self, name: str) -> None:
+        self.part(f"button.ew-{name}").click()
+
+    def choose_speed(self, label: str) -> None:
+        self.part(".ew-speed select").select_option(label=label)
+
+    def status(self) -> str:
+        return self.part(".ew-status").inner_text()
+
+    def iteration(self) -> int:
+        """Iteration on display."""
+        return int(re.search(r"iteration ([\d\s]+) of", self.status())[1].replace(" ", ""))
+
+    def wait_for_iteration(self, number: int, *, or_later: bool = True) -> None:
+        """Wait until an iteration is on display."""
+        self.page.wait_for_function(
+            """([number, orLater]) => {
+              const text = document.querySelector(".ew-explorer .ew-status").textContent;
+              const found = text.match(/iteration ([\\d\\s]+) of/);
+              const shown = found === null ? -1 : Number(found[1].replace(/\\s/g, ""));
+              return orLater ? shown >= number : shown === number;
+            }""",
+            arg=[number, or_later],
+            polling=100,
+        )
+
+    def wait_until_still(self) -> float:
+        """Wait until nothing changes any more; return the time of the last change (page clock, seconds)."""
+        self.page.wait_for_function(
+            f"() => performance.now() - window.ewWatch.changed > {STILL}", polling=100
+        )
+        return self.watched()["changed"] / 1000
+
+    def pause_seconds(self) -> float:
+        """Pause; return how long after the click the pictures went on changing."""
+        self.press("pause")
+        changed = self.wait_until_still()
+        return max(0.0, changed - self.watched()["clicked"] / 1000)
+
+    def marks(self) -> dict[str, list[str]]:
+        """Colours of the dots, heights of the bars, address of the heatmap's picture."""
+        return dict(self.root.evaluate(MARKS))
+
+    def pixels(self) -> dict[str, bytes]:
+        """Screenshots of the figures."""
+        # The mouse would highlight something otherwise.
+        self.page.mouse.move(2, 2)
+        return {name: self.part(selector).screenshot() for name, selector in FIGURES.items()}
+
+    def count_pixels(self, figure: str, colour: tuple[int, int, int]) -> int:
+        """Count the pixels of a colour in the picture inside a figure."""
+        return int(self.part(f"{figure} image").evaluate(COUNT_PIXELS, list(colour)))
+
+    def bright_dots(self) -> int:
+        """Count the dots that are not faded."""
+        opacities = self.part(".ew-scatter path.dot").evaluate_all(
+            "dots => dots.map(dot => Number(getComputedStyle(dot).opacity))"
+        )
+        return sum(opacity > 0.5 for opacity in opacities)
+
+    def box(self, selector: str) -> FloatRect:
+        self.part(selector).scroll_into_view_if_needed()
+        box = self.part(selector).bounding_box()
+        assert box is not None, f"{selector} is not visible"
+        return box
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        mouse = self.page.mouse
+        mouse.move(*start)
+        mouse.down()
+        for step in range(1, 9):
+            mouse.move(*(one + (two - one) * step / 8 for one, two in zip(start, end, strict=True)))
+        mouse.up()
+
+    def brush(self, selector: str, low: tuple[float, float], high: tuple[float, float]) -> None:
+        """Drag a rectangle over a part; corners as shares of its width and height."""
+        box = self.box(selector)
+        corners = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (low, high)]
+        self.drag(*corners)
+
+    def open_section(self, title: str) -> None:
+        """Open a section of the settings."""
+        header = self.part(".ew-settings").get_by_text(title, exact=True)
+        header.click()
+
+    def type_in(self, selector: str, text: str) -> None:
+        entry = self.part(f"{selector} input")
+        entry.fill(text)
+        entry.press("Enter")
+
+    def contrasts(self, selector: str) -> dict[str, float]:
+        """Contrast of each text with what is behind it; 4.5 and more is readable."""
+        return dict(self.root.evaluate(CONTRASTS, selector))

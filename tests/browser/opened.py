@@ -1,0 +1,85 @@
+"""Opening a notebook that shows an explorer."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from browser.explorer_page import ExplorerPage
+from browser.kernel_probe import Kernel, probed_kernel
+from browser.lab_server import Lab
+from playwright.sync_api import Browser, Page, expect
+
+# A classroom projector.
+VIEWPORT = {"width": 1280, "height": 800}
+PATIENCE = 60_000
+
+
+@dataclass(frozen=True)
+class Server:
+    """A JupyterLab that serves several notebooks, and where it keeps its connection files."""
+
+    lab: Lab
+    private: Path
+
+    @property
+    def runtime(self) -> Path:
+        return self.private / "runtime"
+
+
+@dataclass
+class OpenedExplorer(ExplorerPage):
+    """An explorer in JupyterLab, and the kernel behind it."""
+
+    kernel: Kernel | None = None
+
+    def value(self, expression: str) -> object:
+        """Value of an expression in the kernel."""
+        assert self.kernel is not None
+        return self.kernel.value(expression)
+
+
+def write_notebook(path: Path, code: str, kernel: str = "python3") -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    notebook.metadata.kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
+    nbformat.write(notebook, path)
+
+
+def explorer_code(arguments: str) -> str:
+    """Code of a cell that shows an explorer; names in the kernel are `ew` and `explorer`."""
+    return f"import ewens_widgets as ew\nexplorer = ew.Explorer({arguments})\nexplorer"
+
+
+def new_page(browser: Browser) -> Page:
+    page = browser.new_context(viewport=VIEWPORT).new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
+
+
+def show_notebook(page: Page, lab: Lab, notebook: str) -> None:
+    """Open a notebook and give the whole width to it."""
+    # Each notebook has a workspace of its own: JupyterLab would open those of earlier tests too.
+    workspace = Path(notebook).stem.replace(".", "-")
+    page.goto(lab.url(notebook).replace("/lab/", f"/lab/workspaces/{workspace}/", 1))
+    # Not the notebook's own indicator: it says idle before there is a kernel, and running then gets stuck.
+    expect(page.get_by_text(re.compile(r"\| Idle$"))).to_be_visible()
+    if page.get_by_role("region", name="File Browser Section").is_visible():
+        page.keyboard.press("Control+b")
+
+
+@contextmanager
+def opened_explorer(
+    page: Page, server: Server, name: str, code: str, kernel: str = "python3"
+) -> Iterator[OpenedExplorer]:
+    """An explorer in a new notebook, whose kernel is shut down in the end."""
+    notebook = f"{name}.ipynb"
+    write_notebook(server.lab.root / notebook, code, kernel)
+    explorer = OpenedExplorer(page)
+    show_notebook(page, server.lab, notebook)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name=re.compile("^Run All( Cells)?$")).click()
+    explorer.wait_until_shown()
+    with probed_kernel(server.lab, server.runtime, notebook) as explorer.kernel:
+        yield explorer

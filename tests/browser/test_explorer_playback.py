@@ -1,0 +1,180 @@
+"""Play, Pause, Step, looking back and Reset, as they are seen in JupyterLab."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser.explorer_page import FAST, FIGURES
+from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
+from playwright.sync_api import Browser, Page, expect
+
+RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    page = new_page(browser)
+    yield page
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def shared_explorer(page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+    code = explorer_code("ew.datasets.wine(), iterations=200_000")
+    with opened_explorer(page, shared_server, "playback", code) as explorer:
+        yield explorer
+
+
+@pytest.fixture
+def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
+    """The explorer at its start; nothing may have gone wrong after the test."""
+    shared_explorer.press("reset")
+    shared_explorer.wait_for_iteration(0, or_later=False)
+    shared_explorer.choose_speed("1 iteration a frame")
+    yield shared_explorer
+    shared_explorer.press("pause")
+    expect(shared_explorer.part(".ew-view-error:visible")).to_have_count(0)
+    assert shared_explorer.faults == []
+
+
+def assert_colours_show(colours: list[str], labels: list[int]) -> None:
+    """Objects of a cluster share a colour, those alone are grey; which colour depends on earlier pictures."""
+    clusters: dict[int, list[str]] = {}
+    for colour, label in zip(colours, labels, strict=True):
+        clusters.setdefault(label, []).append(colour)
+    for members in clusters.values():
+        assert len(set(members)) == 1
+        assert (members[0] == "rgb(160, 160, 160)") == (len(members) == 1)
+
+
+def assert_stands_still(explorer: OpenedExplorer) -> None:
+    iteration, marks, pixels = explorer.iteration(), explorer.marks(), explorer.pixels()
+    recorded = explorer.value(RECORDED)
+    explorer.page.wait_for_timeout(1000)
+    assert explorer.iteration() == iteration
+    assert explorer.marks() == marks
+    assert explorer.pixels() == pixels
+    assert explorer.value(RECORDED) == recorded
+
+
+def test_play_changes_all_pictures_and_pause_freezes_them(
+    explorer: OpenedExplorer, screenshot: Callable[[str], Path]
+) -> None:
+    marks, pixels = explorer.marks(), explorer.pixels()
+    explorer.press("play")
+    explorer.wait_for_iteration(10)
+    screenshot("explorer-playing")
+    assert explorer.pause_seconds() < 1.0
+    later_marks, later_pixels = explorer.marks(), explorer.pixels()
+    for name in FIGURES:
+        assert later_marks[name] != marks[name], f"Play has not changed the marks of {name}"
+        assert later_pixels[name] != pixels[name], f"Play has not changed the picture of {name}"
+    assert_stands_still(explorer)
+
+
+def test_pause_freezes_the_pictures_at_full_speed(explorer: OpenedExplorer) -> None:
+    explorer.choose_speed(FAST)
+    explorer.press("play")
+    explorer.wait_for_iteration(500)
+    assert explorer.pause_seconds() < 1.0
+    assert_stands_still(explorer)
+    assert explorer.iteration() == explorer.value("explorer.player.status.iteration")
+
+
+def test_step_advances_one_iteration(explorer: OpenedExplorer) -> None:
+    for number in (1, 2, 3):
+        explorer.press("step")
+        explorer.wait_for_iteration(number)
+        explorer.wait_until_still()
+        assert explorer.iteration() == number
+        assert explorer.value(RECORDED) == (number, number)
+
+
+def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer: OpenedExplorer) -> None:
+    explorer.press("step")
+    explorer.wait_for_iteration(1)
+    explorer.wait_until_still()
+    first = explorer.marks()["bars"], explorer.status().split(" · ")[1]
+    explorer.choose_speed("5 iterations a frame")
+    explorer.press("play")
+    explorer.wait_for_iteration(60)
+    explorer.press("pause")
+    explorer.wait_until_still()
+    present = explorer.iteration()
+    labels = explorer.value("explorer.sampler.labels.tolist()")
+
+    readout = explorer.part(".ew-seek .widget-readout")
+    readout.fill("1")
+    readout.press("Enter")
+    explorer.wait_for_iteration(1, or_later=False)
+    expect(explorer.part(".ew-status")).to_contain_text("looking back")
+    explorer.wait_until_still()
+    assert (explorer.marks()["bars"], explorer.status().split(" · ")[1]) == first
+    assert_colours_show(
+        explorer.marks()["scatter"], explorer.value("explorer.player.recorder.labels[0].tolist()")
+    )
+    assert explorer.value(RECORDED) == (present, present)
+    assert explorer.value("explorer.sampler.labels.tolist()") == labels
+
+    explorer.choose_speed("1 iteration a frame")
+    explorer.press("play")
+    explorer.wait_for_iteration(present + 1)
+    explorer.press("pause")
+    explorer.wait_until_still()
+    iteration = explorer.iteration()
+    assert explorer.value(RECORDED) == (iteration, iteration)
+    assert explorer.value("explorer.player.recorder.trace().iterations.tolist()") == [
+        *range(1, iteration + 1)
+    ]
+
+
+def test_reset_goes_back_to_the_start_and_repeats_the_chain(explorer: OpenedExplorer) -> None:
+    start = explorer.marks()["bars"]
+    explorer.press("step")
+    explorer.wait_for_iteration(1)
+    explorer.wait_until_still()
+    first = explorer.marks()["bars"], explorer.value("explorer.labels.tolist()")
+    explorer.choose_speed(FAST)
+    explorer.press("play")
+    explorer.wait_for_iteration(200)
+    explorer.press("reset")
+    explorer.wait_for_iteration(0, or_later=False)
+    explorer.wait_until_still()
+    assert explorer.value(RECORDED) == (0, 0)
+    assert explorer.marks()["bars"] == start
+    assert set(explorer.marks()["scatter"]) == {"rgb(160, 160, 160)"}  # it starts with singletons
+    explorer.press("step")
+    explorer.wait_for_iteration(1)
+    explorer.wait_until_still()
+    assert (explorer.marks()["bars"], explorer.value("explorer.labels.tolist()")) == first
+
+
+def test_run_to_end_ends_at_the_last_iteration(explorer: OpenedExplorer) -> None:
+    explorer.open_section("Run")
+    explorer.type_in(".ew-iterations", "1500")
+    expect(explorer.part(".ew-status")).to_contain_text("of 1 500")
+    explorer.press("run-to-end")
+    explorer.wait_for_iteration(1500)
+    explorer.wait_until_still()
+    assert explorer.value(RECORDED) == (1500, 1500)
+    explorer.type_in(".ew-iterations", "200000")
+    expect(explorer.part(".ew-status")).to_contain_text("of 200 000")
+
+
+def test_pause_freezes_500_objects_at_full_speed(
+    shared_explorer: OpenedExplorer, shared_server: Server, browser: Browser, repository: Path
+) -> None:
+    # Otherwise two pages would share the two cores of a small machine.
+    shared_explorer.press("pause")
+    page = new_page(browser)
+    code = explorer_code("ew.datasets.half_moons(n=500, seed=0), iterations=1_000_000, speed=None")
+    try:
+        with opened_explorer(page, shared_server, "many", code) as explorer:
+            explorer.press("play")
+            explorer.wait_for_iteration(300)
+            assert explorer.pause_seconds() < 1.0
+            assert_stands_still(explorer)
+            assert explorer.faults == []
+            page.screenshot(path=repository / "artefacts" / "explorer-500.png")
+    finally:
+        page.context.close()

@@ -1,0 +1,251 @@
+"""Exact transition matrices of the moves on all partitions of a few objects, right and sabotaged.
+
+A matrix is built from a move's pure proposal probabilities, without any random number: what is proved of it
+is proved, not estimated. `acceptance` says which Metropolis–Hastings ratio decides: the right one, one
+without the proposals ("dropped"), or the paper's printed one, with the proposals upside down ("printed").
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sampling.goodness import LEVEL, Fit, chi_square, explain, partition_names
+from scipy.sparse.csgraph import connected_components
+
+import ewens_widgets as ew
+from ewens_widgets.model.enumeration import ExactPosterior
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed, reassign, split_merge
+from ewens_widgets.sampling.moves.distances import pair_distances
+
+Floats = NDArray[np.float64]
+Labels = tuple[int, ...]
+
+POWERS = {"right": 1.0, "dropped": 0.0, "printed": -1.0}
+
+
+def canonical(labels: ArrayLike) -> Labels:
+    """Number the clusters in order of first appearance, one object after the other."""
+    names: dict[int, int] = {}
+    return tuple(names.setdefault(int(label), len(names)) for label in np.asarray(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """All partitions of a few objects, with their exact posterior."""
+
+    exact: ExactPosterior
+
+    @property
+    def posterior(self) -> Posterior:
+        return self.exact.posterior
+
+    @cached_property
+    def labels(self) -> list[Labels]:
+        return [canonical(row) for row in self.exact.labels]
+
+    @cached_property
+    def index(self) -> dict[Labels, int]:
+        return {labels: place for place, labels in enumerate(self.labels)}
+
+    @cached_property
+    def pairs(self) -> Floats:
+        return pair_distances(self.posterior.coordinates)
+
+    @cached_property
+    def merges(self) -> list[tuple[int, int]]:
+        """Places of two partitions, the first with two clusters that the second has joined."""
+        found = []
+        for place, labels in enumerate(self.labels):
+            for keep, drop in itertools.combinations(range(max(labels) + 1), 2):
+                merged = canonical([keep if label == drop else label for label in labels])
+                found.append((place, self.index[merged]))
+        return found
+
+    def places(self, labels: NDArray[np.integer]) -> NDArray[np.intp]:
+        """Find many partitions (canonical labels, one a row)."""
+        digits = self.posterior.n_objects ** np.arange(self.posterior.n_objects)
+        codes = np.array(self.labels) @ digits
+        order = np.argsort(codes)
+        return order[np.searchsorted(codes[order], labels.astype(np.int64) @ digits)]
+
+    def target(self, theta_index: int) -> Floats:
+        """Posterior of the partitions given θ."""
+        column = self.exact.joint[:, theta_index]
+        return np.asarray(column / column.sum(), dtype=np.float64)
+
+
+def make_space(
+    X: ArrayLike, model: str, concentration: float = 1.0, theta_grid: ArrayLike | None = None
+) -> Space:
+    """Enumerate the posterior of a few objects."""
+    return Space(ew.exact_posterior(X, model=model, concentration=concentration, theta_grid=theta_grid))
+
+
+def metropolis(
+    proposals: Floats, target: Floats, acceptance: str = "right", claimed: Floats | None = None
+) -> Floats:
+    """Transition matrix of a Metropolis move; `claimed` proposals enter its ratio, if given."""
+    said = proposals if claimed is None else claimed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratio = np.log(target)[None, :] - np.log(target)[:, None]
+        log_ratio = log_ratio + POWERS[acceptance] * (np.log(said.T) - np.log(said))
+        moves = np.where(proposals > 0.0, proposals * np.exp(np.minimum(log_ratio, 0.0)), 0.0)
+    return with_staying(moves)
+
+
+def with_staying(moves: Floats) -> Floats:
+    """Put on the diagonal what is missing to one."""
+    matrix = np.array(moves)
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, 1.0 - matrix.sum(axis=1))
+    return matrix
+
+
+@functools.cache
+def split_merge_proposals(space: Space, move: SplitMerge) -> Floats:
+    """Probabilities that split-merge proposes each partition at each other one."""
+    proposals = np.zeros((len(space.labels),) * 2)
+    for fine, coarse in space.merges:
+        for start, end in ((fine, coarse), (coarse, fine)):
+            log_probability = split_merge.log_proposal(
+                space.posterior, space.labels[start], space.labels[end], move, space.pairs
+            )
+            proposals[start, end] = math.exp(log_probability)
+    return proposals
+
+
+def relocations(space: Space) -> Iterator[tuple[int, int, int]]:
+    """Places of a partition and of another that one object's move makes of it, and that object."""
+    for place, labels in enumerate(space.labels):
+        for item in range(len(labels)):
+            for target in range(max(labels) + 2):
+                end = space.index[canonical([*labels[:item], target, *labels[item + 1 :]])]
+                if end != place:
+                    yield place, end, item
+
+
+@functools.cache
+def reassign_proposals(space: Space) -> Floats:
+    """Probabilities that reassign proposes each partition at each other one."""
+    proposals = np.zeros((len(space.labels),) * 2)
+    for start, end in {(start, end) for start, end, _ in relocations(space)}:
+        proposals[start, end] = math.exp(reassign.log_proposal(space.labels[start], space.labels[end]))
+    return proposals
+
+
+@functools.cache
+def gibbs_draw(space: Space, item: int, theta_index: int, concentration: float | None = None) -> Floats:
+    """Transition matrix of drawing one object from its conditional."""
+    matrix = np.zeros((len(space.labels),) * 2)
+    for place, labels in enumerate(space.labels):
+        probabilities = gibbs.conditional_probabilities(
+            space.posterior, labels, item, theta_index, concentration
+        )
+        for target, probability in enumerate(probabilities):
+            end = space.index[canonical([*labels[:item], target, *labels[item + 1 :]])]
+            matrix[place, end] += probability
+    return matrix
+
+
+def gibbs_sweep(space: Space, theta_index: int, concentration: float | None = None) -> Floats:
+    """Transition matrix of a sweep over all objects in order."""
+    matrix = np.eye(len(space.labels))
+    for item in range(space.posterior.n_objects):
+        matrix = matrix @ gibbs_draw(space, item, theta_index, concentration)
+    return matrix
+
+
+def informed_matrix(space: Space, theta_index: int, acceptance: str = "right") -> Floats:
+    """Transition matrix of an informed split-merge move: the average over its pairs and orders."""
+    log_target = np.log(space.target(theta_index))
+    matrix = np.zeros((len(space.labels),) * 2)
+    for fine, coarse, weight, log_sides in informed_allocations(space, theta_index):
+        log_ratio = log_target[fine] - log_target[coarse] - POWERS[acceptance] * log_sides
+        matrix[coarse, fine] += weight * math.exp(log_sides + min(0.0, log_ratio))
+        matrix[fine, coarse] += weight * math.exp(min(0.0, -log_ratio))
+    return with_staying(matrix)
+
+
+@functools.cache
+def informed_allocations(space: Space, theta_index: int) -> list[tuple[int, int, float, float]]:
+    """Every way to split: places of the split and the merged partition, probability of pair and order, log
+    probability of the sides.
+    """
+    n_objects = space.posterior.n_objects
+    found = []
+    for fine, coarse in space.merges:
+        split, merged = space.labels[fine], space.labels[coarse]
+        for pair, orders in informed_choices(split, merged):
+            # A pair and its mirror image are equally likely and lead to the same (a test of its own).
+            weight = 2.0 / (n_objects * (n_objects - 1)) / len(orders)
+            for order in orders:
+                log_sides = informed.log_proposal(space.posterior, merged, split, theta_index, pair, order)
+                found.append((fine, coarse, weight, log_sides))
+    return found
+
+
+def informed_choices(fine: Labels, coarse: Labels) -> Iterator[tuple[tuple[int, int], list[Labels]]]:
+    """Pairs of objects that lead from one partition to the other, with the orders of the other members."""
+    items = range(len(fine))
+    for first, second in itertools.combinations(items, 2):
+        if coarse[first] == coarse[second] and fine[first] != fine[second]:
+            rest = [k for k in items if coarse[k] == coarse[first] and k not in {first, second}]
+            yield (first, second), list(itertools.permutations(rest))
+
+
+def imbalance(matrix: Floats, target: Floats) -> float:
+    """How much a step changes the target: the largest entry of |πP − π|."""
+    return float(np.abs(target @ matrix - target).max())
+
+
+def detailed_imbalance(matrix: Floats, target: Floats) -> float:
+    """How far the flows between two states differ: the largest |π_a P_ab − π_b P_ba|."""
+    flow = target[:, None] * matrix
+    return float(np.abs(flow - flow.T).max())
+
+
+def is_irreducible(matrix: Floats) -> bool:
+    """Whether every state can be reached from every other."""
+    return bool(connected_components(matrix > 0.0, directed=True, connection="strong")[0] == 1)
+
+
+def assert_stochastic(matrix: Floats) -> None:
+    """Every row is a probability distribution; the diagonal was not forced to be negative."""
+    assert matrix.min() >= -1e-13
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+
+
+def count_transitions(space: Space, sampler: ew.Sampler, steps: int) -> NDArray[np.int64]:
+    """Run a sampler and count how often each partition followed on each."""
+    before = space.index[canonical(sampler.labels)]
+    places = space.places(sampler.sample(steps, progress=False).labels)
+    counts = np.zeros((len(space.labels),) * 2, dtype=np.int64)
+    np.add.at(counts, (np.concatenate([[before], places[:-1]]), places), 1)
+    return counts
+
+
+def transition_fit(space: Space, counts: NDArray[np.int64], matrix: Floats) -> tuple[Fit, str]:
+    """Compare counted transitions with a transition matrix; also give a table of what fits worst."""
+    possible = np.where(matrix > 1e-13, matrix, 0.0)
+    expected = counts.sum(axis=1, keepdims=True) * possible
+    names = partition_names(space.labels)
+    arrows = [f"{start} → {end}" for start in names for end in names]
+    return chi_square(counts, expected), explain(arrows, counts, expected)
+
+
+def assert_follows(space: Space, counts: NDArray[np.int64], matrix: Floats) -> None:
+    """The counted transitions are those of the matrix."""
+    fit, table = transition_fit(space, counts, matrix)
+    assert fit.freedom > 50, "the chain visited too little to tell"
+    assert fit.p_value > LEVEL, f"{fit}{table}"
+
+
+def assert_does_not_follow(space: Space, counts: NDArray[np.int64], matrix: Floats) -> None:
+    """The counted transitions cannot be those of the matrix."""
+    assert transition_fit(space, counts, matrix)[0].p_value < 1e-3 * LEVEL

@@ -1,0 +1,112 @@
+"""The kernels interpreted and compiled: the same chain."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling.moves import SplitMerge
+
+SCHEDULES: dict[str, Any] = {
+    "default": "default",
+    "paper-1": "paper-1",
+    "paper-2": "paper-2",
+    "mixed": [
+        ("split-merge", 3),
+        "gibbs",
+        (SplitMerge("minimum", "hausdorff", core_jump=0.3), 5),
+        "reassign",
+    ],
+    "maximum": [(SplitMerge("maximum", "minimum"), 4), (SplitMerge("average", "maximum"), 4)],
+}
+LENGTHS = {"default": 12, "paper-1": 80, "paper-2": 80, "mixed": 20, "maximum": 20}
+
+
+def all_chains() -> dict[str, dict[str, list[Any]]]:
+    """Short chains of every schedule and model; θ and λ are drawn too."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(9, 2)) + 3.0 * rng.integers(0, 2, (9, 1))
+    found = {}
+    for model in ("I", "II", "III"):
+        for name, moves in SCHEDULES.items():
+            for kind, concentration in (("fixed", 1.5), ("gamma", ew.Gamma(2.0, 1.0))):
+                sampler = ew.Sampler(X, model=model, moves=moves, concentration=concentration, seed=12)
+                events = list(sampler.events(LENGTHS[name], block=1))
+                found[f"{model} {name} {kind}"] = {
+                    "labels": [event.labels.tolist() for event in events],
+                    "theta_index": [event.theta_index for event in events],
+                    "log_posterior": [event.log_posterior for event in events],
+                    "concentration": [event.concentration for event in events],
+                    "theta_weights": [event.theta_weights.tolist() for event in events],
+                    "moves": [[list(move) for move in event.moves] for event in events],
+                    "log_ratio": [event.log_ratio for event in events],
+                    "generator": [sampler.state.generator["state"]["state"]],
+                }
+    return found
+
+
+def fresh_interpreter(code: str, **environment: str) -> str:
+    """Run code in a new interpreter that finds the tests, and return what it prints."""
+    tests = str(Path(__file__).resolve().parent.parent)
+    paths = [tests, *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler there is nothing to compare")
+def test_interpreted_and_compiled_chains_are_the_same() -> None:
+    code = (
+        "import json; from sampling import test_compiled; from ewens_widgets.sampling import compiled; "
+        "assert not compiled.COMPILED; print(json.dumps(test_compiled.all_chains()))"
+    )
+    interpreted = json.loads(fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1"))
+    chains = json.loads(json.dumps(all_chains()))
+    assert interpreted.keys() == chains.keys()
+    for name, chain in chains.items():
+        other = interpreted[name]
+        for exact in ("labels", "theta_index", "moves", "generator"):
+            assert chain[exact] == other[exact], (name, exact)
+        for close in ("log_posterior", "concentration", "theta_weights"):
+            np.testing.assert_allclose(chain[close], other[close], rtol=1e-10, atol=1e-10, err_msg=name)
+        ratios = [np.array(side["log_ratio"], dtype=np.float64) for side in (chain, other)]
+        np.testing.assert_allclose(*ratios, rtol=1e-9, atol=1e-9, err_msg=name)
+        assert len({tuple(labels) for labels in chain["labels"]}) > 3, f"{name} hardly moved"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("", "True"), ("0", "True"), ("1", "False"), ("yes", "False")]
+)
+def test_the_switch(value: str, expected: str) -> None:
+    code = "from ewens_widgets.sampling.compiled import COMPILED; print(COMPILED)"
+    assert fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED=value).strip() == expected
+
+
+def test_without_numba_the_sampler_runs_interpreted() -> None:
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import numpy as np, ewens_widgets as ew\n"
+        "X = np.random.default_rng(0).normal(size=(6, 2))\n"
+        "sampler = ew.Sampler(X, moves=['split-merge', 'gibbs'])\n"
+        "print(len(sampler.sample(5, progress=False)))"
+    )
+    assert fresh_interpreter(code).strip() == "5"
+
+
+def test_the_interpreted_decorators_change_nothing() -> None:
+    code = (
+        "from ewens_widgets.sampling import compiled\n"
+        "from ewens_widgets.sampling.kernel.parameters import choose\n"
+        "import numpy as np\n"
+        "print([choose(np.array([0.0, 1.0, 3.0, 0.0]), 4, u) for u in (0.0, 0.2, 0.26, 0.999999)])"
+    )
+    assert fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1").strip() == "[1, 1, 2, 2]"

@@ -1,0 +1,186 @@
+"""Data and settings at the edge of what is allowed."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracle import exact_log_likelihood
+from sampling.exact import (
+    Space,
+    assert_stochastic,
+    count_transitions,
+    detailed_imbalance,
+    imbalance,
+    is_irreducible,
+    make_space,
+    metropolis,
+    split_merge_proposals,
+    transition_fit,
+)
+from sampling.goodness import LEVEL, chi_square, explain, partition_names
+
+import ewens_widgets as ew
+from ewens_widgets.sampling.moves import SplitMerge
+
+Floats = NDArray[np.float64]
+SCHEDULES = ("default", "paper-1", "paper-2")
+MODELS = ("I", "II", "III")
+RNG = np.random.default_rng(3)
+
+TABLES: dict[str, Floats] = {
+    "two rows": np.array([[0.0], [1.0]]),
+    "two rows, three columns": RNG.normal(size=(2, 3)),
+    "three rows, one column": np.array([[0.0], [1.0], [5.0]]),
+    "duplicate rows": np.repeat(RNG.normal(size=(3, 2)), 4, axis=0),
+    "two values": np.repeat([[0.0], [1.0]], 6, axis=0),
+    "a grid": np.array(list(itertools.product(range(4), range(4))), dtype=float),
+    "d + 2 rows": RNG.normal(size=(5, 3)),
+    "d + 2 rows, many columns": RNG.normal(size=(12, 10)),
+    "one column": RNG.normal(size=(15, 1)),
+    "nearly collinear": np.column_stack([np.arange(10.0), np.arange(10.0) + 1e-7 * RNG.normal(size=10)]),
+    "an outlier": np.vstack([RNG.normal(size=(9, 2)), [1e8, 1e8]]),
+    "clusters far apart": np.repeat(100 * RNG.normal(size=(4, 3)), 10, axis=0) + RNG.normal(size=(40, 3)),
+    "almost duplicates": np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 8, axis=0)
+    + 1e-9 * RNG.normal(size=(24, 2)),
+    "huge units": 1e150 * RNG.normal(size=(8, 2)),
+    "tiny units": 1e-150 * RNG.normal(size=(8, 2)),
+}
+GRIDS: dict[str, tuple[list[float] | None, float]] = {
+    "default": (None, 1e-9),
+    # M is found by a subtraction that costs a factor 1 + θn of precision.
+    "to a million": ([1e-9, 1.0, 2.0**20], 1e-5),
+    "largest": ([2.0**30], 1e-2),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_chains_stay_valid(name: str, grid: str) -> None:
+    X, (values, tolerance) = TABLES[name], GRIDS[grid]
+    for model, moves in itertools.product(MODELS, SCHEDULES):
+        if model == "III" and len(X) < X.shape[1] + 2:
+            continue
+        sampler = ew.Sampler(X, model=model, moves=moves, theta_grid=values, seed=1)
+        trace = sampler.sample(150, progress=False)
+        assert trace.n_clusters.max() <= len(X)
+        assert np.all(np.isfinite(trace.theta_weights))
+        assert np.all(np.isfinite(trace.log_posterior))
+        for row in range(0, 150, 7):
+            expected = sampler.posterior.log_density(trace.labels[row], int(trace.theta_index[row]))
+            found = trace.log_posterior[row]
+            assert found == pytest.approx(expected, abs=tolerance, rel=0.0), (model, moves)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_log_posterior_of_separated_clusters_is_that_of_rational_arithmetic(model: str) -> None:
+    """Both the kernel and the posterior might lose the same digits; fractions lose none."""
+    rng = np.random.default_rng(5)
+    X = np.repeat(100 * rng.normal(size=(3, 2)), 4, axis=0) + rng.normal(size=(12, 2))
+    sampler = ew.Sampler(X, model=model, theta_grid=[1024.0], seed=1)
+    events = list(sampler.events(60))
+    seen = {event.labels.tobytes(): event for event in events}
+    for event in list(seen.values())[:6]:
+        log_likelihood = exact_log_likelihood(X, event.labels.tolist(), 1024.0, model)
+        expected = log_likelihood + ew.ewens.log_pmf(event.labels, 1.0)
+        assert event.log_posterior == pytest.approx(expected, abs=1e-8)
+
+
+TIES = np.array([[0.0, 0.0], [2.0, 2.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
+DUPLICATES = np.array([[1.0], [1.0], [1.0], [1.0], [3.0]])
+SMALL: dict[str, Floats] = {
+    "two rows": TABLES["two rows"],
+    "a square": np.array([[0.0, 0.0], [2.0, 2.0], [0.0, 2.0], [2.0, 0.0], [1.0, 1.0]]),
+    "d + 2 rows": RNG.normal(size=(4, 2)),
+    "one column": RNG.normal(size=(5, 1)),
+    "ties and duplicates": TIES,
+    "four of the same": DUPLICATES,
+}
+# The distances of duplicates are all but zero, so the paper's move all but never parts them: exact in the
+# limit (see below), but of no use there.
+HARD = {("ties and duplicates", "paper-2"), ("four of the same", "paper-2")}
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"), [pair for pair in itertools.product(SMALL, SCHEDULES) if pair not in HARD]
+)
+def test_small_tables_are_sampled_exactly(name: str, moves: str) -> None:
+    """Against enumeration, with the largest model that the table allows."""
+    X = SMALL[name]
+    model = "III" if len(X) > X.shape[1] + 1 else "II"
+    space = Space(ew.exact_posterior(X, model=model, theta_grid=[0.5, 4.0]))
+    sampler = ew.Sampler(X, model=model, moves=moves, theta_grid=[0.5, 4.0], seed=6)
+    trace = sampler.sample(2000, burn_in=500, thin=3 if moves == "default" else 40, progress=False)
+    counts = np.bincount(space.places(trace.labels), minlength=len(space.labels))
+    expected = len(trace) * space.exact.probabilities
+    fit = chi_square(counts, expected)
+    assert fit.p_value > LEVEL, explain(partition_names(space.labels), counts, expected)
+
+
+@pytest.mark.parametrize("X", [TIES, DUPLICATES], ids=["ties and duplicates", "four of the same"])
+@pytest.mark.parametrize(("within", "between"), [("average", "average"), ("minimum", "hausdorff")])
+def test_split_merge_is_exact_with_duplicates(X: Floats, within: str, between: str) -> None:
+    move = SplitMerge(within, between, core_jump=0.2)
+    space = make_space(X, "I", 1.3, [1.0])
+    target = space.target(0)
+    proposals = split_merge_proposals(space, move)
+    matrix = metropolis(proposals, target)
+    assert_stochastic(matrix)
+    assert imbalance(matrix, target) < 1e-12
+    assert detailed_imbalance(matrix, target) < 1e-12
+    assert is_irreducible(matrix)
+    assert imbalance(metropolis(proposals, target, "dropped"), target) > 1e-3
+    sampler = ew.Sampler(X, model="I", concentration=1.3, theta_grid=[1.0], moves=[move], seed=4)
+    counts = count_transitions(space, sampler, 20_000)
+    fit, table = transition_fit(space, counts, matrix)
+    assert fit.p_value > LEVEL, table
+
+
+def test_two_objects_by_hand() -> None:
+    """One θ, λ = 1: the odds of together against apart are the ratio of the likelihoods."""
+    theta = 3.0
+    log_odds = ew.log_likelihood([[0.0], [1.0]], [0, 0], theta, model="II") - ew.log_likelihood(
+        [[0.0], [1.0]], [0, 1], theta, model="II"
+    )
+    for moves in (*SCHEDULES, ["gibbs"]):
+        sampler = ew.Sampler([[0.0], [1.0]], model="II", theta_grid=[theta], moves=moves, seed=2)
+        together = np.mean(sampler.sample(4000, thin=5, progress=False).n_clusters == 1)
+        probability = 1.0 / (1.0 + math.exp(-log_odds))
+        assert abs(together - probability) < 5.0 * math.sqrt(probability * (1.0 - probability) / 4000)
+
+
+@pytest.mark.parametrize(("concentration", "n_clusters"), [(1e-12, 1), (1e-300, 1), (1e12, 8), (1e300, 8)])
+def test_an_extreme_concentration_decides_the_number_of_clusters(
+    concentration: float, n_clusters: int
+) -> None:
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    for moves in SCHEDULES:
+        sampler = ew.Sampler(X, concentration=concentration, moves=moves, theta_grid=[0.5, 1.0])
+        trace = sampler.sample(50, burn_in=3000, progress=False)
+        assert np.all(trace.n_clusters == n_clusters)
+        expected = sampler.posterior.log_density(trace.labels[-1], int(trace.theta_index[-1]))
+        assert trace.log_posterior[-1] == pytest.approx(expected, rel=1e-12, abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1.0, 1e30, 1e200])
+def test_euclidean_distances_work_in_any_units(scale: float) -> None:
+    X = np.random.default_rng(1).normal(size=(10, 2)) * [1.0, 3.0]
+    settings = {"moves": "paper-2", "metric": "euclidean", "seed": 3, "initial": "one-cluster"}
+    expected = ew.Sampler(X, **settings).sample(300, progress=False).labels
+    assert len(np.unique(expected, axis=0)) > 20
+    found = ew.Sampler(X * 2.0 ** round(math.log2(scale)), **settings).sample(300, progress=False).labels
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_all_distances_equal() -> None:
+    """The corners of a simplex: every choice by distance is even."""
+    sampler = ew.Sampler(np.eye(4), model="I", moves=[SplitMerge(core_jump=0.2)], seed=1)
+    assert len(np.unique(sampler.sample(2000, progress=False).labels, axis=0)) == 15
+
+
+def test_more_clusters_than_a_byte_can_count() -> None:
+    X = np.random.default_rng(2).normal(size=(400, 1))
+    trace = ew.Sampler(X, concentration=1e9, model="I").sample(3, progress=False)
+    assert trace.n_clusters.max() > 390
+    np.testing.assert_array_equal(trace.n_clusters, [len(set(row)) for row in trace.labels.tolist()])

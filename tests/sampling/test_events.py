@@ -1,0 +1,273 @@
+"""What a sampler tells its watchers, and that watching does not change the chain."""
+
+import itertools
+from collections import deque
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ewens_widgets as ew
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.moves import SplitMerge
+
+MODELS = ("I", "II", "III")
+SCHEDULES: dict[str, object] = {
+    "default": "default",
+    "paper-1": "paper-1",
+    "paper-2": "paper-2",
+    "informed": ["informed-split-merge"],
+    "mixed": ["split-merge", "gibbs", SplitMerge(within="minimum", between="hausdorff"), ("reassign", 3)],
+}
+SINGLE = {"paper-1", "paper-2", "informed"}
+
+
+def data(n_objects: int = 16, seed: int = 4) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_objects, 3)) + 3.0 * rng.integers(0, 3, (n_objects, 1))
+
+
+def make(name: str = "default", **settings: object) -> ew.Sampler:
+    return ew.Sampler(data(), **{"moves": SCHEDULES[name], "seed": 9, **settings})
+
+
+def assert_same_events(first: list[Event], second: list[Event], proposals: bool = False) -> None:
+    assert len(first) == len(second)
+    fields = Event._fields if proposals else Event._fields[:9]
+    for one, other in zip(first, second, strict=True):
+        for name in fields:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("model", MODELS)
+def test_blocks_do_not_change_the_chain(name: str, model: str) -> None:
+    """Stepping, each ratio is worked out in full; in blocks a proposal that must fail is dropped early."""
+    stepped = list(make(name, model=model).events(120, block=1))
+    assert len({event.labels.tobytes() for event in stepped}) > 10
+    for block in (None, 7, 500):
+        assert_same_events(list(make(name, model=model).events(120, block=block)), stepped)
+
+
+@pytest.mark.parametrize("name", ["paper-1", "paper-2", "informed"])
+def test_early_rejection_does_not_change_long_chains(name: str) -> None:
+    stepped, run = make(name, initial="k-means"), make(name, initial="k-means")
+    for _ in stepped.events(4000, block=1):
+        pass
+    run.sample(4000, progress=False)
+    np.testing.assert_array_equal(stepped.state.labels, run.state.labels)
+    assert stepped.state.generator == run.state.generator
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("concentration", [0.7, ew.Gamma(2.0, 1.0)], ids=str)
+def test_the_log_posterior_is_that_of_the_state(name: str, model: str, concentration: object) -> None:
+    sampler = make(name, model=model, concentration=concentration)
+    for event in sampler.events(60):
+        expected = sampler.posterior.log_density(event.labels, event.theta_index, event.concentration)
+        assert event.log_posterior == pytest.approx(expected, abs=1e-9, rel=0.0)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_fields_are_plain_consistent_and_read_only(name: str) -> None:
+    sampler = make(name)
+    for number, event in enumerate(sampler.events(30, block=1), start=1):
+        assert event.iteration == number == sampler.iteration
+        assert type(event.iteration) is type(event.theta_index) is type(event.n_clusters) is int
+        assert type(event.theta) is type(event.log_posterior) is type(event.concentration) is float
+        np.testing.assert_array_equal(event.labels, canonical_labels(event.labels))
+        assert event.n_clusters == event.labels.max() + 1
+        for array in (event.labels, event.theta_weights):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.setflags(write=True)
+        assert tuple(move.name for move in event.moves) == sampler.move_names
+        assert all(0 <= move.acceptances <= move.proposals for move in event.moves)
+
+
+def test_events_stay_as_they_were_when_the_chain_goes_on() -> None:
+    sampler = make()
+    events = list(sampler.events(50, block=10))
+    copies = [(event.labels.copy(), event.theta_weights.copy()) for event in events]
+    list(sampler.events(200))
+    for event, (labels, weights) in zip(events, copies, strict=True):
+        np.testing.assert_array_equal(event.labels, labels)
+        np.testing.assert_array_equal(event.theta_weights, weights)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_proposal_is_told_of_a_single_metropolis_move_that_is_stepped(name: str) -> None:
+    stepped = list(make(name, initial="k-means").events(40, block=1))
+    in_blocks = list(make(name, initial="k-means").events(40, block=2))
+    told = [event for event in stepped if event.proposed_labels is not None]
+    assert bool(told) == (name in SINGLE)
+    for event in stepped:
+        proposed = event.proposed_labels is not None
+        assert (event.accepted is not None) == (event.log_ratio is not None) == proposed
+        if name in SINGLE:
+            assert event.moves[0].proposals == int(proposed)
+            assert event.moves[0].acceptances == int(bool(event.accepted))
+    for event in told:
+        np.testing.assert_array_equal(event.proposed_labels, canonical_labels(event.proposed_labels))
+        assert not event.proposed_labels.flags.writeable
+    assert all(event.proposed_labels is event.accepted is event.log_ratio is None for event in in_blocks)
+
+
+def test_two_metropolis_moves_an_iteration_tell_no_proposal() -> None:
+    for moves in ([("reassign", 2)], ["reassign", "reassign"]):
+        events = ew.Sampler(data(), moves=moves).events(5, block=1)
+        assert all(event.proposed_labels is None for event in events)
+
+
+def test_moves_are_counted() -> None:
+    for event in make("default").events(5):
+        assert [(move.name, move.proposals) for move in event.moves] == [
+            ("informed-split-merge", 20),
+            ("gibbs", 16),
+        ]
+    for event in make("mixed").events(5):
+        assert event.moves[3].proposals == 3
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("given", [1, 6, 10, 13])
+def test_a_generator_closed_early_leaves_the_sampler_where_the_last_event_said(name: str, given: int) -> None:
+    expected = list(make(name).events(40))
+    sampler = make(name)
+    events = sampler.events(40, block=10)
+    taken = list(itertools.islice(events, given))
+    events.close()
+    assert_same_events(taken, expected[:given])
+    assert sampler.iteration == given
+    np.testing.assert_array_equal(sampler.labels, expected[given - 1].labels)
+    assert_same_events(list(sampler.events(40 - given)), expected[given:])
+
+
+def test_a_generator_that_was_never_started_changes_nothing() -> None:
+    sampler = make()
+    sampler.events(10).close()
+    assert sampler.iteration == 0
+    next(sampler.events(10, block=10))
+    assert sampler.iteration == 1
+
+
+@pytest.mark.parametrize("block", [None, 1, 4])
+def test_generators_may_be_interleaved(block: int | None) -> None:
+    """Each goes on from where the sampler stands: together they run one chain."""
+    expected = list(make("paper-2").events(30))
+    sampler = make("paper-2")
+    first, second = sampler.events(15, block=block), sampler.events(None, block=block)
+    taken = []
+    for turn in range(15):
+        taken += [next(first), next(second)]
+        if turn == 4:
+            assert sampler.state.iteration == 10
+    assert_same_events(taken, expected)
+    assert next(first, None) is None
+    assert next(second).iteration == 31
+
+
+@pytest.mark.parametrize("name", ["default", "paper-2", "mixed"])
+def test_looking_at_the_sampler_between_events_does_not_change_the_chain(name: str) -> None:
+    expected = list(make(name).events(30))
+    sampler = make(name)
+    taken = []
+    for event in sampler.events(30, block=8):
+        taken.append(event)
+        if event.iteration % 3 == 0:
+            np.testing.assert_array_equal(sampler.labels, event.labels)
+            assert sampler.state.theta_index == event.theta_index
+            assert sampler.state.iteration == sampler.iteration == event.iteration
+    assert_same_events(taken, expected)
+
+
+def test_sampling_between_events_goes_on_with_the_same_chain() -> None:
+    expected = list(make().events(30))
+    sampler = make()
+    events = sampler.events(20, block=6)
+    taken = list(itertools.islice(events, 8))
+    trace = sampler.sample(10, progress=False)
+    np.testing.assert_array_equal(trace.labels, [event.labels for event in expected[8:18]])
+    np.testing.assert_array_equal(trace.iterations, np.arange(9, 19))
+    assert_same_events(taken + list(events), expected[:8] + expected[18:])
+
+
+def test_a_fault_of_the_watcher_leaves_a_consistent_sampler() -> None:
+    expected = list(make().events(20))
+    sampler = make()
+
+    def watch(event: Event) -> None:
+        if event.iteration == 7:
+            raise RuntimeError("a watcher failed")
+
+    with pytest.raises(RuntimeError, match="watcher"):
+        deque(map(watch, sampler.events(20, block=10)))
+    assert sampler.iteration == 7
+    assert_same_events(list(sampler.events(13)), expected[7:])
+
+
+def test_reset_while_events_are_being_watched_begins_the_chain_again() -> None:
+    expected = list(make().events(10))
+    sampler = make()
+    events = sampler.events(None, block=8)
+    for _ in range(5):
+        next(events)
+    sampler.reset()
+    assert sampler.iteration == 0
+    assert_same_events(list(itertools.islice(events, 10)), expected)
+
+
+def test_no_iterations_give_no_events() -> None:
+    sampler = make()
+    assert list(sampler.events(0)) == []
+    assert sampler.iteration == 0
+
+
+@pytest.mark.parametrize("bad", [-1, 2.0, 2.5, "5", True])
+def test_a_number_of_iterations_that_is_none_is_refused(bad: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="number of iterations"):
+        next(make().events(bad))
+
+
+@pytest.mark.parametrize("bad", [0, -3, 2.0, "5"])
+def test_a_block_that_is_none_is_refused(bad: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="block"):
+        next(make().events(5, block=bad))
+
+
+def test_a_snapshot_tells_the_state_without_moving() -> None:
+    sampler = make()
+    first = sampler.snapshot()
+    assert (first.iteration, first.n_clusters, first.moves) == (0, 16, ())
+    *_, last = sampler.events(25)
+    shown = sampler.snapshot()
+    for name in ("iteration", "theta", "theta_index", "labels", "n_clusters"):
+        np.testing.assert_array_equal(getattr(shown, name), getattr(last, name))
+    assert shown.log_posterior == pytest.approx(last.log_posterior, abs=1e-9)
+    np.testing.assert_allclose(shown.theta_weights, sampler.posterior.theta_conditional(last.labels))
+    assert not shown.labels.flags.writeable
+    expected = list(make().events(26))[-1]
+    np.testing.assert_array_equal(next(sampler.events(1)).labels, expected.labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "moves", "draws", "thin"),
+    [
+        ("I", "paper-2", 1000, 1000),
+        ("III", "paper-2", 500, 500),
+        ("II", "default", 1000, 20),
+        ("III", "default", 1000, 10),
+    ],
+)
+def test_statistics_do_not_drift(model: str, moves: str, draws: int, thin: int) -> None:
+    """After a million iterations of the paper's moves the statistics are those of the partition."""
+    square = ew.datasets.unit_square(seed=0)
+    sampler = ew.Sampler(square, model=model, moves=moves, initial="k-means", seed=1)
+    trace = sampler.sample(draws, thin=thin, progress=False)
+    assert len(np.unique(trace.labels, axis=0)) > draws / 10
+    for labels, g, value in zip(trace.labels, trace.theta_index, trace.log_posterior, strict=True):
+        assert value == pytest.approx(sampler.posterior.log_density(labels, int(g)), abs=1e-9, rel=0.0)

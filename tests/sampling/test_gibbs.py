@@ -1,0 +1,76 @@
+"""The Gibbs sweep: its conditionals against the posterior, and the running sweep against its exact matrix."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import ewens_probability, log_likelihood
+from sampling.exact import (
+    assert_does_not_follow,
+    assert_follows,
+    canonical,
+    count_transitions,
+    gibbs_sweep,
+    make_space,
+)
+
+import ewens_widgets as ew
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import to_clusters
+from ewens_widgets.sampling.moves.gibbs import conditional_probabilities
+
+MODELS = ("I", "II", "III")
+FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(st.data())
+def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -> None:
+    """Ratios of Ewens' formula times the likelihood with the dense Γ."""
+    n_objects = data.draw(st.integers(5, 9))
+    X = np.random.default_rng(data.draw(st.integers(0, 10**6))).normal(size=(n_objects, 3))
+    labels = canonical(data.draw(st.lists(st.integers(0, 4), min_size=n_objects, max_size=n_objects)))
+    item = data.draw(st.integers(0, n_objects - 1))
+    theta, concentration = data.draw(st.sampled_from([0.125, 2.0, 1024.0])), data.draw(st.floats(0.01, 30.0))
+    posterior = Posterior.from_data(X, model=model, concentration=concentration, theta_grid=[theta])
+    found = conditional_probabilities(posterior, labels, item, 0)
+    alone = labels.count(labels[item]) == 1
+    candidates = range(max(labels) + (1 if alone else 2))
+    log_weights = []
+    for target in candidates:
+        changed = [*labels[:item], target, *labels[item + 1 :]]
+        log_prior = math.log(ewens_probability(to_clusters(changed), concentration))
+        log_weights.append(log_prior + log_likelihood(X, changed, theta, model))
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-7, atol=1e-12)
+
+
+def test_a_gamma_prior_takes_a_given_concentration_or_its_mean() -> None:
+    labels = [0, 0, 1, 1, 2]
+    with_prior = Posterior.from_data(FIVE, concentration=ew.Gamma(3.0, 2.0))
+    for given_value, fixed in ((None, 1.5), (0.2, 0.2)):
+        expected = conditional_probabilities(Posterior.from_data(FIVE, concentration=fixed), labels, 0, 3)
+        found = conditional_probabilities(with_prior, labels, 0, 3, given_value)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_running_sweep_follows_its_transition_matrix(model: str) -> None:
+    space = make_space(FIVE, model, 1.3, [1.0])
+    settings = {"model": model, "concentration": 1.3, "theta_grid": [1.0]}
+    counts = count_transitions(space, ew.Sampler(FIVE, moves=["gibbs"], seed=13, **settings), 40_000)
+    assert_follows(space, counts, gibbs_sweep(space, 0))
+    assert_does_not_follow(space, counts, gibbs_sweep(space, 0, concentration=1.0))
+
+
+def test_acceptances_count_the_objects_that_changed_cluster() -> None:
+    sampler = ew.Sampler(FIVE, moves=["gibbs"], seed=1, initial="one-cluster")
+    before = sampler.labels
+    for event in sampler.events(50):
+        assert event.moves[0].proposals == 5
+        unchanged = np.array_equal(event.labels, before)
+        assert unchanged or event.moves[0].acceptances > 0
+        assert event.moves[0].acceptances <= 5
+        before = event.labels

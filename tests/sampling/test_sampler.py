@@ -1,0 +1,348 @@
+"""The sampler as its users see it: sampling, burn-in and thinning, seeds, interrupts, refused settings."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ewens_widgets as ew
+from ewens_widgets.sampling import sampler as module
+from ewens_widgets.sampling.engine import Engine
+from ewens_widgets.sampling.moves import Gibbs
+from ewens_widgets.sampling.recorder import Recorder
+
+SCHEDULES: dict[str, object] = {
+    "default": "default",
+    "paper-1": "paper-1",
+    "paper-2": "paper-2",
+    "mixed": ["split-merge", "gibbs", "reassign"],
+}
+
+
+def data(n_objects: int = 12) -> NDArray[np.float64]:
+    rng = np.random.default_rng(4)
+    return rng.normal(size=(n_objects, 2)) + 3.0 * rng.integers(0, 3, (n_objects, 1))
+
+
+def make(name: str = "default", **settings: object) -> ew.Sampler:
+    return ew.Sampler(data(), **{"moves": SCHEDULES[name], "seed": 9, **settings})
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize(("burn_in", "thin"), [(0, 1), (7, 1), (0, 3), (10, 4)])
+def test_draws_are_those_of_the_events(name: str, burn_in: int, thin: int) -> None:
+    events = list(make(name).events(burn_in + 20 * thin))
+    sampler = make(name)
+    trace = sampler.sample(20, burn_in=burn_in, thin=thin, progress=False)
+    kept = events[burn_in + thin - 1 :: thin]
+    np.testing.assert_array_equal(trace.labels, [event.labels for event in kept])
+    np.testing.assert_array_equal(trace.theta, [event.theta for event in kept])
+    np.testing.assert_array_equal(trace.log_posterior, [event.log_posterior for event in kept])
+    np.testing.assert_array_equal(trace.iterations, [event.iteration for event in kept])
+    np.testing.assert_array_equal(trace.concentration, [event.concentration for event in kept])
+    np.testing.assert_allclose(trace.theta_weights, [event.theta_weights for event in kept], rtol=1e-6)
+    assert sampler.iteration == burn_in + 20 * thin
+    for place, move in enumerate(sampler.move_names):
+        proposals = sum(event.moves[place].proposals for event in events[burn_in:])
+        acceptances = sum(event.moves[place].acceptances for event in events[burn_in:])
+        assert sum(trace.move_counts[move][0]) == proposals
+        assert trace.acceptance[move] == pytest.approx(acceptances / proposals)
+
+
+def test_sampling_again_goes_on() -> None:
+    sampler = make("paper-2")
+    parts = [sampler.sample(count, progress=False).labels for count in (30, 1, 69)]
+    np.testing.assert_array_equal(np.concatenate(parts), make("paper-2").sample(100, progress=False).labels)
+
+
+def test_reset_runs_the_same_chain_again() -> None:
+    for name in SCHEDULES:
+        sampler = make(name, initial="prior")
+        first, before = sampler.labels, sampler.sample(50, progress=False).labels
+        sampler.reset()
+        assert sampler.iteration == 0
+        np.testing.assert_array_equal(sampler.labels, first)
+        np.testing.assert_array_equal(sampler.sample(50, progress=False).labels, before)
+
+
+def test_the_seed_decides_the_chain() -> None:
+    def chain(seed: object) -> NDArray[np.integer]:
+        return make("paper-2", seed=seed).sample(60, progress=False).labels
+
+    np.testing.assert_array_equal(chain(5), chain(5))
+    np.testing.assert_array_equal(chain(np.random.SeedSequence(5)), chain(5))
+    assert not np.array_equal(chain(5), chain(6))
+    assert not np.array_equal(chain(None), chain(None))
+
+
+def test_data_may_be_a_dataset_and_are_not_changed() -> None:
+    square = ew.datasets.unit_square(seed=0)
+    before = square.X.copy()
+    from_dataset = ew.Sampler(square, seed=1).sample(10, progress=False)
+    from_array = ew.Sampler(np.asfortranarray(square.X), seed=1).sample(10, progress=False)
+    np.testing.assert_array_equal(from_dataset.labels, from_array.labels)
+    np.testing.assert_array_equal(square.X, before)
+
+
+def test_the_sampler_describes_itself() -> None:
+    sampler = make(concentration=2.0, metric="euclidean")
+    sampler.sample(3, progress=False)
+    assert repr(sampler) == (
+        'Sampler(12 objects × 2 features, model "II", 20 × informed-split-merge + 1 × gibbs, iteration 3)'
+    )
+    assert sampler.move_names == ("informed-split-merge", "gibbs")
+    assert (sampler.metric, make().metric) == ("euclidean", "canonical")
+    assert sampler.posterior.concentration == 2.0
+
+
+def test_a_progress_bar_is_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    make().sample(5, burn_in=5, progress=True)
+    assert "10/10" in capsys.readouterr().err
+    make().sample(5, progress=False)
+    assert not capsys.readouterr().err
+
+
+def test_record_runs_a_block_into_a_recorder() -> None:
+    sampler = make("paper-2")
+    recorder = Recorder(sampler.posterior, sampler.move_names)
+    for count in (1, 20, 9):
+        sampler.record(count, recorder)
+    np.testing.assert_array_equal(recorder.labels, make("paper-2").sample(30, progress=False).labels)
+    np.testing.assert_array_equal(recorder.iterations, np.arange(1, 31))
+    with pytest.raises(ValueError, match="at least 1"):
+        sampler.record(0, recorder)
+
+
+class Interrupter:
+    """Makes a later call of a function end in an interrupt, after it has done its work."""
+
+    def __init__(self, function: Callable[..., object], calls: int, fault: type[BaseException]) -> None:
+        self.function, self.calls, self.fault = function, calls, fault
+
+    def wrapped(self) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            result = self.function(*arguments)
+            self.calls -= 1
+            if self.calls == 0:
+                raise self.fault
+            return result
+
+        return call
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("calls", [1, 2, 4, 6])
+def test_an_interrupt_keeps_the_draws_and_the_chain(
+    name: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal during compiled code is raised after it, when the chain has moved but nothing is recorded."""
+    expected = make(name).sample(200, progress=False).labels
+    sampler = make(name)
+    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, calls, KeyboardInterrupt).wrapped())
+    kept = 0
+    try:
+        with pytest.warns(UserWarning, match="interrupted after .* of 100 draws"):
+            trace = sampler.sample(100, progress=False)
+        kept = len(trace)
+        np.testing.assert_array_equal(trace.labels, expected[:kept])
+    except KeyboardInterrupt:
+        assert calls <= len(sampler.schedule)  # Nothing had been recorded yet.
+    monkeypatch.undo()
+    assert sampler.iteration == kept < 100
+    following = sampler.sample(50, progress=False)
+    np.testing.assert_array_equal(following.labels, expected[kept : kept + 50])
+
+
+def test_an_interrupt_during_burn_in_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = make().sample(100, progress=False).labels
+    sampler = make()
+    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, 3, KeyboardInterrupt).wrapped())
+    with pytest.raises(KeyboardInterrupt):
+        sampler.sample(10, burn_in=1000, progress=False)
+    monkeypatch.undo()
+    done = sampler.iteration
+    assert 0 < done < 50
+    np.testing.assert_array_equal(sampler.labels, expected[done - 1])
+    np.testing.assert_array_equal(sampler.sample(20, progress=False).labels, expected[done : done + 20])
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError])
+def test_an_interrupt_while_watching_leaves_the_sampler_at_the_last_event(
+    name: str, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = make(name).sample(60, progress=False).labels
+    sampler = make(name)
+    taken = []
+    calls = 2 * len(sampler.schedule) + 1
+    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, calls, fault).wrapped())
+    with pytest.raises(fault):
+        taken.extend(sampler.events(60, block=10) if name != "mixed" else sampler.events(60, block=1))
+    monkeypatch.undo()
+    # `extend` keeps what it was given before the fault.
+    assert sampler.iteration == len(taken) > 0
+    np.testing.assert_array_equal(sampler.labels, expected[len(taken) - 1])
+    np.testing.assert_array_equal(
+        sampler.sample(10, progress=False).labels, expected[len(taken) : len(taken) + 10]
+    )
+
+
+def test_an_interrupt_while_going_back_to_the_last_event_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = make().sample(20, progress=False).labels
+    sampler = make()
+    events = sampler.events(20, block=10)
+    for _ in range(4):
+        next(events)
+    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, 1, KeyboardInterrupt).wrapped())
+    with pytest.raises(KeyboardInterrupt):
+        _ = sampler.state
+    monkeypatch.undo()
+    assert sampler.iteration == 4
+    np.testing.assert_array_equal(sampler.labels, expected[3])
+
+
+def test_a_fault_while_recording_undoes_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = make().sample(20, progress=False).labels
+    sampler = make()
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "record_block", refuse)
+    with pytest.raises(MemoryError):
+        sampler.sample(10, progress=False)
+    monkeypatch.undo()
+    assert sampler.iteration == 0
+    np.testing.assert_array_equal(sampler.sample(20, progress=False).labels, expected)
+
+
+STORM = """
+import _thread, sys, threading, time, warnings
+import numpy as np
+from sampling.test_sampler import make
+warnings.simplefilter("ignore")
+name = sys.argv[1]
+make(name).sample(2, progress=False)  # Compiled before the storm.
+sampler, calm = make(name), threading.Event()
+
+def storm():
+    while not calm.wait(0.004):
+        _thread.interrupt_main()
+
+thread = threading.Thread(target=storm, daemon=True)
+interrupts, end = 0, time.monotonic() + 2.0
+thread.start()
+while not calm.is_set():
+    try:
+        while time.monotonic() < end:
+            for event in sampler.events(300, block=1 + interrupts % 3):
+                pass
+            sampler.sample(20, progress=False)
+        calm.set()
+    except KeyboardInterrupt:
+        interrupts += 1
+    except BaseException:
+        calm.set()
+        raise
+try:
+    thread.join()
+    time.sleep(0.05)
+except KeyboardInterrupt:
+    pass
+again = make(name)
+again.sample(1, burn_in=sampler.iteration - 1, progress=False)
+assert interrupts > 20, interrupts
+assert again.iteration == sampler.iteration
+assert again.state.generator == sampler.state.generator, "the chain is not where its iteration number says"
+np.testing.assert_array_equal(again.state.labels, sampler.state.labels)
+print("calm after", interrupts, "interrupts and", sampler.iteration, "iterations")
+"""
+
+
+@pytest.mark.parametrize("name", ["paper-2", "mixed"])
+def test_a_storm_of_interrupts_leaves_a_consistent_sampler(name: str) -> None:
+    """What Ctrl-C does, many times and at any moment; in a process of its own, which must not crash."""
+    tests = str(Path(__file__).resolve().parent.parent)
+    paths = [tests, *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", STORM, name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("calm")
+
+
+BAD_SETTINGS = [
+    ({"model": "IV"}, ValueError, "model must be"),
+    ({"concentration": 0.0}, ValueError, "concentration must be positive"),
+    ({"concentration": -1.0}, ValueError, "concentration must be positive"),
+    ({"concentration": "large"}, TypeError, "concentration must be a number"),
+    ({"alpha": 0.0}, ValueError, "alpha must be positive"),
+    ({"theta_grid": []}, ValueError, "grid of theta"),
+    ({"theta_grid": [1.0, -1.0]}, ValueError, "grid of theta"),
+    ({"moves": "paper-3"}, ValueError, "no schedule 'paper-3'; use one of paper-1, paper-2, default"),
+    ({"moves": []}, ValueError, "empty"),
+    ({"moves": None}, TypeError, "moves must be"),
+    ({"moves": 3}, TypeError, "moves must be"),
+    ({"moves": ["split"]}, ValueError, "no move 'split'; the moves are reassign"),
+    ({"moves": [Gibbs]}, TypeError, "not a move"),
+    ({"moves": [3]}, TypeError, "3 is not a move"),
+    ({"moves": [("gibbs", 0)]}, ValueError, "repeats of gibbs"),
+    ({"moves": [("gibbs", 1.5)]}, TypeError, "repeats of gibbs"),
+    ({"moves": [("gibbs", True)]}, TypeError, "repeats of gibbs"),
+    ({"initial": "kmeans"}, ValueError, "initial must be one of singletons, one-cluster, k-means, prior"),
+    ({"initial": [0, 1]}, ValueError, "labels have length 2, but there are 12 objects"),
+    ({"initial": np.full(12, 0.5)}, ValueError, "labels"),
+    ({"initial": None}, (TypeError, ValueError), "labels|initial"),
+    ({"metric": "cosine"}, ValueError, "metric must be one of canonical, euclidean; got 'cosine'"),
+    ({"acceptance": "always"}, ValueError, "acceptance must be one of metropolis-hastings, as-printed"),
+    ({"seed": -1}, ValueError, "non-negative"),
+    ({"seed": "today"}, TypeError, "today"),
+]
+
+
+@pytest.mark.parametrize(("settings", "kind", "message"), BAD_SETTINGS, ids=lambda value: str(value)[:40])
+def test_bad_settings_are_refused(settings: dict[str, object], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        ew.Sampler(data(), **settings)
+
+
+def test_settings_are_given_by_name() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        ew.Sampler(data(), "II")
+    with pytest.raises(TypeError, match="lambda_"):
+        ew.Sampler(data(), lambda_=1.0)
+
+
+@pytest.mark.parametrize("name", ["draws", "burn_in", "thin"])
+@pytest.mark.parametrize("bad", [-1, 2.0, 1.5, None, "5", np.inf, True])
+def test_counts_that_are_none_are_refused(name: str, bad: object) -> None:
+    sampler = make()
+    with pytest.raises((TypeError, ValueError), match=name):
+        sampler.sample(**{"draws": 5, "progress": False, name: bad})
+    assert sampler.iteration == 0
+
+
+def test_counts_may_be_numpy_integers() -> None:
+    assert len(make().sample(np.int32(5), np.int64(2), np.uint8(2), progress=False)) == 5
+    sampler = ew.Sampler(data(), moves=[("gibbs", np.int64(3))])
+    assert next(sampler.events(1)).moves[0].proposals == 36
+
+
+def test_distances_that_do_not_fit_in_memory_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "10000")
+    with pytest.raises(MemoryError, match="the distances between 40 objects would take"):
+        ew.Sampler(data(40), moves="paper-2")
+    ew.Sampler(data(40), moves="paper-1")
+    ew.Sampler(data(40), moves="default")

@@ -1,0 +1,287 @@
+"""The state of a chain: saved, pickled or copied at any moment, it continues bit for bit."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import ewens_widgets as ew
+from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
+from ewens_widgets.sampling.compiled import COMPILED
+from ewens_widgets.sampling.kernel import advance
+from ewens_widgets.sampling.moves import SplitMerge
+
+SETTINGS: dict[str, dict[str, object]] = {
+    "default": {"model": "III"},
+    "gamma": {"concentration": ew.Gamma(2.0, 1.5), "alpha": 0.5, "theta_grid": [0.3, 1.0, 7.0]},
+    "paper-1": {"moves": "paper-1", "model": "I"},
+    "paper-2": {"moves": "paper-2", "initial": "k-means", "model": "III"},
+    "euclidean": {"moves": "paper-2", "metric": "euclidean", "initial": "prior"},
+    "options": {
+        "moves": [
+            SplitMerge("minimum", "hausdorff", (0.3, 0.4, 0.3), 0.2),
+            ("gibbs", 2),
+            SplitMerge("maximum"),
+            "reassign",
+        ],
+        "concentration": ew.Gamma(1.0, 1.0),
+    },
+}
+LENGTH = 60
+
+
+def data() -> NDArray[np.float64]:
+    rng = np.random.default_rng(6)
+    return rng.normal(size=(14, 2)) * [1.0, 30.0] + 3.0 * rng.integers(0, 3, (14, 1))
+
+
+def make(name: str) -> ew.Sampler:
+    return ew.Sampler(data(), seed=31, **SETTINGS[name])
+
+
+def run(sampler: ew.Sampler, count: int) -> list[tuple[object, ...]]:
+    """Everything that the next events say, to the last bit."""
+    return [
+        (
+            event.iteration,
+            event.labels.tobytes(),
+            event.theta_weights.tobytes(),
+            event.theta_index,
+            event.log_posterior.hex(),
+            event.concentration.hex(),
+            event.moves,
+        )
+        for event in sampler.events(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def chains() -> dict[str, list[tuple[object, ...]]]:
+    return {name: run(make(name), LENGTH) for name in SETTINGS}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@settings(max_examples=12)
+@given(stop=st.integers(0, LENGTH - 1), block=st.integers(1, 25))
+def test_a_saved_chain_continues_bit_for_bit(
+    name: str,
+    stop: int,
+    block: int,
+    chains: dict[str, list[tuple[object, ...]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Saved after any iteration, also in the middle of a block of events."""
+    path = tmp_path_factory.mktemp("saved") / "chain.npz"
+    sampler = make(name)
+    events = sampler.events(None, block=block)
+    for _ in range(stop):
+        next(events)
+    sampler.save(path)
+    loaded = ew.Sampler.load(path)
+    assert loaded.iteration == stop
+    assert run(loaded, LENGTH - stop) == chains[name][stop:]
+    assert run(sampler, LENGTH - stop) == chains[name][stop:]  # Saving changed nothing.
+
+
+def pickled(sampler: ew.Sampler) -> ew.Sampler:
+    return pickle.loads(pickle.dumps(sampler))  # noqa: S301 - made here
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("copied", [pickled, copy.deepcopy])
+def test_a_copy_continues_on_its_own(
+    name: str,
+    copied: Callable[[ew.Sampler], ew.Sampler],
+    chains: dict[str, list[tuple[object, ...]]],
+) -> None:
+    sampler = make(name)
+    events = sampler.events(None, block=16)
+    for _ in range(21):
+        next(events)
+    other = copied(sampler)
+    assert run(other, LENGTH - 21) == chains[name][21:]
+    assert sampler.iteration == 21
+    assert run(sampler, LENGTH - 21) == chains[name][21:]
+
+
+def test_a_state_does_not_change_with_the_chain() -> None:
+    sampler = make("gamma")
+    before = sampler.state
+    kept = copy.deepcopy(before)
+    sampler.sample(50, progress=False)
+    np.testing.assert_array_equal(before.labels, kept.labels)
+    assert (before.generator, before.iteration) == (kept.generator, kept.iteration)
+    assert sampler.state.generator != kept.generator
+
+
+def test_a_loaded_sampler_is_as_it_was(tmp_path: Path) -> None:
+    for name in SETTINGS:
+        sampler = make(name)
+        sampler.sample(10, progress=False)
+        sampler.save(tmp_path / "chain.npz")
+        loaded = ew.Sampler.load(tmp_path / "chain.npz")
+        assert repr(loaded) == repr(sampler)
+        assert loaded.schedule == sampler.schedule
+        assert (loaded.metric, loaded.acceptance) == (sampler.metric, sampler.acceptance)
+        assert loaded.posterior.concentration == sampler.posterior.concentration
+        np.testing.assert_array_equal(loaded.posterior.coordinates, sampler.posterior.coordinates)
+        loaded.reset()
+        sampler.reset()
+        assert run(loaded, 20) == run(sampler, 20)
+
+
+@pytest.mark.filterwarnings("ignore:acceptance=")
+def test_the_printed_ratio_is_saved_too(tmp_path: Path) -> None:
+    sampler = ew.Sampler(data(), moves="paper-2", acceptance="as-printed", seed=1)
+    sampler.save(tmp_path / "chain.npz")
+    loaded = ew.Sampler.load(tmp_path / "chain.npz")
+    assert loaded.acceptance == "as-printed"
+    assert run(loaded, 30) == run(sampler, 30)
+
+
+@pytest.mark.skipif(not COMPILED, reason="without a compiler")
+def test_a_loaded_sampler_needs_no_new_compilation(tmp_path: Path) -> None:
+    sampler = make("default")
+    sampler.sample(2, progress=False)
+    known = len(advance.advance_by_likelihood.signatures)
+    sampler.save(tmp_path / "chain.npz")
+    ew.Sampler.load(tmp_path / "chain.npz").sample(2, progress=False)
+    pickled(sampler).sample(2, progress=False)
+    assert len(advance.advance_by_likelihood.signatures) == known
+
+
+def test_saving_leaves_events_being_watched_alone(
+    tmp_path: Path, chains: dict[str, list[tuple[object, ...]]]
+) -> None:
+    sampler = make("paper-2")
+    seen = []
+    for event in sampler.events(LENGTH, block=10):
+        seen.append(event.labels.tobytes())
+        if event.iteration % 7 == 0:
+            sampler.save(tmp_path / "chain.npz")
+    assert seen == [event[1] for event in chains["paper-2"]]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    sampler = make("gamma")
+    sampler.sample(10, progress=False)
+    sampler.save(tmp_path / "chain.npz")
+    return tmp_path / "chain.npz"
+
+
+def test_a_file_is_small_and_holds_no_pickle(saved: Path) -> None:
+    assert saved.stat().st_size < 10_000
+    with np.load(saved, allow_pickle=False) as content:
+        assert {"labels", "coordinates"} <= set(content.files)
+
+
+def test_damaged_files_are_refused(saved: Path) -> None:
+    content = saved.read_bytes()
+    for place in (40, len(content) // 3, len(content) // 2, len(content) - 20):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        saved.write_bytes(bytes(damaged))
+        with pytest.raises(ArchiveError, match=r"damaged|not saved by"):
+            ew.Sampler.load(saved)
+    for length in (0, 10, len(content) // 2, len(content) - 1):
+        saved.write_bytes(content[:length])
+        with pytest.raises(ArchiveError, match=r"damaged|not saved by"):
+            ew.Sampler.load(saved)
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.npz"
+    np.savez(foreign, labels=np.arange(3))
+    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
+        ew.Sampler.load(foreign)
+    foreign.write_text("iteration,theta\n1,2\n")
+    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
+        ew.Sampler.load(foreign)
+    foreign.write_bytes(pickle.dumps(make("default").state))
+    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
+        ew.Sampler.load(foreign)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        ew.Sampler.load(tmp_path / "missing.npz")
+
+
+def test_a_trace_is_not_taken_for_a_sampler(tmp_path: Path) -> None:
+    make("default").sample(5, progress=False).save(tmp_path / "trace.npz")
+    with pytest.raises(ArchiveError, match="holds a trace, not a sampler"):
+        ew.Sampler.load(tmp_path / "trace.npz")
+
+
+BAD_CONTENT = [
+    ("labels", np.arange(13)),
+    ("labels", np.full(14, -1)),
+    ("labels", np.arange(14) + 1),
+    ("labels", np.zeros(14)),
+    ("labels", np.arange(28).reshape(14, 2)),
+    ("first_labels", np.full(14, 3)),
+    ("coordinates", np.full((14, 2), np.nan)),
+    ("theta_grid", np.array([1.0, -1.0, 2.0])),
+]
+BAD_STATE = [
+    ("theta_index", 3),
+    ("theta_index", -1),
+    ("iteration", -1),
+    ("log_concentration", "nan"),
+    ("log_concentration", "inf"),
+    ("log_concentration", "high"),
+    ("generator", {}),
+    ("generator", {"bit_generator": "MT19937"}),
+    ("generator", None),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), BAD_CONTENT)
+def test_arrays_that_do_not_fit_are_refused(saved: Path, name: str, content: NDArray[np.generic]) -> None:
+    metadata, arrays = read_archive(saved, "sampler")
+    write_archive(saved, "sampler", metadata, {**arrays, name: content})
+    with pytest.raises(ArchiveError, match=r"chain\.npz"):
+        ew.Sampler.load(saved)
+
+
+@pytest.mark.parametrize(("name", "content"), BAD_STATE)
+def test_a_state_that_does_not_fit_is_refused(saved: Path, name: str, content: object) -> None:
+    metadata, arrays = read_archive(saved, "sampler")
+    metadata["state"][name] = content
+    write_archive(saved, "sampler", metadata, arrays)
+    with pytest.raises(ArchiveError, match=r"chain\.npz"):
+        ew.Sampler.load(saved)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"moves": []},
+        {"moves": [{"name": "teleport", "repeats": 1}]},
+        {"moves": [{"name": "gibbs", "repeats": 0}]},
+        {"moves": None},
+        {"acceptance": "always"},
+        {"posterior": {}},
+        {"state": None},
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_refused(saved: Path, change: dict[str, object]) -> None:
+    metadata, arrays = read_archive(saved, "sampler")
+    write_archive(saved, "sampler", {**metadata, **change}, arrays)
+    with pytest.raises(ArchiveError, match=r"chain\.npz"):
+        ew.Sampler.load(saved)
+
+
+def test_missing_parts_are_refused(saved: Path) -> None:
+    metadata, arrays = read_archive(saved, "sampler")
+    for name in arrays:
+        write_archive(
+            saved, "sampler", metadata, {key: value for key, value in arrays.items() if key != name}
+        )
+        with pytest.raises(ArchiveError, match=r"chain\.npz"):
+            ew.Sampler.load(saved)
