@@ -1,8 +1,8 @@
 """How fast the sampler is: rates by move, model and size, cost of events, effective samples, and peers.
 
-Run ``python benchmarks/sampler_rates.py`` (or ``make rates``) on an otherwise idle machine. It prints Markdown. Every rate
-is also given as it would be where a compiled loop takes 2.2·10⁸ logarithms a second, the speed of that loop being
-measured just before and after each figure; the bars of the project are stated at that speed.
+Run ``make rates`` on an otherwise idle machine. It prints Markdown. Every rate is also given as it would be
+where a compiled loop takes 2.2·10⁸ logarithms a second, the speed of that loop being measured just before
+and after each figure; the bars of the project are stated at that speed.
 """
 
 import argparse
@@ -194,9 +194,9 @@ def peers() -> Iterator[tuple[str, Callable[[], int]]]:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            BayesianGaussianMixture(20, covariance_type="diag", max_iter=100, tol=0.0, random_state=0).fit(
-                standard
-            )
+            BayesianGaussianMixture(
+                n_components=20, covariance_type="diag", max_iter=100, tol=0.0, random_state=0
+            ).fit(standard)
         return 100
 
     yield "scikit-learn BayesianGaussianMixture (variational), 20 components", scikit_learn

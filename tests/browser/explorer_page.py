@@ -15,8 +15,11 @@ FAST = "as fast as it goes"
 # Milliseconds without any change after which the pictures are taken to stand still.
 STILL = 1500
 
-# Console errors that a page of JupyterLab makes by itself: none of them has to do with the explorer.
-OTHERS_FAULTS = re.compile(r"favicon|/api/kernels/\S+/channels")
+# Console errors of JupyterLab and Voilà themselves: icons from elsewhere, extensions that do not fit Voilà.
+OTHERS_FAULTS = re.compile(
+    r"favicon|/api/kernels/\S+/channels|cdn\.jsdelivr\.net/npm/@fortawesome|labextensions/@jupyter-notebook"
+    r"|Plugin '(?!anywidget|bqplot)[^']*' failed to activate"
+)
 
 # Notes when a picture or the status changes, when Pause is clicked, and how many pictures are painted.
 WATCH = """

@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 VIEWPORT = {"width": 1280, "height": 800}
 PATIENCE = 60_000
 
+RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
+
 
 @dataclass(frozen=True)
 class Server:
@@ -83,3 +85,14 @@ def opened_explorer(
     explorer.wait_until_shown()
     with probed_kernel(server.lab, server.runtime, notebook) as explorer.kernel:
         yield explorer
+
+
+def assert_stands_still(explorer: OpenedExplorer) -> None:
+    """Pictures and chain are the same a second later."""
+    iteration, marks, pixels = explorer.iteration(), explorer.marks(), explorer.pixels()
+    recorded = explorer.value(RECORDED)
+    explorer.page.wait_for_timeout(1000)
+    assert explorer.iteration() == iteration
+    assert explorer.marks() == marks
+    assert explorer.pixels() == pixels
+    assert explorer.value(RECORDED) == recorded

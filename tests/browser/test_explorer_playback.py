@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 from browser.explorer_page import FAST, FIGURES
-from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
+from browser.opened import (
+    RECORDED,
+    OpenedExplorer,
+    Server,
+    assert_stands_still,
+    explorer_code,
+    new_page,
+    opened_explorer,
+)
 from playwright.sync_api import Browser, Page, expect
-
-RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +51,6 @@ def assert_colours_show(colours: list[str], labels: list[int]) -> None:
     for members in clusters.values():
         assert len(set(members)) == 1
         assert (members[0] == "rgb(160, 160, 160)") == (len(members) == 1)
-
-
-def assert_stands_still(explorer: OpenedExplorer) -> None:
-    iteration, marks, pixels = explorer.iteration(), explorer.marks(), explorer.pixels()
-    recorded = explorer.value(RECORDED)
-    explorer.page.wait_for_timeout(1000)
-    assert explorer.iteration() == iteration
-    assert explorer.marks() == marks
-    assert explorer.pixels() == pixels
-    assert explorer.value(RECORDED) == recorded
 
 
 def test_play_changes_all_pictures_and_pause_freezes_them(
@@ -159,22 +155,3 @@ def test_run_to_end_ends_at_the_last_iteration(explorer: OpenedExplorer) -> None
     assert explorer.value(RECORDED) == (1500, 1500)
     explorer.type_in(".ew-iterations", "200000")
     expect(explorer.part(".ew-status")).to_contain_text("of 200 000")
-
-
-def test_pause_freezes_500_objects_at_full_speed(
-    shared_explorer: OpenedExplorer, shared_server: Server, browser: Browser, repository: Path
-) -> None:
-    # Otherwise two pages would share the two cores of a small machine.
-    shared_explorer.press("pause")
-    page = new_page(browser)
-    code = explorer_code("ew.datasets.half_moons(n=500, seed=0), iterations=1_000_000, speed=None")
-    try:
-        with opened_explorer(page, shared_server, "many", code) as explorer:
-            explorer.press("play")
-            explorer.wait_for_iteration(300)
-            assert explorer.pause_seconds() < 1.0
-            assert_stands_still(explorer)
-            assert explorer.faults == []
-            page.screenshot(path=repository / "artefacts" / "explorer-500.png")
-    finally:
-        page.context.close()
