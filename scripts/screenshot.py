@@ -127,12 +127,15 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
             page = open_explorer(browser, address)
             page.locator(".ew-explorer .ew-play").click()
+            # Where nothing is cached yet, the sampler is compiled first.
+            status = page.locator(".ew-explorer .ew-status")
+            expect(status).to_contain_text(re.compile("iteration [1-9]"), timeout=600_000)
             page.wait_for_timeout(1000 * options.seconds)
             page.locator(".ew-explorer").evaluate("element => element.scrollIntoView({block: 'start'})")
             page.wait_for_timeout(500)
             options.path.parent.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=options.path)
-            print(page.locator(".ew-explorer .ew-status").inner_text())
+            print(status.inner_text())
             browser.close()
 
 

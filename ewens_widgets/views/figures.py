@@ -71,7 +71,7 @@ def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = Fa
         scale=scale,
         side="left" if vertical else "bottom",
         label=label,
-        label_offset="32px" if vertical else "24px",
+        label_offset="32px" if vertical else "30px",
         tick_values=nice_ticks(scale.min, scale.max, 4),
         tick_format="~g",
         grid_lines="none",

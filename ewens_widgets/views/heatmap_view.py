@@ -23,23 +23,24 @@ from ewens_widgets.views.pictures import CODE_SELECTED, LEVELS, PictureBuffers, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HeatmapView", "band_share", "block_means"]
+__all__ = ["HeatmapView", "band_share", "ordered_means"]
 
 MOST_PIXELS = 400
 BAND = 0.05
 """Width of the band of cluster colours beside the heatmap, about, as a share of the heatmap."""
 
 
-def block_means(matrix: NDArray[Any], most: int) -> NDArray[Any]:
-    """Average blocks of a square matrix so that at most so many rows are left."""
-    n_rows = matrix.shape[0]
+def ordered_means(matrix: NDArray[Any], order: NDArray[np.intp], most: int) -> NDArray[Any]:
+    """Put a symmetric matrix in order and average blocks of it, so that at most so many rows are left."""
+    n_rows = order.size
     if n_rows <= most:
-        return matrix
+        return matrix[np.ix_(order, order)]
     size = -(-n_rows // most)
     starts = np.arange(0, n_rows, size)
     counts = np.diff(np.append(starts, n_rows))
-    sums = np.add.reduceat(np.add.reduceat(matrix, starts, axis=0), starts, axis=1)
-    return sums / np.outer(counts, counts)
+    # Rows first, then the rows of what is left, turned: sums along rows are many times quicker than across.
+    half = np.ascontiguousarray(np.add.reduceat(matrix[order], starts, axis=0).T)
+    return np.add.reduceat(half[order], starts, axis=0) / np.outer(counts, counts)
 
 
 def _side(n_objects: int) -> int:
@@ -124,7 +125,7 @@ class HeatmapView(View):
             return
         tree = self.stage.live_tree.tree(frame)
         self._order = np.arange(self._n_objects) if tree is None else tree.leaves_order
-        similarity = block_means(frame.summary.similarity()[np.ix_(self._order, self._order)], MOST_PIXELS)
+        similarity = ordered_means(frame.summary.similarity(), self._order, MOST_PIXELS)
         levels = np.round((LEVELS - 1) * (1.0 - similarity)).astype(np.uint8)
         self._pixels = self._with_bands(levels, self.stage.slots(frame))
         self._buffers.show(self._pixels, picture_palette(self.colours.value), self.image)

@@ -1,7 +1,8 @@
 // The link between a page and its kernel: acknowledges painted frames, starts downloads, and names the parts of
 // the page for screen readers.
 
-const HEARTBEAT = 2000;
+// Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
+const SILENCE = 3000;
 
 function render({ model, el }) {
   el.classList.add("ew-page");
@@ -19,11 +20,13 @@ function render({ model, el }) {
   };
 
   let isAsked = false;
+  let lastSign = performance.now();
   const acknowledge = () => {
     if (isAsked) return;
     isAsked = true;
     requestAnimationFrame(() => {
       isAsked = false;
+      lastSign = performance.now();
       say("painted", { number: model.get("frame") });
     });
   };
@@ -49,7 +52,10 @@ function render({ model, el }) {
 
   const greet = () => say(isVisible() ? "here" : "gone");
   const leave = () => say("gone");
-  const heartbeat = setInterval(() => isVisible() && say("here"), HEARTBEAT);
+  const heartbeat = setInterval(() => {
+    // Not while the chain rests: each message counts as activity of the kernel.
+    if (isVisible() && model.get("is_running") && performance.now() - lastSign > SILENCE) say("here");
+  }, SILENCE / 3);
   const namings = [0, 500, 2000].map((delay) => setTimeout(name, delay));
 
   model.on("change:frame", acknowledge);

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
-from traitlets import Dict, Int
+from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player
+from ewens_widgets.views.base import assign
 
 __all__ = ["Page"]
 
@@ -32,6 +33,9 @@ class Page(anywidget.AnyWidget):
     frame = Int(0).tag(sync=True)
     """Number of the last frame; set after everything else of that frame has been sent."""
 
+    is_running = Bool(False).tag(sync=True)
+    """Whether the chain was running then; only while it runs a page that hears nothing speaks up."""
+
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
 
@@ -47,7 +51,7 @@ class Page(anywidget.AnyWidget):
 
     def show(self, frame: Frame) -> None:
         """Ask the pages to acknowledge a frame."""
-        self.frame = frame.number
+        assign(self, frame=frame.number, is_running=frame.status.is_running)
 
     def download(self, name: str, content: bytes, media_type: str) -> None:
         """Have the visible pages save a file."""

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
 from ipywidgets import HTML, Button, Dropdown, Widget
 from numpy.typing import NDArray
+from traitlets import List
 
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.datasets import Dataset
@@ -52,6 +53,13 @@ def projections(dataset: Dataset) -> dict[str, FloatArray]:
     return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
 
 
+class _Points(bqplot.Scatter):
+    """Scatter that takes colours as they come: checking a thousand of them takes longer than the rest."""
+
+    colors: Any = List().tag(sync=True)
+    """One colour an object, or one for all."""
+
+
 class PartitionView(View):
     """Scatter of two features or principal components; drag a rectangle to select objects."""
 
@@ -64,7 +72,7 @@ class PartitionView(View):
         self._projections: dict[str, FloatArray] = {}
         self._dataset: Dataset | None = None
         self._x_scale, self._y_scale = make_scale(), make_scale()
-        self.points = bqplot.Scatter(
+        self.points = _Points(
             x=np.zeros(1),
             y=np.zeros(1),
             # One colour an object, and no scale of colours: bqplot then only paints what is there. With a

@@ -9,6 +9,7 @@ from ipywidgets import HTML, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
@@ -87,6 +88,7 @@ class TracesView(View):
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Start with empty traces."""
+        self._learns = isinstance(posterior.concentration, Gamma)
         for panel in self.panels:
             assign(panel.line, visible=False)
         assign(self.acceptance, value="")
@@ -113,7 +115,11 @@ class TracesView(View):
             else:
                 assign(panel.line, visible=False)
             self._mark_burn_in(panel)
-        assign(self.acceptance, value=_acceptance_table(summary.acceptance()))
+        learned = ""
+        if self._learns and len(summary):
+            average = float(summary.concentration[summary.start :].mean())
+            learned = f"<div>λ: {summary.concentration[-1]:.3g} now, {average:.3g} on average</div>"
+        assign(self.acceptance, value=_acceptance_table(summary.acceptance()) + learned)
 
     def _mark_burn_in(self, panel: _Panel) -> None:
         end = float(self.stage.burn_in)
@@ -137,7 +143,7 @@ def _acceptance_table(rates: dict[str, float]) -> str:
     rows = []
     for name, rate in rates.items():
         known = np.isfinite(rate)
-        width, text = (f"{100 * rate:.0f}%", f"{100 * rate:.1f} %") if known else ("0", "none yet")
+        width, text = (f"{100 * rate:.0f}%", f"{100 * rate:.1f} %") if known else ("0", "–")
         rows.append(
             f'<div class="ew-rate"><span>{escape(name)}</span><span class="ew-rate-bar">'
             f'<span style="width:{width}"></span></span><span>{text}</span></div>'

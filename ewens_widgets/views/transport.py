@@ -1,5 +1,6 @@
 """Play, pause, step: the buttons, the progress and the status in words."""
 
+import math
 import time
 from collections.abc import Callable
 from html import escape
@@ -13,15 +14,15 @@ from ewens_widgets.views.wording import status_text
 
 __all__ = ["SPEEDS", "Transport"]
 
-SPEEDS: tuple[tuple[str, float | None], ...] = (
+SPEEDS: tuple[tuple[str, float], ...] = (
     ("1 iteration in 2 s", 1 / 40),
     ("2 iterations a second", 1 / 10),
     ("1 iteration a frame", 1.0),
     ("5 iterations a frame", 5.0),
     ("20 iterations a frame", 20.0),
-    ("as fast as it goes", None),
+    ("as fast as it goes", math.inf),
 )
-"""What the user reads, and iterations a frame; about 20 frames a second are shown."""
+"""What the user reads, and iterations a frame, infinity for no limit; about 20 frames a second are shown."""
 
 # Browsers take long to lay out sliders: while the chain runs they follow at this distance, in seconds.
 _REST = 0.3
@@ -77,10 +78,11 @@ class Transport(VBox):
         """Serve this player."""
         self._player = player
         self._is_drawing = True
-        speeds = dict(SPEEDS)
-        if player.speed not in speeds.values():
-            self.speed.options = (*SPEEDS, (f"{player.speed:g} iterations a frame", player.speed))
-        self.speed.value = player.speed
+        # For a chooser None would mean that nothing is chosen.
+        speed = math.inf if player.speed is None else player.speed
+        if speed not in dict(SPEEDS).values():
+            self.speed.options = (*SPEEDS, (f"{speed:g} iterations a frame", speed))
+        self.speed.value = speed
         self._is_drawing = False
         player.on_status(self.show_status)
         player.attach(self)
@@ -99,7 +101,7 @@ class Transport(VBox):
 
     def _on_speed(self, change: dict[str, Any]) -> None:
         if self._player is not None and not self._is_drawing:
-            self._player.speed = change["new"]
+            self._player.speed = None if change["new"] == math.inf else change["new"]
 
     def _on_seek(self, change: dict[str, Any]) -> None:
         if self._player is None or self._is_drawing:

@@ -154,7 +154,8 @@ class ExplorerPage:
         return self.part(".ew-status").inner_text()
 
     def iteration(self) -> int:
-        """Iteration on display."""
+        """Iteration on display, once the sampler is prepared."""
+        expect(self.part(".ew-status")).to_contain_text("iteration")
         return int(re.search(r"iteration ([\d\s]+) of", self.status())[1].replace(" ", ""))
 
     def wait_for_iteration(self, number: int, *, or_later: bool = True) -> None:

@@ -77,8 +77,9 @@ def test_a_bad_concentration_is_explained_and_leaves_the_chain_alone(
 
 
 def test_a_good_concentration_waits_for_start_anew(explorer: OpenedExplorer) -> None:
+    before = explorer.iteration()
     explorer.press("step")
-    explorer.wait_for_iteration(explorer.iteration() + 1)
+    explorer.wait_for_iteration(before + 1)
     chain = explorer.value(CHAIN)
     explorer.type_in(".ew-lambda", "2.5")
     expect(explorer.part("button.ew-apply")).to_be_visible()

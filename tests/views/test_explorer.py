@@ -6,6 +6,7 @@ import json
 import threading
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -125,11 +126,14 @@ class TestTransport:
         assert explorer.transport.progress.max == 200
 
     def test_speed(self, explorer: Explorer) -> None:
-        explorer.transport.speed.value = None
+        explorer.transport.speed.label = "as fast as it goes"
         assert explorer.player.speed is None
+        explorer.transport.speed.label = "5 iterations a frame"
+        assert explorer.player.speed == 5
 
     def test_another_speed_is_offered_too(self) -> None:
-        assert Explorer(square(), speed=7).transport.speed.value == 7
+        assert Explorer(square(), speed=7).transport.speed.label == "7 iterations a frame"
+        assert Explorer(square(), speed=None).transport.speed.label == "as fast as it goes"
 
     def test_preparing_is_told(self, explorer: Explorer) -> None:
         told = []
@@ -203,6 +207,8 @@ class TestSettings:
         assert explorer.sampler.posterior.concentration == ew.Gamma(1.0, 1.0)
         assert explorer.panel.fields["concentration"].layout.display == "none"
         assert explorer.panel.fields["shape"].layout.display == ""
+        step(explorer, 5)
+        assert "λ:" in explorer.views["traces"].acceptance.value
 
     def test_a_wrong_value_that_is_not_asked_for_does_no_harm(self, explorer: Explorer) -> None:
         step(explorer, 1)
@@ -346,6 +352,16 @@ class TestFrames:
         first, second = asyncio.run(use())
         assert first <= 3
         assert second > first
+
+    def test_the_page_learns_whether_the_chain_runs_in_the_same_message(
+        self, explorer: Explorer, wire: Wire
+    ) -> None:
+        frame = explorer.player.current_frame()
+        running = replace(frame, number=99, status=replace(frame.status, state=PlayerState.PLAYING))
+        wire.clear()
+        explorer.page.show(running)
+        ((_, data),) = wire.messages
+        assert data["state"] == {"frame": 99, "is_running": True}
 
     def test_without_a_page_no_frame_is_sent(self, explorer: Explorer) -> None:
         async def use() -> None:

@@ -11,7 +11,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import HeatmapView, PartitionView, Stage, ThetaView, TracesView, TreeView, View
 from ewens_widgets.views.figures import nice_ticks
-from ewens_widgets.views.heatmap_view import band_share, block_means
+from ewens_widgets.views.heatmap_view import band_share, ordered_means
 from ewens_widgets.views.live_tree import LiveTree
 from ewens_widgets.views.palette import GREY, SELECTED, rgb
 from ewens_widgets.views.partition_view import projections
@@ -208,11 +208,15 @@ class TestHeatmap:
 
     def test_many_objects_are_averaged_in_blocks(self, rng: np.random.Generator) -> None:
         matrix = rng.random((10, 10))
-        blocks = block_means(matrix, 4)
+        matrix += matrix.T
+        order = rng.permutation(10)
+        ordered = matrix[np.ix_(order, order)]
+        blocks = ordered_means(matrix, order, 4)
         assert blocks.shape == (4, 4)
-        np.testing.assert_allclose(blocks[0, 1], matrix[:3, 3:6].mean())
-        np.testing.assert_allclose(blocks[3, 3], matrix[9, 9])
-        assert block_means(matrix, 10) is matrix
+        np.testing.assert_allclose(blocks[0, 1], ordered[:3, 3:6].mean())
+        np.testing.assert_allclose(blocks[2, 3], ordered[6:9, 9].mean())
+        np.testing.assert_allclose(blocks[3, 3], ordered[9, 9])
+        np.testing.assert_array_equal(ordered_means(matrix, order, 10), ordered)
 
     @pytest.mark.usefixtures("wire")
     def test_large_pictures_stay_small(self) -> None:
