@@ -9,6 +9,7 @@ import numpy as np
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.concentration import Gamma, log_rising_factorial
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.interrupts import interrupts_deferred
 from ewens_widgets.sampling.kernel.advance import (
     GIBBS,
     INFORMED,
@@ -144,10 +145,11 @@ class Engine:
 
     def _run(self, segment: _Segment, records: Records, outcome: Outcome, rows: int, thin: int) -> None:
         arguments = (segment.schedule, records, outcome, rows, thin, self._generator)
-        if segment.distances is None:
-            advance_by_likelihood(self._problem, self._workspace, *arguments)
-        else:
-            advance_by_distance(self._problem, self._workspace, segment.distances, *arguments)
+        with interrupts_deferred():
+            if segment.distances is None:
+                advance_by_likelihood(self._problem, self._workspace, *arguments)
+            else:
+                advance_by_distance(self._problem, self._workspace, segment.distances, *arguments)
 
     def _forget_distances(self, keep: _Segment | None = None) -> None:
         for segment in self._segments:
