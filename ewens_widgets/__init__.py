@@ -10,11 +10,18 @@ from typing import Any
 from ewens_widgets._version import __version__
 
 # Where the public names live: modules that are public as such, and names with the module that defines them.
-_MODULES = {"datasets": "datasets", "ewens": "model.ewens", "moves": "sampling.moves"}
+_MODULES = {
+    "datasets": "datasets",
+    "ewens": "model.ewens",
+    "moves": "sampling.moves",
+    "plots": "analysis.plots",
+}
 _NAMES = {
     "adjusted_rand": "analysis.agreement",
+    "AffineClustering": "estimator",
     "ArchiveError": "sampling.archive",
     "confusion_table": "analysis.agreement",
+    "diagnose": "analysis.diagnostics",
     "error_rate": "analysis.agreement",
     "Event": "sampling.event",
     "exact_posterior": "model.enumeration",
@@ -23,6 +30,7 @@ _NAMES = {
     "log_likelihood": "model.likelihood",
     "Posterior": "model.posterior",
     "Recorder": "sampling.recorder",
+    "report": "analysis.report",
     "RunningSimilarity": "analysis.running_similarity",
     "Sampler": "sampling.sampler",
     "State": "sampling.state",

@@ -24,6 +24,7 @@ from ewens_widgets.sampling.posterior_record import pack_posterior, same_posteri
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.estimates import PointEstimate
+    from ewens_widgets.analysis.report import Report
     from ewens_widgets.analysis.tree import Tree
 
 __all__ = ["Trace"]
@@ -210,11 +211,23 @@ class Trace:
 
         return self._once("evidence_tree", lambda: evidence_tree(self.posterior, self.best))
 
+    def consensus_tree(self, n_clusters: int) -> "Tree":
+        """Average of the evidence trees of many draws, from their own clusters down to `n_clusters`."""
+        from ewens_widgets.analysis.consensus import consensus_tree
+
+        return self._once(("consensus_tree", n_clusters), lambda: consensus_tree(self, n_clusters))
+
     def point_estimate(self, loss: str = "vi") -> "PointEstimate":
         """Partition with the least expected loss: ``"vi"`` (variation of information) or ``"binder"``."""
         from ewens_widgets.analysis.estimates import point_estimate
 
         return self._once(("point_estimate", loss), lambda: point_estimate(self, loss))
+
+    def report(self) -> "Report":
+        """Say in plain words whether to trust this run, and what to change; needs ArviZ."""
+        from ewens_widgets.analysis.report import report
+
+        return self._once("report", lambda: report(self))
 
     def to_arviz(self) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""

@@ -5,6 +5,7 @@ is proved, not estimated. `acceptance` says which Metropolis–Hastings ratio de
 without the proposals ("dropped"), or the paper's printed one, with the proposals upside down ("printed").
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -228,6 +229,25 @@ def count_transitions(space: Space, sampler: ew.Sampler, steps: int) -> NDArray[
     counts = np.zeros((len(space.labels),) * 2, dtype=np.int64)
     np.add.at(counts, (np.concatenate([[before], places[:-1]]), places), 1)
     return counts
+
+
+def count_proposals(space: Space, sampler: ew.Sampler, start: Labels, steps: int) -> NDArray[np.int64]:
+    """Step again and again from one partition, and count what is proposed (itself: nothing)."""
+    counts = np.zeros(len(space.labels), dtype=np.int64)
+    for _ in range(steps):
+        # Only the generator goes on.
+        sampler.first_state = dataclasses.replace(sampler.state, labels=np.array(start, dtype=np.int64))
+        sampler.reset()
+        event = next(sampler.events(1, block=1))
+        counts[space.index[start if event.proposed_labels is None else canonical(event.proposed_labels)]] += 1
+    return counts
+
+
+def assert_proposes(space: Space, counts: NDArray[np.int64], probabilities: Floats) -> None:
+    """The counted proposals have these probabilities."""
+    expected = counts.sum() * probabilities
+    fit = chi_square(counts, expected)
+    assert fit.p_value > LEVEL, f"{fit}{explain(partition_names(space.labels), counts, expected)}"
 
 
 def transition_fit(space: Space, counts: NDArray[np.int64], matrix: Floats) -> tuple[Fit, str]:

@@ -110,3 +110,30 @@ def test_the_interpreted_decorators_change_nothing() -> None:
         "print([choose(np.array([0.0, 1.0, 3.0, 0.0]), 4, u) for u in (0.0, 0.2, 0.26, 0.999999)])"
     )
     assert fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1").strip() == "[1, 1, 2, 2]"
+
+
+def test_machine_code_of_changed_sources_is_discarded(tmp_path: Path) -> None:
+    """Numba compares with the file of a function alone, not with the files of what it calls."""
+    inner, cache = tmp_path / "moves", tmp_path / "moves" / "__pycache__"
+    cache.mkdir(parents=True)
+    source, code = inner / "gibbs.py", [cache / "gibbs.nbi", cache / "gibbs.1.nbc"]
+
+    def compile_again() -> None:
+        for file in code:
+            file.write_bytes(b"machine code")
+
+    source.write_text("first")
+    compile_again()
+    assert compiled.discard_stale_code(tmp_path)  # Made from nobody knows what.
+    assert not any(file.exists() for file in code)
+    compile_again()
+    assert not compiled.discard_stale_code(tmp_path)
+    assert all(file.exists() for file in code)
+    os.utime(source, ns=(1, 1))
+    assert compiled.discard_stale_code(tmp_path)
+    assert not any(file.exists() for file in code)
+    compile_again()
+    (tmp_path / "other.py").write_text("new")
+    assert compiled.discard_stale_code(tmp_path)
+    assert not any(file.exists() for file in code)
+    assert source.read_text() == "first"

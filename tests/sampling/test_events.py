@@ -18,9 +18,10 @@ SCHEDULES: dict[str, object] = {
     "paper-1": "paper-1",
     "paper-2": "paper-2",
     "informed": ["informed-split-merge"],
+    "unequal": [SplitMerge("maximum", "minimum", probabilities=(0.15, 0.75, 0.1), core_jump=0.2)],
     "mixed": ["split-merge", "gibbs", SplitMerge(within="minimum", between="hausdorff"), ("reassign", 3)],
 }
-SINGLE = {"paper-1", "paper-2", "informed"}
+SINGLE = {"paper-1", "paper-2", "informed", "unequal"}
 
 
 def data(n_objects: int = 16, seed: int = 4) -> NDArray[np.float64]:
@@ -50,7 +51,7 @@ def test_blocks_do_not_change_the_chain(name: str, model: str) -> None:
         assert_same_events(list(make(name, model=model).events(120, block=block)), stepped)
 
 
-@pytest.mark.parametrize("name", ["paper-1", "paper-2", "informed"])
+@pytest.mark.parametrize("name", ["paper-2", "informed", "unequal"])
 def test_early_rejection_does_not_change_long_chains(name: str) -> None:
     stepped, run = make(name, initial="k-means"), make(name, initial="k-means")
     for _ in stepped.events(4000, block=1):

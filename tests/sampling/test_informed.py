@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from sampling import by_hand
 from sampling.exact import (
     assert_does_not_follow,
     assert_follows,
+    assert_proposes,
     canonical,
+    count_proposals,
     count_transitions,
+    informed_allocations,
     informed_choices,
     informed_matrix,
     make_space,
@@ -21,7 +25,8 @@ from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.moves.informed import log_proposal
+from ewens_widgets.sampling.kernel.workspace import make_problem, make_workspace
+from ewens_widgets.sampling.moves.informed import log_proposal, shuffle
 
 MODELS = ("I", "II", "III")
 FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
@@ -129,3 +134,44 @@ def test_pairs_are_drawn_evenly() -> None:
             counts[tuple(together)] += 1
     seen = counts[np.triu_indices(5, 1)]
     assert chi_square(seen, np.full(10, seen.sum() / 10)).p_value > LEVEL
+
+
+@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 1, 1)], ids=str)
+def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
+    """Of every pair and order the proposal is known; what is proposed is their average."""
+    space = make_space(FIVE, "II", theta_grid=[2.0])
+    place = space.index[start]
+    expected = np.zeros(len(space.labels))
+    for fine, coarse, weight, log_sides in informed_allocations(space, 0):
+        if coarse == place:
+            expected[fine] += weight * math.exp(log_sides)
+        if fine == place:
+            expected[coarse] += weight
+    assert expected.sum() == pytest.approx(1.0)
+    sampler = ew.Sampler(FIVE, theta_grid=[2.0], moves=["informed-split-merge"], seed=2)
+    assert_proposes(space, count_proposals(space, sampler, start, 2500), expected)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
+def test_orders_are_drawn_evenly(count: int) -> None:
+    """The pair comes first, the others in any order; sides stay with their objects."""
+    function = getattr(shuffle, "py_func", shuffle)  # As Python, since compiled it has no way in.
+    problem = make_problem(Posterior.from_data(np.random.default_rng(0).normal(size=(8, 2))))
+    rng = np.random.default_rng(4)
+    workspace = make_workspace(problem, np.zeros(8, dtype=np.int64), 0, 0.0)
+    counts: Counter[tuple[int, ...]] = Counter()
+    chosen = [1, 2, 4, 5, 6, 7][:count]
+    for uniform in rng.random(3000):
+        workspace.members[:count] = chosen
+        workspace.sides[:count] = np.array(chosen) % 2
+        pair = (chosen[-1], chosen[0])
+        function(workspace, count, *pair, uniform)
+        members = workspace.members[:count].tolist()
+        assert (members[0], members[1]) == pair
+        assert sorted(members) == chosen
+        np.testing.assert_array_equal(workspace.sides[:count], np.array(members) % 2)
+        counts[tuple(members[2:])] += 1
+    orders = list(itertools.permutations(chosen[1:-1]))
+    seen = [counts[order] for order in orders]
+    assert sum(seen) == 3000
+    assert chi_square(seen, np.full(len(orders), 3000 / len(orders))).p_value > LEVEL

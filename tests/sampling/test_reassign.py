@@ -9,6 +9,8 @@ from sampling import by_hand
 from sampling.exact import (
     assert_does_not_follow,
     assert_follows,
+    assert_proposes,
+    count_proposals,
     count_transitions,
     make_space,
     metropolis,
@@ -58,6 +60,13 @@ def test_the_running_move_follows_its_transition_matrix(model: str) -> None:
     assert_follows(space, counts, metropolis(proposals, target))
     other = make_space(FIVE, model, 1.0, [1.0]).target(0)  # Another concentration.
     assert_does_not_follow(space, counts, metropolis(proposals, other))
+
+
+@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 2, 1), (0, 1, 2, 3, 4)], ids=str)
+def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
+    space = make_space(FIVE, "I")
+    counts = count_proposals(space, ew.Sampler(FIVE, model="I", moves="paper-1", seed=2), start, 2000)
+    assert_proposes(space, counts, reassign_proposals(space)[space.index[start]])
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])

@@ -13,12 +13,15 @@ from sampling.exact import (
     Space,
     assert_does_not_follow,
     assert_follows,
+    assert_proposes,
     canonical,
+    count_proposals,
     count_transitions,
     make_space,
     metropolis,
     split_merge_proposals,
 )
+from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
@@ -134,6 +137,23 @@ def test_the_running_move_follows_its_transition_matrix(within: str, between: st
     proposals, target = split_merge_proposals(space, move), space.target(0)
     assert_follows(space, counts, metropolis(proposals, target))
     assert_does_not_follow(space, counts, metropolis(proposals, target, "dropped"))
+
+
+@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 0, 1, 0, 1), (0, 1, 1, 2, 1)], ids=str)
+def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
+    options = {"between": "maximum", "probabilities": (0.6, 0.3, 0.1), "core_jump": 0.5}
+    space = make_space(FIVE, "I")
+    sampler = ew.Sampler(FIVE, model="I", moves=[SplitMerge(**options)], seed=2)
+    counts = count_proposals(space, sampler, start, 2500)
+    place = space.index[start]
+    assert_proposes(space, counts, by_hand_row(space, place, **options))
+    if max(start) > 0:
+        return  # Of few objects there are too few ways to part them to tell a wrong proposal.
+    for sabotage in ({"favour": "farther"}, {"paths": 1}):
+        # With one path left out some probability is missing; it stays with the partition.
+        wrong = by_hand_row(space, place, **options, **sabotage)
+        wrong[place] += 1.0 - wrong.sum()
+        assert chi_square(counts, counts.sum() * wrong).p_value < LEVEL
 
 
 @pytest.mark.filterwarnings(WRONG)

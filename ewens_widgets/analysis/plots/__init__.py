@@ -1,0 +1,24 @@
+"""Static pictures with matplotlib, ready for a page: one kind a file.
+
+Every function returns the figure that it drew in: ``plot_theta(trace).savefig("theta.pdf")``. With ``ax=`` it
+draws there, into a figure of yours. Figures are made without pyplot, so that none stays open; a notebook
+shows them all the same.
+"""
+
+from ewens_widgets.analysis.plots.boxplots import plot_boxplots
+from ewens_widgets.analysis.plots.heatmap import plot_heatmap
+from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, cluster_colours
+from ewens_widgets.analysis.plots.scatter import plot_scatter
+from ewens_widgets.analysis.plots.theta import plot_theta
+from ewens_widgets.analysis.plots.traces import plot_traces
+
+__all__ = [
+    "OKABE_ITO",
+    "SINGLETON",
+    "cluster_colours",
+    "plot_boxplots",
+    "plot_heatmap",
+    "plot_scatter",
+    "plot_theta",
+    "plot_traces",
+]

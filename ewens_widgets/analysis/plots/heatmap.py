@@ -1,0 +1,148 @@
+"""The similarity heatmap with the tree beside it: the paper's figures."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
+from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours
+from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.partition import check_labels
+from ewens_widgets.sampling.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+__all__ = ["plot_heatmap"]
+
+_MOST_PIXELS = 1000
+# In inches: a square with room for the tree on its left, and for strips and the scale on its right.
+_SQUARE, _LEFT, _BELOW, _RIGHT, _ABOVE = 3.2, 1.3, 0.55, 1.05, 0.12
+# As shares of the square's side.
+_TREE_WIDTH, _STRIP_WIDTH, _GAP = 0.32, 0.035, 0.015
+
+
+@styled
+def plot_heatmap(
+    trace: Trace,
+    *,
+    tree: Tree | str | None = "single",
+    labels: ArrayLike | None = None,
+    true: ArrayLike | None = None,
+    cmap: str = "gray",
+    ax: "Axes | None" = None,
+) -> "Figure":
+    """Draw the distance D between objects, in the order of a tree that is drawn beside it.
+
+    Black is 0 (together in all draws) and white is 1 (in none), as in the paper.
+
+    Parameters
+    ----------
+    trace
+        Draws of a chain.
+    tree
+        A tree, or ``"single"``, ``"average"`` or ``"complete"`` for the similarity tree of this linkage, or
+        ``"evidence"``; None leaves the objects in their own order and draws no tree.
+    labels
+        A partition to show as a strip of colours beside the heatmap.
+    true
+        Known classes, shown as a second strip.
+    cmap
+        Name of a matplotlib colour map.
+    ax
+        Axes for the heatmap; tree and strips are drawn to their left and right. New ones by default.
+    """
+    chosen = _chosen_tree(trace, tree)
+    order = np.arange(trace.n_objects) if chosen is None else chosen.leaves_order
+    axes = _square_axes(chosen is not None) if ax is None else ax
+    image = axes.imshow(
+        _averaged(trace.distance()[np.ix_(order, order)]),
+        cmap=cmap,
+        vmin=0.0,
+        vmax=1.0,
+        interpolation="nearest",
+        extent=(-0.5, order.size - 0.5, order.size - 0.5, -0.5),
+    )
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+    axes.set_xlabel(f"{order.size} objects" + ("" if chosen is None else ", in the order of the tree"))
+    if chosen is not None:
+        _draw_tree(axes, chosen)
+    right = _draw_strips(axes, order, labels, true)
+    _draw_scale(axes, image, right)
+    return figure_of(axes)
+
+
+def _square_axes(with_tree: bool) -> "Axes":
+    """Axes with fixed room for what is drawn beside them."""
+    left = _LEFT if with_tree else 0.2
+    width, height = left + _SQUARE + _RIGHT, _BELOW + _SQUARE + _ABOVE
+    figure = new_figure(width, height, arranged=False)
+    return figure.add_axes((left / width, _BELOW / height, _SQUARE / width, _SQUARE / height))
+
+
+def _chosen_tree(trace: Trace, tree: Tree | str | None) -> Tree | None:
+    if not isinstance(tree, str):
+        return tree
+    return trace.evidence_tree() if tree == "evidence" else trace.similarity_tree(tree)
+
+
+def _averaged(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Averages of blocks where a matrix has more entries than a page has room for."""
+    step = -(-len(matrix) // _MOST_PIXELS)
+    if step == 1:
+        return matrix
+    starts = np.arange(0, len(matrix), step)
+    counts = np.diff(np.append(starts, len(matrix)))
+    sums = np.add.reduceat(np.add.reduceat(matrix, starts, axis=0), starts, axis=1)
+    return np.asarray(sums / np.outer(counts, counts))
+
+
+def _draw_tree(axes: "Axes", tree: Tree) -> None:
+    from matplotlib.collections import LineCollection
+
+    beside = axes.inset_axes((-_TREE_WIDTH - _GAP, 0.0, _TREE_WIDTH, 1.0))
+    lines = LineCollection(list(tree.links()[:, :, ::-1]), color="0.2", linewidth=0.6)
+    beside.add_collection(lines)
+    highest = float(tree.heights[-1]) or 1.0
+    beside.set_xlim(1.03 * highest, 0.0)
+    beside.set_ylim(tree.n_leaves - 0.5, -0.5)
+    beside.set_yticks([])
+    beside.locator_params(axis="x", nbins=4)
+    beside.spines[["left", "top", "right"]].set_visible(False)
+    beside.set_xlabel("nats lost" if tree.kind == "evidence" else "share apart")
+
+
+def _draw_strips(
+    axes: "Axes", order: NDArray[np.intp], labels: ArrayLike | None, true: ArrayLike | None
+) -> float:
+    """Draw a strip of colours for each partition; return where the last one ends."""
+    from matplotlib.colors import to_rgb
+
+    right = 1.0
+    for name, given in (("found", labels), ("true", true)):
+        if given is None:
+            continue
+        canonical = check_labels(given, order.size)
+        colours = cluster_colours(canonical) if name == "found" else class_colours(int(canonical.max()) + 1)
+        strip = axes.inset_axes((right + _GAP, 0.0, _STRIP_WIDTH, 1.0))
+        pixels = np.array([to_rgb(colours[label]) for label in canonical[order]])
+        strip.imshow(pixels[:, None, :], aspect="auto", interpolation="nearest")
+        strip.set_xticks([])
+        strip.set_yticks([])
+        strip.spines[:].set_visible(False)
+        strip.set_xlabel(name, rotation=90)
+        right += _GAP + _STRIP_WIDTH
+    return right
+
+
+def _draw_scale(axes: "Axes", image: "AxesImage", right: float) -> None:
+    beside = axes.inset_axes((right + 0.03, 0.0, 0.03, 1.0))
+    scale = figure_of(axes).colorbar(image, cax=beside)
+    scale.set_label("share of draws apart")
+    scale.outline.set_linewidth(0.6)

@@ -1,0 +1,63 @@
+"""Colours that colour-blind people can tell apart, one for each cluster; singletons are grey.
+
+The first seven are those of Okabe & Ito (2008), without black and without their yellow, which is too pale for
+points on white. Further clusters repeat them, darkened and then lightened; pictures of so many clusters also
+change the marker.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.partition import check_labels
+
+__all__ = ["MARKERS", "OKABE_ITO", "SINGLETON", "class_colours", "cluster_colours", "cluster_markers"]
+
+OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
+SINGLETON = "#999999"
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+_SHADES = (1.0, 0.6, 1.35, 0.4)
+
+
+def class_colours(n_classes: int) -> list[str]:
+    """As many colours as there are classes."""
+    return [
+        _shaded(OKABE_ITO[number % len(OKABE_ITO)], _SHADES[number // len(OKABE_ITO) % len(_SHADES)])
+        for number in range(n_classes)
+    ]
+
+
+def cluster_colours(labels: ArrayLike) -> list[str]:
+    """Colour of each cluster of a partition, by label: the larger, the earlier in the palette.
+
+    Singletons are grey and take no colour from the others.
+    """
+    sizes = np.bincount(check_labels(labels))
+    colours = [SINGLETON] * sizes.size
+    for colour, label in zip(class_colours(sizes.size), _by_size(sizes), strict=False):
+        colours[label] = colour
+    return colours
+
+
+def cluster_markers(labels: ArrayLike) -> list[str]:
+    """Marker of each cluster: circles, and other shapes where colours have to be repeated."""
+    sizes = np.bincount(check_labels(labels))
+    markers = [MARKERS[0]] * sizes.size
+    for place, label in enumerate(_by_size(sizes)):
+        markers[label] = MARKERS[place // len(OKABE_ITO) % len(MARKERS)]
+    return markers
+
+
+def _by_size(sizes: NDArray[np.intp]) -> list[int]:
+    """Clusters of more than one object, the largest first."""
+    order = np.argsort(-sizes, kind="stable")
+    return [int(label) for label in order if sizes[label] > 1]
+
+
+def _shaded(colour: str, factor: float) -> str:
+    channels = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    if factor <= 1.0:
+        shaded = [round(channel * factor) for channel in channels]
+    else:
+        shaded = [round(255 - (255 - channel) / factor**2) for channel in channels]
+    return "#" + "".join(f"{channel:02X}" for channel in shaded)

@@ -1,0 +1,160 @@
+"""Objects in two of their features, coloured by cluster."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
+from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, cluster_colours, cluster_markers
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import check_data
+from ewens_widgets.partition import check_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+__all__ = ["feature_names", "plot_scatter", "two_features"]
+
+_MOST_NAMES = 10
+
+
+@styled
+def plot_scatter(
+    X: ArrayLike | Dataset,
+    labels: ArrayLike | None = None,
+    *,
+    features: Sequence[int] | str = "auto",
+    true: ArrayLike | None = None,
+    equal: bool = False,
+    ax: "Axes | None" = None,
+) -> "Figure":
+    """Draw the objects as points, a colour for each cluster; singletons are grey.
+
+    Parameters
+    ----------
+    X
+        Data, n objects by d features, or a `Dataset`.
+    labels
+        A partition; known labels of a `Dataset` by default.
+    features
+        Two columns, or ``"pca"`` for the first two principal components of the standardised columns;
+        ``"auto"`` takes the columns as they are if there are two, and principal components if there are more.
+    true
+        Known classes; they decide the marker, so that errors can be seen.
+    equal
+        Draw one unit equally long in both directions.
+    ax
+        Axes to draw in; new ones by default.
+    """
+    points, names = two_features(X, features)
+    if labels is None and isinstance(X, Dataset):
+        labels = X.labels
+    found = np.zeros(len(points), dtype=np.intp) if labels is None else check_labels(labels, len(points))
+    axes = new_figure(4.2, 3.4).subplots() if ax is None else ax
+    colours, shapes = cluster_colours(found), cluster_markers(found)
+    classes = None if true is None else check_labels(true, len(points))
+    for label, colour in enumerate(colours):
+        members = np.flatnonzero(found == label)
+        for kind in [None] if classes is None else np.unique(classes[members]).tolist():
+            chosen = members if classes is None or kind is None else members[classes[members] == kind]
+            marker = shapes[label] if kind is None else MARKERS[kind % len(MARKERS)]
+            axes.scatter(
+                points[chosen, 0],
+                points[chosen, 1],
+                s=16,
+                color=colour,
+                marker=marker,
+                linewidths=0,
+                alpha=0.9,
+            )
+    if labels is not None:
+        handles = _cluster_handles(found, colours, shapes if classes is None else None)
+        if classes is not None:
+            handles += _class_handles(true, X)
+        axes.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.2, borderaxespad=0.0
+        )
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    if equal:
+        axes.set_aspect("equal", adjustable="datalim")
+    return figure_of(axes)
+
+
+def two_features(
+    X: ArrayLike | Dataset, features: Sequence[int] | str = "auto"
+) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    """Two columns of the data, or principal components, with their names."""
+    matrix = check_data(X)
+    names = feature_names(X, matrix.shape[1])
+    if features == "auto":
+        features = "pca" if matrix.shape[1] > 2 else range(matrix.shape[1])
+    if isinstance(features, str):
+        if features != "pca":
+            raise ValueError(f'features must be two columns, "auto" or "pca"; got {features!r}.')
+        return _principal_components(matrix)
+    columns = [int(column) for column in features]
+    if len(columns) == 1:
+        # One feature is drawn against the number of the object, so that points do not cover each other.
+        return np.column_stack([matrix[:, columns[0]], np.arange(len(matrix))]), (names[columns[0]], "object")
+    if len(columns) != 2 or not all(-matrix.shape[1] <= column < matrix.shape[1] for column in columns):
+        raise ValueError(f"features must be two of the {matrix.shape[1]} columns; got {columns}.")
+    return matrix[:, columns], (names[columns[0]], names[columns[1]])
+
+
+def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
+    """Names of the columns, or numbers for data without."""
+    if isinstance(X, Dataset):
+        return X.feature_names
+    return tuple(f"feature {number}" for number in range(1, n_features + 1))
+
+
+def _principal_components(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[str, str]]:
+    centred = matrix - matrix.mean(axis=0)
+    spread = centred.std(axis=0)
+    left, singular, _ = np.linalg.svd(centred / np.where(spread > 0.0, spread, 1.0), full_matrices=False)
+    scores = left[:, :2] * singular[:2]
+    # The linear algebra library may choose any sign; fix it, or pictures flip between machines.
+    largest = scores[np.argmax(np.abs(scores), axis=0), np.arange(scores.shape[1])]
+    shares = singular**2 / np.sum(singular**2)
+    names = (f"principal component 1 ({shares[0]:.0%})", f"principal component 2 ({shares[1]:.0%})")
+    return scores * np.where(largest < 0, -1.0, 1.0), names
+
+
+def _cluster_handles(
+    labels: NDArray[np.intp], colours: Sequence[str], shapes: Sequence[str] | None
+) -> list["Line2D"]:
+    """Entries of the legend for the clusters, the largest first."""
+    sizes = np.bincount(labels)
+    order = [int(label) for label in np.argsort(-sizes, kind="stable") if sizes[label] > 1]
+    handles = [
+        _handle(f"{sizes[label]} objects", colours[label], "o" if shapes is None else shapes[label])
+        for label in order[:_MOST_NAMES]
+    ]
+    if len(order) > _MOST_NAMES:
+        handles.append(_handle(f"… {len(order) - _MOST_NAMES} more clusters", "none", "none"))
+    alone = int(np.sum(sizes == 1))
+    if alone:
+        handles.append(_handle("1 singleton" if alone == 1 else f"{alone} singletons", SINGLETON, "o"))
+    return handles
+
+
+def _class_handles(true: ArrayLike | None, X: ArrayLike | Dataset) -> list["Line2D"]:
+    """Entries of the legend for the known classes, which are told by their markers."""
+    given = np.asarray(true)
+    names = [str(given[place]) for place in np.sort(np.unique(given, return_index=True)[1])]
+    if isinstance(X, Dataset) and X.label_names is not None and given.dtype.kind in "iu":
+        names = [X.label_names[int(name)] for name in names]
+    return [
+        _handle(f"true: {name}", "0.5", MARKERS[place % len(MARKERS)]) for place, name in enumerate(names)
+    ]
+
+
+def _handle(name: str, colour: str, marker: str) -> "Line2D":
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=4, label=name)

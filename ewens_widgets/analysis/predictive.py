@@ -1,0 +1,248 @@
+r"""Where a new object would go: the exact conditional of object n + 1, averaged over draws.
+
+Given a draw (B, θ, λ), a new object y joins a cluster b, or opens one of its own, with probability
+proportional to
+
+.. math:: w_b(y) = p(B_{+b} \mid \lambda) \, L_{n+1}(B_{+b}, \theta) \,/\, L_n(B, \theta).
+
+Averaging the *unnormalised* weights over draws of the posterior given n objects, and normalising after that,
+is what Bayes' rule asks for: draws that explain the new object better count for more.
+
+All n + 1 objects are centred anew. With :math:`u = y / (n + 1)`, :math:`q_b = \theta / (1 + \theta n_b)`,
+:math:`q_b^+ = \theta / (1 + \theta (n_b + 1))`, :math:`h = \sum_b q_b n_b s_b` and :math:`c = \sum_b q_b
+n_b^2`, the matrix of the likelihood changes by a matrix of rank three,
+
+.. math::
+
+    M_{+b} = M &+ h u^T + u h^T + \big(n (n + 1) - c + q_b n_b^2 - q_b^+ (n - n_b)^2\big) \, u u^T \\
+    &- \big(q_b n_b + q_b^+ (n - n_b)\big) (s_b u^T + u s_b^T) + (q_b - q_b^+) \, s_b s_b^T,
+
+and a new cluster is the case :math:`n_b = 0, s_b = 0`. Determinants follow from 3 × 3 ones, so a new object
+costs O(d² + K d) a draw, however many objects there are.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ewens_widgets.model.likelihood import cluster_statistics
+
+if TYPE_CHECKING:
+    from ewens_widgets.model.posterior import Posterior
+    from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["CanonicalMap", "Prediction", "join_log_weights", "predict_clusters"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+_BLOCK_ENTRIES = 500_000  # New objects × clusters × features at once.
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalMap:
+    """The map that took data to their canonical coordinates, for further rows.
+
+    Attributes
+    ----------
+    centre, scale
+        Subtracted from the columns, and what they are divided by after that.
+    matrix
+        Applied last; None for the models that only scale.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    matrix: FloatArray | None
+
+    @classmethod
+    def between(cls, X: FloatArray, posterior: "Posterior") -> "CanonicalMap":
+        """Recover the map from data and the coordinates that a posterior made of them."""
+        coordinates = posterior.coordinates
+        centre = X.mean(axis=0)
+        centred = X - centre
+        scale = np.abs(centred).max(axis=0)
+        if posterior.model != "III":
+            largest = np.abs(coordinates).max(axis=0)
+            if posterior.model == "I":
+                scale, largest = np.full_like(scale, scale.max()), np.full_like(largest, largest.max())
+            return cls(centre, scale / largest, None)
+        return cls(centre, scale, np.linalg.lstsq(centred / scale, coordinates, rcond=None)[0])
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Canonical coordinates of further rows."""
+        scaled = (X - self.centre) / self.scale
+        return scaled if self.matrix is None else scaled @ self.matrix
+
+
+class Prediction(NamedTuple):
+    """Probabilities for new objects.
+
+    Attributes
+    ----------
+    clusters
+        For each new object and cluster of the reported partition, the probability of belonging to it, given
+        that it belongs to one of them; rows sum to 1.
+    novelty
+        Probability that it belongs to none and opens a cluster of its own.
+    """
+
+    clusters: FloatArray
+    novelty: FloatArray
+
+
+def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: int = 100) -> Prediction:
+    """Probabilities of new objects for the clusters of a partition.
+
+    A cluster of a draw stands for the reported clusters in proportion to its members in each: whoever joins
+    it is as likely in a reported cluster as a companion chosen at random.
+
+    Parameters
+    ----------
+    trace
+        Draws of a chain.
+    labels
+        The reported partition of the trace's objects.
+    new
+        Canonical coordinates of the new objects, a row each.
+    draws
+        How many draws, evenly spaced along the chain, to average over at most.
+    """
+    n_reported = int(labels.max()) + 1
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
+    log_known = np.full((len(new), n_reported), -np.inf)
+    log_novel = np.full(len(new), -np.inf)
+    for k in chosen:
+        own = trace.labels[k].astype(np.intp)
+        log_weights = join_log_weights(
+            trace.posterior, own, float(trace.theta[k]), float(trace.concentration[k]), new
+        )
+        log_novel = np.logaddexp(log_novel, log_weights[:, -1])
+        log_known = np.logaddexp(log_known, _translated(log_weights[:, :-1], own, labels, n_reported))
+    total = logsumexp(log_known, axis=1)
+    return Prediction(
+        clusters=np.exp(log_known - total[:, None]),
+        novelty=np.exp(log_novel - np.logaddexp(log_novel, total)),
+    )
+
+
+def join_log_weights(
+    posterior: "Posterior", labels: IntArray, theta: float, concentration: float, new: FloatArray
+) -> FloatArray:
+    """Log weights of each new object for joining each cluster of a draw, and for opening its own (m × K + 1).
+
+    Parameters
+    ----------
+    posterior
+        The posterior of the n objects.
+    labels, theta, concentration
+        A draw: canonical labels, variance ratio, concentration.
+    new
+        Canonical coordinates of the new objects, a row each.
+    """
+    sizes, sums = cluster_statistics(posterior.coordinates, labels)
+    sizes, sums = np.append(sizes, 0.0), np.vstack([sums, np.zeros(sums.shape[1])])
+    draw = _Draw.of(posterior, sizes, sums, theta)
+    n_objects, n_features = posterior.coordinates.shape
+    log_prior = np.log(np.append(sizes[:-1], concentration)) - np.log(n_objects + concentration)
+    log_det = np.log1p(theta * (sizes + 1.0)) - np.log1p(theta * sizes)
+    step = max(1, _BLOCK_ENTRIES // (sizes.size * n_features))
+    blocks = [
+        _SCALES[posterior.model](draw, new[start : start + step] / (n_objects + 1))
+        for start in range(0, len(new), step)
+    ]
+    log_scale = np.concatenate(blocks) if blocks else np.empty((0, sizes.size))
+    grown = -0.5 * (n_features * log_det + (n_objects + 1) * log_scale + draw.log_scale)
+    return np.asarray(log_prior + grown, dtype=np.float64)
+
+
+class _Draw(NamedTuple):
+    """What all new objects share: M of the draw, h, the sums, and the three coefficients of each cluster."""
+
+    scatter: FloatArray
+    pull: FloatArray
+    sums: FloatArray
+    both: FloatArray
+    cross: FloatArray
+    own: FloatArray
+    log_scale: float
+
+    @classmethod
+    def of(cls, posterior: "Posterior", sizes: FloatArray, sums: FloatArray, theta: float) -> "_Draw":
+        coordinates, n_objects = posterior.coordinates, posterior.n_objects
+        shrinkage, after = theta / (1.0 + theta * sizes), theta / (1.0 + theta * (sizes + 1.0))
+        scatter = coordinates.T @ coordinates - (sums.T * shrinkage) @ sums
+        others = n_objects - sizes
+        constant = n_objects * (n_objects + 1.0) - np.sum(shrinkage * sizes**2)
+        return cls(
+            scatter=scatter,
+            pull=(shrinkage * sizes) @ sums,
+            sums=sums,
+            both=constant + shrinkage * sizes**2 - after * others**2,
+            cross=-(shrinkage * sizes + after * others),
+            own=shrinkage - after,
+            log_scale=_log_scale(scatter, posterior.model),
+        )
+
+
+def _log_scale(scatter: FloatArray, model: str) -> float:
+    if model == "I":
+        return float(len(scatter) * np.log(np.trace(scatter)))
+    if model == "II":
+        return float(np.log(np.diag(scatter)).sum())
+    return float(np.linalg.slogdet(scatter)[1])
+
+
+def _trace_scale(draw: _Draw, u: FloatArray) -> FloatArray:
+    """Model I: d log(tr M₊ / tr M), for each new object and cluster."""
+    added = draw.both * np.sum(u * u, axis=1)[:, None] + 2.0 * (u @ draw.pull)[:, None]
+    added = added + 2.0 * draw.cross * (u @ draw.sums.T) + draw.own * np.sum(draw.sums**2, axis=1)
+    return np.asarray(len(draw.scatter) * np.log1p(added / np.trace(draw.scatter)), dtype=np.float64)
+
+
+def _diagonal_scale(draw: _Draw, u: FloatArray) -> FloatArray:
+    """Model II: Σ_r log(M₊_rr / M_rr)."""
+    u, sums = u[:, None, :], draw.sums[None, :, :]
+    both, cross, own = (value[None, :, None] for value in (draw.both, draw.cross, draw.own))
+    added = both * u * u + 2.0 * draw.pull * u + 2.0 * cross * u * sums + own * sums * sums
+    return np.asarray(np.log1p(added / np.diag(draw.scatter)).sum(axis=2), dtype=np.float64)
+
+
+def _determinant_scale(draw: _Draw, u: FloatArray) -> FloatArray:
+    """Model III: log det M₊ − log det M = log det(I + Q G), with G the products of h, u, s_b under M⁻¹."""
+    basis = np.vstack([draw.pull, draw.sums])
+    solved = np.linalg.solve(draw.scatter, basis.T)
+    own = np.einsum("kr,rk->k", draw.sums, solved[:, 1:])
+    shape = (len(u), len(draw.sums))
+    gram = np.empty((*shape, 3, 3))
+    products = {
+        (0, 0): np.full(shape, draw.pull @ solved[:, 0]),
+        (0, 1): np.broadcast_to((u @ solved[:, 0])[:, None], shape),
+        (0, 2): np.broadcast_to(draw.pull @ solved[:, 1:], shape),
+        (1, 1): np.broadcast_to(np.sum(u * np.linalg.solve(draw.scatter, u.T).T, axis=1)[:, None], shape),
+        (1, 2): u @ solved[:, 1:],
+        (2, 2): np.broadcast_to(own, shape),
+    }
+    for (row, column), values in products.items():
+        gram[..., row, column] = gram[..., column, row] = values
+    zero, one = np.zeros_like(draw.both), np.ones_like(draw.both)
+    weights = np.array([[zero, one, zero], [one, draw.both, draw.cross], [zero, draw.cross, draw.own]])
+    change = np.eye(3) + np.moveaxis(weights, 2, 0) @ gram
+    return np.asarray(np.linalg.slogdet(change)[1], dtype=np.float64)
+
+
+# Each gives the change of log det M, or of what a model has in its place; `join_log_weights` adds the rest.
+_SCALES = {"I": _trace_scale, "II": _diagonal_scale, "III": _determinant_scale}
+
+
+def _translated(log_weights: FloatArray, own: IntArray, labels: IntArray, n_reported: int) -> FloatArray:
+    """Log weights for the reported clusters, given those for the clusters of a draw."""
+    counts = np.zeros((int(own.max()) + 1, n_reported))
+    np.add.at(counts, (own, labels), 1.0)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    highest = log_weights.max(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(log_weights - highest) @ shares) + highest, dtype=np.float64)

@@ -1,0 +1,248 @@
+"""Plain words about a run: whether to trust it, why, and what to change."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+import numpy as np
+
+from ewens_widgets.analysis.diagnostics import Diagnostics, diagnose
+from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["Report", "Verdict", "report"]
+
+Verdict = Literal["trust", "unconfirmed", "run longer", "do not trust"]
+
+_GOOD_RHAT, _BAD_RHAT = 1.05, 1.2
+_WANTED_ESS, _BAD_ESS = 100.0, 10.0
+_BAD_GAP = 0.1
+_EDGE = 0.3  # Probability at an end of the grid of θ from which on the grid is too short.
+_PAPER_MOVES = {"reassign", "split-merge"}
+
+_HEADLINES: dict[Verdict, str] = {
+    "trust": "Trust this run: the chains agree.",
+    "unconfirmed": "Nothing speaks against this chain, but one alone cannot show that it has converged.",
+    "run longer": "Run longer before you trust this.",
+    "do not trust": "Do not trust this run.",
+}
+_NAMES = {
+    "n_clusters": "number of clusters",
+    "theta": "θ",
+    "log_posterior": "log posterior",
+    "largest_cluster": "size of the largest cluster",
+    "concentration": "concentration",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What `report` found; print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    verdict
+        ``"trust"``, ``"unconfirmed"`` (one chain, and nothing against it), ``"run longer"`` or
+        ``"do not trust"``.
+    reasons
+        What the verdict rests on.
+    advice
+        What to change.
+    diagnostics
+        The numbers.
+    summary
+        The run in one line.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    diagnostics: Diagnostics = field(repr=False)
+    summary: str
+
+    @property
+    def headline(self) -> str:
+        """The verdict as a sentence."""
+        return _HEADLINES[self.verdict]
+
+    def __str__(self) -> str:
+        lines = [self.headline, self.summary, "", "Why", *(f"- {reason}" for reason in self.reasons)]
+        if self.advice:
+            lines += ["", "What to do", *(f"- {step}" for step in self.advice)]
+        rows = self._table()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += ["", "Numbers"]
+        for name, *numbers in rows:
+            cells = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *cells]).rstrip())
+        return "\n".join([*lines, *self._accepted()])
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><strong>{escape(self.headline)}</strong><br>{escape(self.summary)}</p>"]
+        for title, entries in (("Why", self.reasons), ("What to do", self.advice)):
+            if entries:
+                items = "".join(f"<li>{escape(entry)}</li>" for entry in entries)
+                parts.append(f"<p>{title}</p><ul>{items}</ul>")
+        head, *body = self._table()
+        row = "<tr>" + "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in head) + "</tr>"
+        rows = "".join(
+            f"<tr><th scope='row'>{escape(name)}</th>"
+            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, *cells in body
+        )
+        parts.append(f"<table>{row}{rows}</table>")
+        parts += [f"<p>{escape(line)}</p>" for line in self._accepted()]
+        return f"<div>{''.join(parts)}</div>"
+
+    def _table(self) -> list[list[str]]:
+        numbers = self.diagnostics
+        rows = [["", "R-hat", "ESS bulk", "ESS tail"]]
+        for name, rhat in numbers.rhat.items():
+            shown = "constant" if np.isnan(rhat) else f"{rhat:.3f}"
+            sizes = [numbers.ess_bulk[name], numbers.ess_tail[name]]
+            rows.append([_NAMES[name], shown, *("–" if np.isnan(rhat) else f"{size:.0f}" for size in sizes)])
+        return rows
+
+    def _accepted(self) -> list[str]:
+        rates = ", ".join(f"{name} {rate:.1%}" for name, rate in self.diagnostics.acceptance.items())
+        return [f"Accepted: {rates}"] if rates else []
+
+
+def report(traces: Trace | Sequence[Trace]) -> Report:
+    """Judge a run of one chain or, better, of several from different starts.
+
+    Parameters
+    ----------
+    traces
+        One trace, or one for each chain.
+
+    Examples
+    --------
+    >>> import ewens_widgets as ew
+    >>> data = ew.datasets.denmark_roads_standin(seed=0)
+    >>> starts = ["singletons", "one-cluster", "k-means"]
+    >>> samplers = [ew.Sampler(data, model="III", initial=start, seed=k) for k, start in enumerate(starts)]
+    >>> chains = [sampler.sample(2000, burn_in=500, progress=False) for sampler in samplers]
+    >>> ew.report(chains).verdict
+    'trust'
+    """
+    chains = [traces] if isinstance(traces, Trace) else list(traces)
+    numbers = diagnose(chains)
+    serious, mild = list(_serious(numbers, chains)), list(_mild(numbers, chains))
+    verdict: Verdict = "trust" if numbers.n_chains > 1 else "unconfirmed"
+    if mild:
+        verdict = "run longer"
+    if serious:
+        verdict = "do not trust"
+    reasons = serious + mild or list(_good(numbers))
+    return Report(
+        verdict=verdict,
+        reasons=(*reasons, *([] if serious else _remarks(chains))),
+        advice=tuple(_advice(numbers, chains, verdict)),
+        diagnostics=numbers,
+        summary=_summary(numbers, chains),
+    )
+
+
+def _summary(numbers: Diagnostics, chains: Sequence[Trace]) -> str:
+    counts = np.concatenate([trace.n_clusters for trace in chains])
+    low, middle, high = np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf")
+    chain = "One chain of" if numbers.n_chains == 1 else f"{numbers.n_chains} chains of"
+    return f"{chain} {numbers.n_draws} draws; {middle} clusters (90 % of draws {low} to {high})."
+
+
+def _serious(numbers: Diagnostics, chains: Sequence[Trace]) -> Iterator[str]:
+    worst = _worst(numbers)
+    if numbers.worst_rhat > _BAD_RHAT:
+        parts = "the chains" if numbers.n_chains > 1 else "earlier and later draws"
+        rhat = _shown(numbers.worst_rhat)
+        yield f"R-hat of the {worst} is {rhat}, far from 1: {parts} tell different stories."
+    rates = [rate for rate in numbers.acceptance.values() if not np.isnan(rate)]
+    if rates and max(rates) == 0.0:
+        yield "No proposal was accepted: the chain has not moved."
+    elif numbers.least_ess < _BAD_ESS:
+        yield f"All draws together are worth about {numbers.least_ess:.0f} independent ones."
+    if numbers.similarity_gap is not None and numbers.similarity_gap > _BAD_GAP:
+        parts = "Chains" if len(chains) > 1 else "The two halves of the chain"
+        gap = f"shares of draws differ by {numbers.similarity_gap:.2f} on average"
+        yield f"{parts} put different objects together: {gap}."
+
+
+def _mild(numbers: Diagnostics, chains: Sequence[Trace]) -> Iterator[str]:
+    if _GOOD_RHAT < numbers.worst_rhat <= _BAD_RHAT:
+        yield f"R-hat of the {_worst(numbers)} is {numbers.worst_rhat:.3f}; below {_GOOD_RHAT} is wanted."
+    if _BAD_ESS <= numbers.least_ess < _WANTED_ESS:
+        yield (
+            f"All draws together are worth about {numbers.least_ess:.0f} independent ones; "
+            f"{_WANTED_ESS:.0f} are wanted."
+        )
+    if any(_still_rising(trace) for trace in chains):
+        yield "The log posterior still rises in the first quarter of the draws: burn-in was too short."
+
+
+def _good(numbers: Diagnostics) -> Iterator[str]:
+    parts = "The chains agree" if numbers.n_chains > 1 else "The parts of the chain agree"
+    yield f"{parts}: no R-hat is above {numbers.worst_rhat:.3f}."
+    yield f"All draws together are worth at least {numbers.least_ess:.0f} independent ones."
+
+
+def _remarks(chains: Sequence[Trace]) -> Iterator[str]:
+    grid, end = chains[0].posterior.theta_grid, _edge(chains)
+    if end is not None:
+        side = "largest" if end else "smallest"
+        yield f"θ is often at the {side} value of its grid, {grid[end]:g}: the grid cuts the posterior off."
+
+
+def _advice(numbers: Diagnostics, chains: Sequence[Trace], verdict: Verdict) -> Iterator[str]:
+    doubtful = verdict in {"run longer", "do not trust"}
+    if doubtful and set(chains[0].move_counts) <= _PAPER_MOVES:
+        yield 'Use moves="default": it mixes far faster than the moves of the paper.'
+    if doubtful and numbers.least_ess < _WANTED_ESS:
+        factor = _WANTED_ESS / max(numbers.least_ess, 1.0)
+        yield f"Take about {_rounded(factor * numbers.n_draws)} draws instead of {numbers.n_draws}."
+    elif doubtful and numbers.worst_rhat > _GOOD_RHAT:
+        yield f"Take more draws, e.g. {_rounded(2 * numbers.n_draws)} instead of {numbers.n_draws}."
+    if any(_still_rising(trace) for trace in chains):
+        yield f"Drop the first quarter, trace[{numbers.n_draws // 4}:], or use a longer burn-in."
+    if numbers.n_chains == 1:
+        yield (
+            'Run other chains from other starts (initial="one-cluster", "k-means" or "prior", other seeds) '
+            "and compare them: ew.report([first, second, …])."
+        )
+    if verdict != "do not trust" and (end := _edge(chains)) is not None:
+        grid = chains[0].posterior.theta_grid
+        value = grid[end] * (2.0 if end else 0.5)
+        yield f"Extend theta_grid, e.g. by {value:g}."
+
+
+def _worst(numbers: Diagnostics) -> str:
+    changing = {name: value for name, value in numbers.rhat.items() if not np.isnan(value)}
+    return _NAMES[max(changing, key=lambda name: changing[name])] if changing else "draws"
+
+
+def _shown(rhat: float) -> str:
+    return "infinite" if np.isinf(rhat) else f"{rhat:.2f}"
+
+
+def _still_rising(trace: Trace) -> bool:
+    quarters = np.array_split(trace.log_posterior, 4)
+    means = [float(quarter.mean()) for quarter in quarters]
+    spread = float(np.concatenate(quarters[1:]).std())
+    return means[0] < min(means[1:]) - max(spread, 1e-9)
+
+
+def _edge(chains: Sequence[Trace]) -> int | None:
+    """The end of the grid of θ, 0 or −1, that holds much of the posterior."""
+    shares = np.mean([trace.theta_posterior() for trace in chains], axis=0)
+    if shares.size > 2:
+        for end in (-1, 0):
+            if shares[end] > _EDGE:
+                return end
+    return None
+
+
+def _rounded(count: float) -> int:
+    """Up to the next number with one digit that is not zero."""
+    scale = 10 ** int(np.floor(np.log10(max(count, 1.0))))
+    return int(np.ceil(count / scale - 1e-9) * scale)

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from traces import blob_trace, blobs, synthetic_trace
+
+from ewens_widgets.analysis import predictive
+from ewens_widgets.analysis.predictive import CanonicalMap, join_log_weights, predict_clusters
+from ewens_widgets.model import ewens
+from ewens_widgets.model.likelihood import log_likelihood
+from ewens_widgets.model.posterior import Posterior
+
+MODELS = ["I", "II", "III"]
+
+
+def brute_force(
+    X: np.ndarray, new: np.ndarray, labels: np.ndarray, theta: float, concentration: float, model: str
+) -> np.ndarray:
+    """Log p(B₊) L(B₊, θ) / p(B) / L(B, θ) from the whole data; for one new row up to a constant."""
+    n_clusters = labels.max() + 1
+    weights = []
+    for label in range(n_clusters + 1):
+        grown = np.append(labels, label)
+        weights.append(
+            ewens.log_pmf(grown, concentration)
+            + log_likelihood(np.vstack([X, new]), grown, theta, model)
+            - ewens.log_pmf(labels, concentration)
+            - log_likelihood(X, labels, theta, model)
+        )
+    return np.array(weights)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("concentration", [0.4, 3.0])
+def test_weights_equal_the_posterior_of_one_more_object(model: str, concentration: float) -> None:
+    rng = np.random.default_rng(7)
+    X, true = blobs(rng, n_objects=25)
+    X = 10.0 * X + [5.0, -3.0, 100.0]
+    posterior = Posterior.from_data(X, model=model)
+    to_canonical = CanonicalMap.between(X, posterior)
+    draws = [(true, 4.0), (np.zeros(25, dtype=np.intp), 0.5), (np.arange(25), 64.0)]
+    for row in np.vstack([X[3] + 1.0, X.mean(axis=0), X[0] + 200.0]):
+        new = to_canonical(row[None])
+        found = [join_log_weights(posterior, *draw, concentration, new)[0] for draw in draws]
+        exact = [brute_force(X, row[None], *draw, concentration, model) for draw in draws]
+        # The constant that the likelihood leaves open depends on the data alone: one for all draws.
+        difference = np.concatenate(found) - np.concatenate(exact)
+        np.testing.assert_allclose(difference, difference[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_wrong_coefficient_is_noticed(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    X, true = blobs(rng, n_objects=25)
+    posterior = Posterior.from_data(X, model=model)
+    new = CanonicalMap.between(X, posterior)(X[:1] + 1.0)
+    exact = brute_force(X, X[:1] + 1.0, true, 4.0, 1.0, model)
+    assert np.ptp(join_log_weights(posterior, true, 4.0, 1.0, new)[0] - exact) < 1e-7
+    right = predictive._Draw.of
+    monkeypatch.setattr(
+        predictive._Draw, "of", lambda *given: (draw := right(*given))._replace(cross=draw.cross + 1e-3)
+    )
+    assert np.ptp(join_log_weights(posterior, true, 4.0, 1.0, new)[0] - exact) > 1e-5
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_map_reproduces_the_coordinates(model: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) * [1e-6, 1.0, 1e6] + 7.0
+    posterior = Posterior.from_data(X, model=model)
+    found = CanonicalMap.between(X, posterior)(X)
+    np.testing.assert_allclose(found, posterior.coordinates, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_near_objects_join_and_far_ones_are_novel(model: str) -> None:
+    trace = blob_trace(seed=0, n_objects=60, model=model, noise=0.02)
+    X, true = blobs(np.random.default_rng(0), 60)
+    to_canonical = CanonicalMap.between(X, trace.posterior)
+    centres = np.array([X[true == label].mean(axis=0) for label in range(3)])
+    near = predict_clusters(trace, true, to_canonical(centres))
+    np.testing.assert_array_equal(near.clusters.argmax(axis=1), [0, 1, 2])
+    np.testing.assert_allclose(near.clusters.sum(axis=1), 1.0)
+    assert np.all(near.clusters.max(axis=1) > 0.9)
+    assert np.all(near.novelty < 0.1)
+    far = predict_clusters(trace, true, to_canonical(X.mean(axis=0)[None] + 1e3))
+    assert far.novelty[0] > near.novelty.max()
+    np.testing.assert_allclose(far.clusters.sum(axis=1), 1.0)
+
+
+def test_a_draw_that_merges_two_reported_clusters_shares_by_size() -> None:
+    rng = np.random.default_rng(1)
+    X, _ = blobs(rng, n_objects=30, n_clusters=1)
+    trace = synthetic_trace(np.zeros((5, 30), dtype=np.intp), Posterior.from_data(X, model="I"), rng)
+    reported = np.repeat([0, 1], [20, 10])
+    prediction = predict_clusters(trace, reported, trace.posterior.coordinates[:4] * 0.5)
+    np.testing.assert_allclose(prediction.clusters, np.tile([2 / 3, 1 / 3], (4, 1)))
+
+
+def test_rows_do_not_depend_on_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = blob_trace(seed=3, model="III")
+    new = np.random.default_rng(2).normal(size=(9, 3))
+    labels = trace.best
+    whole = predict_clusters(trace, labels, new)
+    monkeypatch.setattr("ewens_widgets.analysis.predictive._BLOCK_ENTRIES", 1)
+    parts = [predict_clusters(trace, labels, row[None]) for row in new]
+    np.testing.assert_allclose(whole.clusters, np.vstack([part.clusters for part in parts]), atol=1e-12)
+    np.testing.assert_allclose(predict_clusters(trace, labels, new).novelty, whole.novelty, atol=1e-12)
+    assert predict_clusters(trace, labels, new[:0]).clusters.shape == (0, labels.max() + 1)

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from traces import blobs, random_partitions, synthetic_trace
+
+from ewens_widgets.analysis.report import Report, report
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.trace import Trace
+
+POSTERIOR = Posterior.from_data(blobs(np.random.default_rng(0), 20)[0], model="II")
+
+
+def chain(
+    seed: int, n_draws: int = 400, n_clusters: int = 4, repeats: int = 1, moves: tuple[str, ...] = ("gibbs",)
+) -> Trace:
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(random_partitions(rng, n_draws // repeats, 20, n_clusters), repeats, axis=0)
+    return synthetic_trace(labels, POSTERIOR, rng, moves)
+
+
+def with_log_posterior(trace: Trace, values: np.ndarray) -> Trace:
+    object.__setattr__(trace, "log_posterior", values)
+    return trace
+
+
+def test_chains_that_agree_are_trusted() -> None:
+    found = report([chain(seed) for seed in range(3)])
+    assert found.verdict == "trust"
+    assert found.advice == ()
+    assert "3 chains of 400 draws" in found.summary
+    assert "no R-hat is above" in found.reasons[0]
+
+
+def test_one_chain_is_never_called_converged() -> None:
+    found = report(chain(0))
+    assert found.verdict == "unconfirmed"
+    assert "cannot show" in found.headline
+    assert "other starts" in found.advice[0]
+    assert "trust this run" not in str(found).lower()
+
+
+def test_few_effective_draws_ask_for_more() -> None:
+    found = report([chain(seed, repeats=10) for seed in range(2)])
+    assert found.verdict == "run longer"
+    assert any("are wanted" in reason for reason in found.reasons)
+    assert any(step.startswith("Take about") for step in found.advice)
+
+
+def test_chains_that_disagree_are_not_trusted() -> None:
+    found = report([chain(0, n_clusters=3), chain(1, n_clusters=8)])
+    assert found.verdict == "do not trust"
+    assert "tell different stories" in found.reasons[0]
+    assert any("put different objects together" in reason for reason in found.reasons)
+
+
+def test_stuck_chains() -> None:
+    rng = np.random.default_rng(0)
+    labels = [np.tile(random_partitions(rng, 1, 20, count), (100, 1)) for count in (3, 9)]
+    chains = []
+    for rows in labels:
+        trace = synthetic_trace(rows, POSTERIOR, rng, ("split-merge",))
+        made, _ = trace.move_counts["split-merge"]
+        object.__setattr__(trace, "move_counts", {"split-merge": (made, np.zeros_like(made))})
+        chains.append(trace)
+    found = report(chains)
+    assert found.verdict == "do not trust"
+    assert "infinite" in found.reasons[0]
+    assert any("has not moved" in reason for reason in found.reasons)
+    assert "default" in found.advice[0]
+    assert "constant" not in str(found).split("log posterior")[0].split("number of clusters")[1]
+    alone = report(chains[0])
+    assert alone.verdict == "do not trust"
+    assert "constant" in str(alone)
+
+
+def test_a_rising_log_posterior_asks_for_burn_in() -> None:
+    noise = np.random.default_rng(1).normal(size=400)
+    rising = with_log_posterior(chain(0), noise + np.where(np.arange(400) < 90, -10.0, 0.0))
+    found = report([rising, chain(1)])
+    assert any("burn-in was too short" in reason for reason in found.reasons)
+    assert any("trace[100:]" in step for step in found.advice)
+
+
+@pytest.mark.parametrize(("end", "side", "value"), [(-1, "largest", "2048"), (0, "smallest", "0.0625")])
+def test_a_grid_that_is_too_short(end: int, side: str, value: str) -> None:
+    chains = [chain(seed) for seed in range(2)]
+    for trace in chains:
+        weights = np.zeros_like(trace.theta_weights)
+        weights[:, end] = 1.0
+        object.__setattr__(trace, "theta_weights", weights)
+    found = report(chains)
+    assert found.verdict == "trust"
+    assert any(side in reason for reason in found.reasons)
+    assert any(value in step for step in found.advice)
+
+
+def test_text_and_html_say_the_same() -> None:
+    found = report([chain(0, n_clusters=3), chain(1, n_clusters=8)])
+    text, html = str(found), found._repr_html_()
+    assert isinstance(found, Report)
+    for part in (found.headline, found.summary, "R-hat", "number of clusters", "Accepted: gibbs"):
+        assert part in text
+        assert part in html
+    assert html.count("<tr>") == 1 + len(found.diagnostics.rhat)
+    assert "<script" not in html

@@ -1,0 +1,282 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score, make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ewens_widgets as ew
+from ewens_widgets import estimator as module
+from ewens_widgets.estimator import AffineClustering
+
+try:
+    from sklearn.callback import CallbackContext
+except ImportError:  # scikit-learn before 1.9
+    CallbackContext = object
+
+SHORT = {"draws": 100, "burn_in": 50, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_blobs(n_samples=60, n_features=3, centers=3, cluster_std=1.0, random_state=1)
+    return X, y
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_finds_blobs_and_their_number(model: str, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = blobs
+    clustering = AffineClustering(model=model, **SHORT).fit(X)
+    assert clustering.n_clusters_ == 3
+    assert ew.error_rate(y, clustering.labels_) == 0.0
+    assert clustering.estimate_.n_clusters == 3
+    assert clustering.similarity_.shape == (60, 60)
+    assert clustering.n_iter_ == 150
+    assert clustering.n_features_in_ == 3
+    assert len(clustering.trace_) == 100
+
+
+def test_is_the_chain_of_the_sampler(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    trace = ew.Sampler(X, model="III", seed=5).sample(60, 30, progress=False)
+    fitted = AffineClustering(draws=60, burn_in=30, random_state=5).fit(X)
+    np.testing.assert_array_equal(fitted.trace_.labels, trace.labels)
+    np.testing.assert_array_equal(fitted.labels_, trace.point_estimate("vi").labels)
+
+
+@pytest.mark.parametrize("tree", ["consensus", "evidence", "average", "complete"])
+@pytest.mark.parametrize("n_clusters", [1, 2, 3])
+def test_a_number_cuts_a_tree(tree: str, n_clusters: int, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = blobs
+    clustering = AffineClustering(n_clusters=n_clusters, tree=tree, **SHORT).fit(X)
+    assert clustering.n_clusters_ == n_clusters == len(set(clustering.labels_.tolist()))
+    np.testing.assert_array_equal(
+        clustering.labels_, clustering.tree_.cut(n_clusters=n_clusters), strict=True
+    )
+    if n_clusters == 3:
+        assert ew.error_rate(y, clustering.labels_) == 0.0
+
+
+def test_the_evidence_tree_starts_from_a_draw_with_enough_clusters() -> None:
+    X = ew.datasets.unit_square(seed=3).X
+    settings = {"model": "I", "tree": "evidence", **SHORT}
+    more = int(AffineClustering(n_clusters=1, **settings).fit(X).trace_.best.max()) + 2
+    clustering = AffineClustering(n_clusters=more, **settings).fit(X)
+    assert int(clustering.trace_.best.max()) + 1 < more
+    assert clustering.n_clusters_ == more
+
+
+def test_small_clusters_do_not_count() -> None:
+    moons = ew.datasets.half_moons(seed=1)
+    clustering = AffineClustering("II", n_clusters=2, tree="single", min_size=10, random_state=1)
+    assert ew.error_rate(moons.labels, clustering.fit_predict(moons)) == 0.0
+
+
+@pytest.mark.parametrize("tree", ["consensus", "evidence", "single"])
+def test_fewer_clusters_than_asked_for_come_with_a_warning(tree: str) -> None:
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 9.0]], 4, axis=0) + 1e-9 * np.arange(24).reshape(12, 2) ** 2
+    clustering = AffineClustering("II", n_clusters=11, tree=tree, draws=20, burn_in=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=11"):
+        clustering.fit(X)
+    assert clustering.n_clusters_ < 11
+    assert clustering.predict_proba(X).shape == (12, clustering.n_clusters_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_clusters": 0}, "at least 1; got 0"),
+        ({"n_clusters": 2.5}, "got 2.5"),
+        ({"n_clusters": 61}, "n_samples=60 should be >= n_clusters=61"),
+        ({"tree": "ward"}, "tree must be one of"),
+        ({"model": "IV"}, "model"),
+        ({"draws": 0}, "draws"),
+        ({"loss": "rand"}, "loss"),
+        ({"concentration": -1.0}, "concentration"),
+    ],
+)
+def test_wrong_settings_are_refused_when_fitting(
+    settings: dict[str, object], message: str, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        AffineClustering(**{**SHORT, **settings}).fit(blobs[0])
+
+
+def test_random_states(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    first = AffineClustering(**{**SHORT, "random_state": np.random.RandomState(3)}).fit(X)
+    second = AffineClustering(**{**SHORT, "random_state": np.random.RandomState(3)}).fit(X)
+    np.testing.assert_array_equal(first.trace_.labels, second.trace_.labels)
+    fresh = [AffineClustering(**{**SHORT, "random_state": None}).fit(X).trace_.labels for _ in range(2)]
+    assert not np.array_equal(*fresh)
+
+
+def test_probabilities_of_new_rows(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    clustering = AffineClustering(**SHORT).fit(X)
+    more, true = make_blobs(n_samples=200, n_features=3, centers=3, cluster_std=1.0, random_state=1)
+    probabilities = clustering.predict_proba(more)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(clustering.predict(more), probabilities.argmax(axis=1))
+    assert ew.error_rate(true, clustering.predict(more)) == 0.0
+    # The names of the clusters are those of `labels_`.
+    np.testing.assert_array_equal(clustering.predict(X), clustering.labels_)
+    novelty = clustering.predict_novelty(np.vstack([X[:5], X[:5] + 100.0]))
+    assert novelty[:5].max() < 0.2
+    assert novelty[5:].min() > 0.5
+    np.testing.assert_array_equal(clustering.transform(more), probabilities)
+
+
+def test_new_rows_in_other_coordinates(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    mix = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -3.0], [5.0, 0.0, 1.0]])
+    new = X[:20] + 0.7
+    plain = AffineClustering(**SHORT).fit(X)
+    mixed = AffineClustering(**SHORT).fit(X @ mix + 4.0)
+    np.testing.assert_array_equal(plain.labels_, mixed.labels_)
+    np.testing.assert_allclose(plain.predict_proba(new), mixed.predict_proba(new @ mix + 4.0), atol=1e-6)
+
+
+def test_not_fitted() -> None:
+    with pytest.raises(NotFittedError):
+        AffineClustering().predict_proba([[1.0, 2.0]])
+    assert not hasattr(AffineClustering(), "similarity_")
+
+
+def test_clone_pipeline_and_search(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = blobs
+    clustering = AffineClustering(
+        "II", concentration=ew.Gamma(1.0, 1.0), theta_grid=[1.0, 4.0, 16.0], **SHORT
+    )
+    copy = clone(clustering)
+    assert copy.get_params() == clustering.get_params()
+    assert copy.set_params(n_clusters=2).n_clusters == 2
+    pipeline = make_pipeline(StandardScaler(), PCA(2), clustering)
+    assert ew.error_rate(y, pipeline.fit_predict(X)) == 0.0
+    assert pipeline.predict_proba(X).shape == (60, 3)
+    search = GridSearchCV(
+        AffineClustering(**SHORT),
+        {"n_clusters": [2, 3], "model": ["I", "III"]},
+        scoring=make_scorer(adjusted_rand_score),
+        cv=2,
+    )
+    assert search.fit(X, y).best_params_["n_clusters"] == 3
+
+
+def test_data_frames_and_output_names(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, _ = blobs
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    clustering = AffineClustering(**SHORT).set_output(transform="pandas").fit(frame)
+    assert clustering.feature_names_in_.tolist() == ["a", "b", "c"]
+    names = [f"affineclustering{number}" for number in range(3)]
+    assert clustering.get_feature_names_out().tolist() == names
+    out = clustering.transform(frame)
+    assert out.columns.tolist() == names
+    assert len(out) == 60
+
+
+def test_a_long_run_without_room_for_pairs(
+    monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "25000")
+    clustering = AffineClustering(**{**SHORT, "draws": 10}).fit(blobs[0])
+    assert clustering.estimate_.source.endswith(("draws", "the evidence tree"))
+
+
+class Recorder:
+    """A callback of scikit-learn that writes down what it is told."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.told: list[str] = []
+        self.fitted: list[AffineClustering | None] = []
+        self.steps: int | None = None
+        self.stop_after = stop_after
+
+    def setup(self, estimator: AffineClustering, context: CallbackContext) -> None:
+        self.hear("setup", estimator, context)
+
+    def teardown(self, estimator: AffineClustering, context: CallbackContext) -> None:
+        self.hear("teardown", estimator, context)
+
+    def hear(self, what: str, estimator: AffineClustering, context: CallbackContext) -> None:
+        assert context.estimator_name == type(estimator).__name__ == "AffineClustering"
+        self.told.append(what)
+
+    def on_fit_task_begin(self, estimator: AffineClustering, context: CallbackContext) -> None:
+        self.hear(f"begin {context.task_name}", estimator, context)
+        if context.parent is None:
+            self.steps = context.max_subtasks
+
+    def on_fit_task_end(
+        self,
+        estimator: AffineClustering,
+        context: CallbackContext,
+        *,
+        fitted_estimator: AffineClustering | None = None,
+    ) -> bool:
+        self.hear(f"end {context.task_name}", estimator, context)
+        self.fitted.append(fitted_estimator)
+        return self.stop_after is not None and self.told.count(f"end {context.task_name}") >= self.stop_after
+
+
+callbacks = pytest.mark.skipif(not module._HAS_CALLBACKS, reason="scikit-learn before 1.9 has no callbacks")
+
+
+@callbacks
+def test_callbacks_hear_of_each_step(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    recorder = Recorder()
+    watched = AffineClustering(**SHORT).set_callbacks(recorder).fit(X)
+    assert recorder.told[:2] == ["setup", "begin fit"]
+    assert recorder.told[-2:] == ["end fit", "teardown"]
+    steps = [entry for entry in recorder.told if entry in {"end burn-in", "end sampling"}]
+    assert len(steps) == recorder.steps == 20
+    assert steps == sorted(steps)
+    # Watching does not change the chain.
+    alone = AffineClustering(**SHORT).fit(X)
+    np.testing.assert_array_equal(watched.trace_.labels, alone.trace_.labels)
+    np.testing.assert_array_equal(watched.labels_, alone.labels_)
+    assert watched.n_iter_ == alone.n_iter_
+    # What it would have been if it had stopped there: nothing during burn-in, usable from then on.
+    assert recorder.fitted[0] is None
+    assert recorder.fitted[-1].predict(X[:2]).shape == (2,)
+    assert len(recorder.fitted[-3].trace_) < 100
+
+
+@callbacks
+@pytest.mark.parametrize("stop_after", [1, 3])
+def test_a_callback_may_stop_the_chain(stop_after: int, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    burned = AffineClustering(**SHORT).set_callbacks(Recorder(stop_after)).fit(blobs[0])
+    assert len(burned.trace_) == 1
+    short = AffineClustering(**{**SHORT, "burn_in": 0}).set_callbacks(Recorder(stop_after)).fit(blobs[0])
+    assert len(short.trace_) == 5 * stop_after
+
+
+@callbacks
+def test_the_progress_bar_of_scikit_learn(
+    capsys: pytest.CaptureFixture[str], blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    pytest.importorskip("rich")
+    from sklearn.callback import ProgressBar
+
+    AffineClustering(**SHORT).set_callbacks(ProgressBar()).fit(blobs[0])
+    shown = capsys.readouterr().out
+    assert "AffineClustering - fit" in shown
+    assert "100%" in shown
+
+
+def test_works_without_callbacks(
+    monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    expected = AffineClustering(**SHORT).fit(blobs[0]).labels_
+    monkeypatch.setattr(module, "_HAS_CALLBACKS", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(AffineClustering(**SHORT).fit(blobs[0]).labels_, expected)
