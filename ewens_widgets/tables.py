@@ -132,6 +132,8 @@ def _rows(text: str, separator: str) -> list[tuple[int, list[str]]]:
                 raise TableError(f"the table has more than {_MOST_ROWS} rows; keep fewer.")
     except csv.Error as error:
         raise TableError(f"line {reader.line_num} cannot be read ({error}); check its quotes.") from None
+    if not rows:
+        raise TableError("the table has no filled cells; it should have a row an object.")
     width = len(rows[0][1])
     if width > _MOST_COLUMNS:
         raise TableError(f"the table has {width} columns; at most {_MOST_COLUMNS} are read.")
@@ -155,11 +157,16 @@ def _split_header(rows: list[tuple[int, list[str]]]) -> tuple[list[str], list[li
 
 
 def _distinct(names: list[str]) -> list[str]:
+    """Number the names that came before; also a numbered name may have come before."""
     seen: dict[str, int] = {}
     result = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        different = name
+        while different in seen:
+            seen[name] += 1
+            different = f"{name} ({seen[name]})"
+        seen[different] = 1
+        result.append(different)
     return result
 
 
@@ -226,8 +233,11 @@ def _classes(labels: _Column) -> tuple[NDArray[np.intp], tuple[str, ...]]:
             f"column {labels.name!r}, read as the known classes, is empty in {_listed(empty)}. "
             "Fill these cells, or drop the column."
         )
-    names, values = np.unique([_shortened(cell) for cell in labels.cells], return_inverse=True)
-    return values.astype(np.intp), tuple(str(name) for name in names)
+    # Not as an array of text, where one long cell would make every one as long.
+    names = sorted(set(labels.cells))
+    places = {name: place for place, name in enumerate(names)}
+    values = np.array([places[cell] for cell in labels.cells], dtype=np.intp)
+    return values, tuple(_distinct([_shortened(name) for name in names]))
 
 
 def _is_missing(cell: str) -> bool:

@@ -1,6 +1,7 @@
 """What all tests share: reproducible random numbers and a hypothesis profile that never flickers."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # call of a compiled function includes its compilation.
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)
 settings.load_profile("reproducible")
+
+
+# Started in the background, e.g. by nohup, Python ignores Ctrl-C; tests of interrupts would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

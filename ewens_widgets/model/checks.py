@@ -75,6 +75,8 @@ def check_theta(theta: object) -> float:
 
 def check_theta_grid(grid: ArrayLike) -> FloatArray:
     """Return the grid of variance ratios as an increasing array of positive numbers."""
+    if np.iscomplexobj(grid):
+        raise TypeError("the grid of theta must be a list of numbers; got complex ones.")
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as fault:
@@ -100,7 +102,11 @@ def _first_values(values: FloatArray) -> str:
 
 
 def check_data(data: ArrayLike | Dataset) -> FloatArray:
-    """Return the data as an n × d matrix of finite floats, n ≥ 2, or say what keeps it from being one."""
+    """Return the data as an n × d matrix of finite floats, n ≥ 2, or say what keeps it from being one.
+
+    Data that are such a matrix already, perhaps one mapped from a file, are returned as they are: not to be
+    written to.
+    """
     source: Any = data.X if isinstance(data, Dataset) else data
     if hasattr(source, "toarray"):
         raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
@@ -132,7 +138,8 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
             f"data must be numeric; got dates (dtype {raw.dtype}). Turn them into numbers, e.g. days."
         )
     try:
-        return raw.astype(np.float64)
+        # Always row by row, so that sums are rounded the same however the data lie in memory.
+        return np.asarray(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as fault:
         # A TypeError (an object of the wrong kind) stays one, a ValueError (text) likewise.
         kind = TypeError if isinstance(fault, TypeError) else ValueError

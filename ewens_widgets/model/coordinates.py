@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray, ModelName, check_spread
 
-__all__ = ["canonical_coordinates", "on_exact_grid"]
+__all__ = ["canonical_coordinates", "check_canonical", "on_exact_grid"]
+
+_TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
+_CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
 def canonical_coordinates(matrix: FloatArray, model: ModelName) -> FloatArray:
@@ -29,11 +32,12 @@ def canonical_coordinates(matrix: FloatArray, model: ModelName) -> FloatArray:
     _check_precision(precision, model)
     n_objects, n_features = matrix.shape
     if model == "I":
-        unit = centred / np.sqrt(np.sum(centred * centred) / n_features)
+        centred /= np.sqrt(np.sum(centred * centred) / n_features)
     else:
-        unit = centred / np.sqrt(np.sum(centred * centred, axis=0))
-    representative = _whitened(unit, precision) if model == "III" else unit
-    return np.ascontiguousarray(representative * np.sqrt(n_objects))
+        centred /= np.sqrt(np.sum(centred * centred, axis=0))
+    representative = _whitened(centred, precision) if model == "III" else centred
+    representative *= np.sqrt(n_objects)
+    return np.ascontiguousarray(representative)
 
 
 def _centred(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, FloatArray]:
@@ -84,6 +88,9 @@ def _whitened(unit: FloatArray, precision: FloatArray) -> FloatArray:
             f"the data have rank {rank}, less than their {singular.size} columns: some columns are linear "
             'combinations of others. Reduce them (PCA, or drop columns), or use model "I" or "II".'
         )
+    if np.sqrt(left.shape[0]) * np.abs(left.mean(axis=0)).max() > _TILTED:
+        # In almost dependent columns, what rounding left of the means is large beside the smallest spread.
+        left = np.linalg.svd(left - left.mean(axis=0), full_matrices=False)[0]
     return left
 
 
@@ -98,4 +105,24 @@ def on_exact_grid(coordinates: FloatArray) -> FloatArray:
     bound = float(np.abs(coordinates).sum(axis=0).max())
     _, exponent = np.frexp(bound)
     step = np.ldexp(1.0, int(exponent) - 52)
-    return np.ascontiguousarray(np.round(coordinates / step) * step)
+    rounded = coordinates / step
+    np.round(rounded, out=rounded)
+    rounded *= step
+    return np.ascontiguousarray(rounded)
+
+
+def check_canonical(coordinates: FloatArray, model: ModelName) -> None:
+    """Refuse coordinates that are not those of a model; its formulas would break down with them."""
+    n_objects, n_features = coordinates.shape
+    if np.abs(coordinates).max() <= 2.0 * np.sqrt(n_objects * n_features):  # squares cannot overflow
+        gram = coordinates.T @ coordinates / n_objects
+        centred = bool(np.all(np.abs(coordinates.mean(axis=0)) < _CANONICAL))
+        if model == "I":
+            fits = abs(np.trace(gram) / n_features - 1.0) < _CANONICAL
+        elif model == "II":
+            fits = bool(np.all(np.abs(np.diag(gram) - 1.0) < _CANONICAL))
+        else:
+            fits = bool(np.all(np.abs(gram - np.eye(n_features)) < _CANONICAL))
+        if centred and fits:
+            return
+    raise ValueError(f"the coordinates are not canonical for model {model}")

@@ -30,15 +30,18 @@ from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_
 from ewens_widgets.model.coordinates import canonical_coordinates
 from ewens_widgets.partition import check_labels
 
-__all__ = ["cluster_statistics", "log_likelihood", "log_likelihoods_from_statistics"]
+__all__ = ["cluster_statistics", "cluster_sums", "log_likelihood", "log_likelihoods_from_statistics"]
 
 
 def cluster_statistics(coordinates: FloatArray, labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
     """Sizes (K) and sums (K × d) of the clusters of a partition given by canonical labels."""
     sizes = np.bincount(labels).astype(np.float64)
-    sums = np.zeros((sizes.size, coordinates.shape[1]))
-    np.add.at(sums, labels, coordinates)
-    return sizes, sums
+    return sizes, cluster_sums(coordinates, labels)
+
+
+def cluster_sums(coordinates: FloatArray, labels: NDArray[np.integer]) -> FloatArray:
+    """Sums (K × d) of the rows with each label 0, …, K − 1."""
+    return np.column_stack([np.bincount(labels, weights=column) for column in coordinates.T])
 
 
 def log_likelihoods_from_statistics(

@@ -26,6 +26,8 @@ from ewens_widgets.partition import check_labels
 
 __all__ = ["Posterior"]
 
+_FEW_OBJECTS = 1000  # Up to here all weights of the number of clusters are computed at once.
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -55,6 +57,7 @@ class Posterior:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
         self.coordinates.setflags(write=False)
         self.theta_grid.setflags(write=False)
+        _ = self.log_theta_prior  # refuses a grid and an alpha that do not go together
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -106,10 +109,21 @@ class Posterior:
         weights.setflags(write=False)
         return weights
 
+    def count_weights(self, most: int) -> FloatArray:
+        """Weights c_0, …, c_most: of many objects with a Gamma prior, all of them would take very long."""
+        if self.n_objects <= _FEW_OBJECTS or not isinstance(self.concentration, Gamma):
+            return self.log_count_weights[: most + 1]
+        known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
+        if known.size <= most:
+            known = log_count_weights(self.n_objects, self.concentration, min(2 * most, self.n_objects))
+            known.setflags(write=False)
+            self.__dict__["_first_count_weights"] = known
+        return known[: most + 1]
+
     def log_prior(self, labels: ArrayLike) -> float:
         """Log prior probability of a partition."""
         sizes = np.bincount(self._checked(labels))
-        return float(self.log_count_weights[sizes.size] + gammaln(sizes).sum())
+        return float(self.count_weights(sizes.size)[-1] + gammaln(sizes).sum())
 
     def log_likelihoods(self, labels: ArrayLike) -> FloatArray:
         """Profile log-likelihoods of a partition over the grid of θ."""

@@ -24,5 +24,8 @@ def log_theta_prior(theta_grid: ArrayLike, alpha: float = 1.0) -> FloatArray:
     """Log probabilities of the grid's values, normalised over the grid."""
     grid = check_theta_grid(theta_grid)
     shape = check_positive("alpha", alpha)
-    log_density = (shape - 1.0) * np.log(grid) - 2.0 * shape * np.log1p(grid)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_density = (shape - 1.0) * np.log(grid) - 2.0 * shape * np.log1p(grid)
+    if not np.all(np.isfinite(log_density)):
+        raise ValueError(f"alpha is too large for this grid of theta; got {alpha!r}.")
     return np.asarray(log_density - logsumexp(log_density), dtype=np.float64)

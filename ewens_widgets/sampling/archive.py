@@ -3,7 +3,8 @@
 A file is an ordinary NumPy ``.npz`` (so ``numpy.load`` opens it too) whose first member,
 ``ewens_widgets.json``, holds the kind of content, the version of the format, and the settings. The archive
 comment at the very end holds a SHA-256 digest of everything before it, so that a truncated file or a single
-flipped bit is noticed before anything is used. Nothing in a file is ever executed.
+flipped bit is noticed before anything is used. The digest keeps out accidents, not forgers: nothing in a file
+is ever executed, and one that would unpack to more than fits in memory is refused (see `members`).
 
 Writing is atomic: a temporary file in the same directory is completed, flushed to disk and only then renamed.
 A failed or interrupted save leaves the previous file as it was.
@@ -24,9 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
+from ewens_widgets.memory import TooLargeError, check_fits
+from ewens_widgets.sampling.members import MALFORMED, Members
 
 __all__ = [
     "FORMAT_VERSION",
+    "MALFORMED",
     "ArchiveError",
     "MissingArchiveError",
     "archive_bytes",
@@ -76,7 +80,7 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
     """Return the settings and arrays of a file that `write_archive` made with the same `kind`."""
     target = Path(path)
     try:
-        data = target.read_bytes()
+        data = _whole_file(target)
     except FileNotFoundError as fault:
         raise MissingArchiveError(f"there is no file {str(target)!r}; check the path.") from fault
     except IsADirectoryError as fault:
@@ -115,6 +119,13 @@ def parse_archive(
         What it must be an archive of.
     source
         How messages name the file.
+
+    Raises
+    ------
+    ArchiveError
+        For anything but a whole archive of this kind.
+    TooLargeError
+        For one that would not fit in memory.
     """
     _check_origin(data, source)
     body, digest = data[:-_COMMENT_LENGTH], data[-_COMMENT_LENGTH:]
@@ -125,13 +136,14 @@ def parse_archive(
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            header = json.loads(archive.read(_HEADER))
+            members = Members(archive, source)
+            header = members.settings(_HEADER)
             _check_header(header, kind, source)
-            arrays = {name: _read_npy(archive.read(f"{name}.npy")) for name in header["arrays"]}
-            return header["metadata"], arrays
-    except ArchiveError:
+            arrays = {name: members.array(f"{name}.npy") for name in _array_names(header)}
+            return dict(header["metadata"]), arrays
+    except (ArchiveError, TooLargeError):
         raise
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as fault:
+    except MALFORMED as fault:
         raise ArchiveError(f"{source} is not a well-formed archive of ewens_widgets ({fault}).") from fault
 
 
@@ -154,6 +166,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             temporary.unlink()
 
 
+def _whole_file(target: Path) -> bytes:
+    """Content of a file that is one: a device or a pipe could go on for ever."""
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise ArchiveError(f"{str(target)!r} is a device or a pipe; give a file.")
+    if target.is_file():
+        check_fits(target.stat().st_size, f"reading {str(target)!r}", "Use a machine with more memory.")
+    return target.read_bytes()
+
+
 def _digest(body: bytes) -> bytes:
     return _DIGEST_MARK + hashlib.sha256(body).hexdigest().encode()
 
@@ -172,7 +193,17 @@ def _check_origin(data: bytes, source: str) -> None:
     raise ArchiveError(f"{source} was not saved by ewens_widgets: {what}.")
 
 
+def _array_names(header: dict[str, Any]) -> list[str]:
+    """Names of the arrays, each once: a name repeated would be read again and again."""
+    names = header["arrays"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError("the names of its arrays are no list of names")
+    return list(dict.fromkeys(names))
+
+
 def _check_header(header: dict[str, Any], kind: str, source: str) -> None:
+    if not isinstance(header["format"], int):
+        raise TypeError("the version of its format is no number")
     if header["format"] > FORMAT_VERSION:
         raise ArchiveError(
             f"{source} was saved by ewens_widgets {header['version']} in format {header['format']}, but this "
@@ -196,14 +227,11 @@ def _npy_bytes(name: str, array: NDArray[Any]) -> bytes:
         raise TypeError(
             f"array {name!r} holds Python objects, which only pickle could save; convert it to numbers."
         )
+    if values.dtype.kind not in "biufcSU":
+        raise TypeError(f"array {name!r} must hold numbers or plain text; got dtype {values.dtype}.")
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, values, allow_pickle=False)
     return buffer.getvalue()
-
-
-def _read_npy(content: bytes) -> NDArray[Any]:
-    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    return array
 
 
 def _to_json(value: dict[str, Any]) -> str:

@@ -17,6 +17,8 @@ __all__ = [
     "windows",
 ]
 
+_CHECKED_ENTRIES = 4_000_000  # Labels checked at once: the check takes little memory beside the labels.
+
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -41,11 +43,13 @@ def column(name: str, given: ArrayLike, dtype: DTypeLike, shape: tuple[int, ...]
         raise ValueError(
             f"{name} must have shape {shape}, as the labels and the posterior say; got {values.shape}."
         )
+    if values.dtype.kind not in ("iuf" if np.dtype(dtype).kind == "f" else "iu"):
+        kind = "numbers" if np.dtype(dtype).kind == "f" else "integers"
+        raise TypeError(f"{name} must be {kind}; got dtype {values.dtype}.")
     if values.dtype != dtype and values.size and np.dtype(dtype).kind == "u":
-        if values.dtype.kind not in "iu":
-            raise TypeError(f"{name} must be integers; got dtype {values.dtype}.")
-        if values.min() < 0 or values.max() > np.iinfo(np.dtype(dtype)).max:
-            raise ValueError(f"{name} must lie between 0 and {np.iinfo(np.dtype(dtype)).max}.")
+        most = np.iinfo(np.dtype(dtype)).max
+        if values.min() < 0 or values.max() > most:
+            raise ValueError(f"{name} must lie between 0 and {most}.")
     return read_only(values.astype(dtype, copy=False)[...])
 
 
@@ -53,15 +57,21 @@ def check_canonical(labels: NDArray[Any]) -> None:
     """Refuse labels that do not number the clusters 0, 1, 2, … in order of first appearance."""
     if not labels.size:
         return
-    highest = np.maximum.accumulate(labels, axis=1)
-    if np.any(labels[:, 0] != 0) or np.any(highest[:, 1:] > highest[:, :-1] + 1):
-        raise ValueError(
-            "the labels of a trace must be canonical; apply ewens_widgets.partition.canonical_labels."
-        )
+    step = max(1, _CHECKED_ENTRIES // labels.shape[1])
+    for start in range(0, len(labels), step):
+        block = labels[start : start + step]
+        highest = np.maximum.accumulate(block, axis=1)
+        # In unsigned numbers a difference cannot be negative here, and it does not overflow as a sum would.
+        if np.any(block[:, 0] != 0) or np.any(highest[:, 1:] - highest[:, :-1] > 1):
+            raise ValueError(
+                "the labels of a trace must be canonical; apply ewens_widgets.partition.canonical_labels."
+            )
 
 
 def move_count_pair(name: str, given: tuple[ArrayLike, ArrayLike], draws: int) -> Counts:
     """Proposals and acceptances of one move, as totals or one a draw."""
+    if any(np.asarray(entry).dtype.kind not in "iu" for entry in given):
+        raise TypeError(f"the counts of move {name!r} must be integers.")
     pair = tuple(read_only(np.array(entry, dtype=np.int64)) for entry in given)
     if len(pair) != 2 or any(entry.shape not in ((), (draws,)) for entry in pair):
         raise ValueError(

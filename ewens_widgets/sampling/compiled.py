@@ -6,6 +6,9 @@ the chain is the same.
 Numba keeps machine code beside the sources and checks it against the file of the function itself, but not
 against the files of the functions that were compiled into it. So that an edit or an update of one file never
 leaves old code in another, all of it is discarded when any of the sources has changed.
+
+Compiled code releases the interpreter's lock. While a chain runs, other threads can send its pictures to a
+browser or run other chains.
 """
 
 import contextlib
@@ -19,11 +22,13 @@ __all__ = ["COMPILED", "discard_stale_code", "entry", "inlined", "jit"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _STAMP = "compiled-from.txt"
+# Under the folder of this file: what machine code is made from, and this file, for its options.
+_SOURCES = ("compiled.py", "kernel/*.py", "moves/*.py")
 
 
 def discard_stale_code(folder: Path) -> bool:
     """Delete the machine code under a folder unless it was made from exactly its sources; say whether."""
-    sources = sorted(folder.rglob("*.py"))
+    sources = sorted(path for pattern in _SOURCES for path in folder.glob(pattern))
     made_from = "\n".join(f"{path.relative_to(folder)} {path.stat().st_mtime_ns}" for path in sources)
     stamp = folder / "__pycache__" / _STAMP
     with contextlib.suppress(OSError):  # A folder that cannot be written cannot have been edited either.
@@ -58,7 +63,7 @@ else:
 
     def entry(function: Function) -> Function:
         """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
-        compiled: Function = numba.njit(**_OPTIONS)(function)
+        compiled: Function = numba.njit(nogil=True, **_OPTIONS)(function)
         return compiled
 
     def jit(function: Function) -> Function:

@@ -1,5 +1,6 @@
 """The engine: holds the arrays of one chain and runs the compiled drivers over its schedule."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,17 @@ class Engine:
         self._generator = np.random.Generator(np.random.PCG64(0))
         self.iteration = 0
         self._workspace: Workspace
+        # Compiled code lets other threads run meanwhile: one that saves the chain waits for the block's end.
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, for pickles and copies."""
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take everything, with a lock of its own."""
+        self.__dict__.update(state, _lock=threading.RLock())
 
     def _segment(
         self, places: Sequence[int], schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
@@ -100,40 +112,46 @@ class Engine:
         )
 
     def load(self, state: State) -> None:
-        """Put the chain into a state."""
-        self._workspace = make_workspace(
-            self._problem, state.labels, state.theta_index, state.log_concentration
-        )
-        self._generator.bit_generator.state = state.generator
-        self.iteration = state.iteration
-        self._forget_distances()
+        """Put the chain into a state; an interrupt is held back, so that it is there as a whole."""
+        with self._lock, interrupts_deferred():
+            self._workspace = make_workspace(
+                self._problem, state.labels, state.theta_index, state.log_concentration
+            )
+            self._generator.bit_generator.state = state.generator
+            self.iteration = state.iteration
+            self._forget_distances()
 
     def state(self) -> State:
         """Copy the state that the chain is in."""
-        return State(
-            labels=self._workspace.labels.copy(),
-            theta_index=int(self._workspace.integers[THETA]),
-            log_concentration=float(self._workspace.reals[LOG_CONCENTRATION]),
-            iteration=self.iteration,
-            generator=_plain(self._generator.bit_generator.state),
-        )
+        with self._lock:
+            return State(
+                labels=self._workspace.labels.copy(),
+                theta_index=int(self._workspace.integers[THETA]),
+                log_concentration=float(self._workspace.reals[LOG_CONCENTRATION]),
+                iteration=self.iteration,
+                generator=_plain(self._generator.bit_generator.state),
+            )
 
     def advance(self, rows: int, thin: int = 1, report: bool = False) -> tuple[Records, Outcome]:
         """Advance by rows × thin iterations; return a record of every thin-th, and the last proposal."""
         n_objects, n_thetas = self._posterior.n_objects, self._posterior.theta_grid.size
         records = make_records(rows, n_objects, n_thetas, self._n_moves)
         outcome = make_outcome(n_objects, report)
-        if len(self._segments) == 1:
-            self._run(self._segments[0], records, outcome, rows, thin)
-        else:
-            for row in range(rows):
-                single = records._replace(
-                    **{name: column[row : row + 1] for name, column in records._asdict().items()}
-                )
-                for _ in range(thin):
-                    self._run_in_turns(single, outcome)
-        self.iteration += rows * thin
+        with self._lock:
+            if len(self._segments) == 1:
+                self._run(self._segments[0], records, outcome, rows, thin)
+            else:
+                self._run_row_by_row(records, outcome, rows, thin)
+            self.iteration += rows * thin
         return records, outcome
+
+    def _run_row_by_row(self, records: Records, outcome: Outcome, rows: int, thin: int) -> None:
+        for row in range(rows):
+            single = records._replace(
+                **{name: column[row : row + 1] for name, column in records._asdict().items()}
+            )
+            for _ in range(thin):
+                self._run_in_turns(single, outcome)
 
     def _run_in_turns(self, record: Records, outcome: Outcome) -> None:
         """One iteration of a schedule that mixes moves with and without distances."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import check_data, check_model, check_positive, check_theta_grid
 from ewens_widgets.model.concentration import Concentration, Gamma, check_concentration
+from ewens_widgets.model.coordinates import check_canonical
 from ewens_widgets.model.posterior import Posterior
 
 __all__ = ["pack_posterior", "same_posterior", "unpack_posterior"]
@@ -25,9 +26,12 @@ def unpack_posterior(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[A
     """Put a posterior together again; its coordinates are taken as they are, not made canonical anew."""
     given = settings["concentration"]
     concentration: Concentration = Gamma(**given) if isinstance(given, dict) else given
+    model = check_model(settings["model"])
+    coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
+    check_canonical(coordinates, model)
     return Posterior(
-        coordinates=np.ascontiguousarray(check_data(arrays["coordinates"])),
-        model=check_model(settings["model"]),
+        coordinates=coordinates,
+        model=model,
         concentration=check_concentration(concentration),
         alpha=check_positive("alpha", settings["alpha"]),
         theta_grid=check_theta_grid(arrays["theta_grid"]),

@@ -14,6 +14,7 @@ from ewens_widgets.sampling.trace import Trace
 __all__ = ["Recorder"]
 
 _FIRST_CAPACITY = 256
+_FIRST_BYTES = 64 * 2**20  # Of many objects, room for fewer.
 
 
 class _Proposal(NamedTuple):
@@ -33,10 +34,16 @@ class Recorder:
         The posterior that is being sampled.
     move_names
         Names of the schedule's moves; the first event tells them if they are left out.
+    capacity
+        For how many records to make room at first, where their number is known.
     """
 
-    def __init__(self, posterior: Posterior, move_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, posterior: Posterior, move_names: Sequence[str] | None = None, capacity: int | None = None
+    ) -> None:
         self.posterior = posterior
+        largest = max(1, _FIRST_BYTES // (4 * posterior.n_objects))
+        self._first_capacity = min(_FIRST_CAPACITY, largest) if capacity is None else capacity
         self._given_names = None if move_names is None else tuple(move_names)
         self.clear()
 
@@ -219,7 +226,7 @@ class Recorder:
         needed = self._length + extra
         capacity = len(self._columns["labels"]) if self._columns else 0
         if not self._columns or needed > capacity:
-            larger = self._empty(max(needed, 2 * capacity, _FIRST_CAPACITY))
+            larger = self._empty(max(needed, 2 * capacity, self._first_capacity))
             for name, values in self._columns.items():
                 larger[name][: self._length] = values[: self._length]
             self._columns = larger

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray, check_count, check_data
-from ewens_widgets.model.concentration import Concentration, Gamma
+from ewens_widgets.model.concentration import Concentration
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.blocks import BlockSize
-from ewens_widgets.sampling.columns import read_only
+from ewens_widgets.sampling.columns import label_type, read_only
 from ewens_widgets.sampling.engine import Engine
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.initial import initial_labels
+from ewens_widgets.sampling.initial import first_state
 from ewens_widgets.sampling.kernel.advance import Records
 from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.outcome import Outcome
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.moves.split_merge import SplitMerge
@@ -34,6 +35,7 @@ __all__ = ["Sampler"]
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
 _RECORD_BYTES = 32 * 2**20  # Memory that the records of a block may take.
+_SLOW_SWEEP = 10**9  # Objects × clusters: from about here on a sweep takes longer than one likes to wait.
 
 
 class Sampler:
@@ -92,18 +94,24 @@ class Sampler:
         schedule = resolve_schedule(moves)
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
-        raw = check_data(X) if metric == "euclidean" else None
+        # A copy: the user's array may change, the chain's must not.
+        raw = np.array(check_data(X)) if metric == "euclidean" else None
         generator = np.random.Generator(np.random.PCG64(seed))
-        labels = initial_labels(posterior, initial, generator)
-        prior = posterior.concentration
-        first = State(
-            labels=labels.astype(np.int64),
-            theta_index=posterior.theta_grid.size // 2,
-            log_concentration=float(np.log(prior.mean if isinstance(prior, Gamma) else prior)),
-            iteration=0,
-            generator=dict(generator.bit_generator.state),
-        )
+        first = first_state(posterior, initial, generator)
+        self._warn_of_a_slow_start(first.labels, schedule)
         self._assemble(posterior, schedule, raw, acceptance, first, first)
+
+    @staticmethod
+    def _warn_of_a_slow_start(labels: NDArray[np.intp], schedule: tuple[Repeated, ...]) -> None:
+        n_clusters = int(labels.max()) + 1
+        sweeps = any(isinstance(entry.move, Gibbs) for entry in schedule)
+        if sweeps and labels.size * n_clusters > _SLOW_SWEEP:
+            warnings.warn(
+                f"starting from {n_clusters} clusters, the first sweeps compare each of {labels.size} "
+                "objects with all of them, which takes long and cannot be interrupted; use "
+                'initial="k-means".',
+                stacklevel=3,
+            )
 
     @classmethod
     def from_parts(
@@ -115,11 +123,12 @@ class Sampler:
         *,
         first: State,
         current: State,
+        warn: bool = True,
     ) -> "Sampler":
         """Put a sampler together from what a file or another process holds."""
         sampler = cls.__new__(cls)
         sampler._assemble(  # noqa: SLF001 - a constructor of the class itself
-            posterior, schedule, raw, acceptance, first, current
+            posterior, schedule, raw, acceptance, first, current, warn=warn
         )
         return sampler
 
@@ -131,10 +140,11 @@ class Sampler:
         acceptance: str,
         first: State,
         current: State,
+        warn: bool = True,
     ) -> None:
         if acceptance not in ACCEPTANCES:
             raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
-        if acceptance == "as-printed":
+        if acceptance == "as-printed" and warn:
             warnings.warn(
                 'acceptance="as-printed" uses the ratio that the paper prints, with its proposal terms '
                 "upside down: the chain does not sample the posterior. It is there for teaching.",
@@ -194,9 +204,14 @@ class Sampler:
 
     def reset(self) -> None:
         """Go back to the initial state; the same chain will be run again."""
-        self._pending = None
+        self.restore(self.first_state)
+
+    def restore(self, state: State) -> None:
+        """Put the chain into a state of the same data and settings; it goes on from there, bit for bit."""
         self._block += 1
-        self._engine.load(self.first_state)
+        self._pending = (state, 0)  # interrupted in the next line, it is done later
+        self._engine.load(state)
+        self._pending = None
 
     def _settle(self) -> None:
         """Where events of the last block are still to be given out, go back to the last one that has been."""
@@ -218,7 +233,15 @@ class Sampler:
         try:
             return self._engine.advance(rows, thin, report)
         except BaseException:
-            self._engine.load(before)
+            # A second interrupt must not keep the chain from going back. (Not in a function of its own: an
+            # interrupt at its very beginning would pass by.)
+            is_back = False
+            while not is_back:
+                try:
+                    self._engine.load(before)
+                    is_back = True
+                except KeyboardInterrupt:
+                    continue
             raise
 
     def snapshot(self) -> Event:
@@ -303,14 +326,18 @@ class Sampler:
         """
         draws, burn_in = check_count("draws", draws, 1), check_count("burn_in", burn_in, 0)
         thin = check_count("thin", thin, 1)
-        self._settle()
-        recorder = Recorder(self.posterior, self.move_names)
+        n_objects = self.posterior.n_objects
+        check_fits(
+            draws * n_objects * label_type(n_objects)(0).itemsize,
+            f"{draws} draws of the labels of {n_objects} objects",
+            "Keep fewer draws, e.g. by a larger thin.",
+        )
+        recorder = Recorder(self.posterior, self.move_names, capacity=draws)
         from tqdm.auto import tqdm
 
         with tqdm(total=burn_in + draws * thin, disable=not progress, unit="it", desc="sampling") as bar:
             try:
-                self._advance(1, burn_in, None, bar)
-                self._advance(draws, thin, recorder, bar)
+                self.extend(recorder, draws, burn_in, thin, done=bar.update)
             except KeyboardInterrupt:
                 if not len(recorder):
                     raise
@@ -321,7 +348,32 @@ class Sampler:
                 )
         return recorder.trace()
 
-    def _advance(self, draws: int, thin: int, recorder: Recorder | None, bar: Any) -> None:  # noqa: ANN401 - tqdm
+    def extend(
+        self,
+        recorder: Recorder,
+        draws: int,
+        burn_in: int = 0,
+        thin: int = 1,
+        done: Callable[[int], object] | None = None,
+    ) -> None:
+        """Run the chain and add its draws to a recorder; interrupted, it holds the draws so far.
+
+        Parameters
+        ----------
+        recorder
+            Where the draws go.
+        draws, burn_in, thin
+            As for `sample`; here `draws` may be 0.
+        done
+            Called with the number of iterations just done, e.g. to move a progress bar.
+        """
+        self._settle()
+        self._advance(1, burn_in, None, done)
+        self._advance(draws, thin, recorder, done)
+
+    def _advance(
+        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
+    ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
         sizes = BlockSize(0.05, self._largest_block())
         remaining = draws * thin
@@ -331,7 +383,8 @@ class Sampler:
                 step = min(grown, remaining) if recorder is None else thin
                 self._record_block(rows, step, recorder)
             remaining -= rows * step
-            bar.update(rows * step)
+            if done is not None:
+                done(rows * step)
 
     def record(self, n: int, recorder: Recorder) -> None:
         """Run `n` iterations as one block and record them; interrupted, none of them has happened."""
@@ -346,8 +399,13 @@ class Sampler:
             if recorder is not None:
                 record_block(recorder, records, before.iteration + thin, thin)
         except BaseException:
-            if recorder is None or len(recorder) == length:
-                self._engine.load(before)
+            is_settled = recorder is not None and len(recorder) != length
+            while not is_settled:  # as in _advance_whole
+                try:
+                    self._engine.load(before)
+                    is_settled = True
+                except KeyboardInterrupt:
+                    continue
             raise
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -10,6 +10,9 @@ from ewens_widgets.sampling.archive import ArchiveError
 
 __all__ = ["State", "state_from_parts", "state_parts"]
 
+LAST_ITERATION = 2**62  # Iterations are counted in 64 bits.
+LOG_RANGE = (-745.0, 709.7)  # Logarithms of positive numbers.
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -62,12 +65,13 @@ def state_from_parts(settings: dict[str, Any], labels: NDArray[Any], n_objects: 
     packed = (
         slots.shape == (n_objects,)
         and slots.dtype.kind in "iu"
-        and slots.min() == 0
-        and np.array_equal(np.unique(slots), np.arange(slots.max() + 1))
+        and 0 <= slots.min() <= slots.max() < n_objects
+        and bool(np.all(np.bincount(slots.astype(np.intp)) > 0))
     )
     theta_index, iteration = int(settings["theta_index"]), int(settings["iteration"])
     log_concentration = float.fromhex(settings["log_concentration"])
-    sound = 0 <= theta_index < n_thetas and iteration >= 0 and np.isfinite(log_concentration)
+    sound = 0 <= theta_index < n_thetas and 0 <= iteration < LAST_ITERATION
+    sound = sound and LOG_RANGE[0] < log_concentration < LOG_RANGE[1]
     if not packed or not sound:
         raise ArchiveError(
             "the saved state is inconsistent: its labels, θ, λ or iteration do not fit the data."

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive, write_atomically
+from ewens_widgets.sampling.archive import (
+    MALFORMED,
+    ArchiveError,
+    read_archive,
+    write_archive,
+    write_atomically,
+)
 from ewens_widgets.sampling.columns import (
     Counts,
     check_canonical,
@@ -27,13 +33,14 @@ if TYPE_CHECKING:
     from ewens_widgets.analysis.report import Report
     from ewens_widgets.analysis.tree import Tree
 
-__all__ = ["Trace"]
+__all__ = ["COLUMNS", "Trace"]
 
 FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
 
+_WEIGHT_ERROR = 1e-3  # far above that of the single precision they are kept in
 _KIND = "trace"
-_COLUMNS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
+COLUMNS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -87,7 +94,7 @@ class Trace:
         )
         shapes = ((n_objects,), (), (n_values,), (), (), ())
         draws = len(self.labels)
-        for name, dtype, shape in zip(_COLUMNS, types, shapes, strict=True):
+        for name, dtype, shape in zip(COLUMNS, types, shapes, strict=True):
             object.__setattr__(self, name, column(name, getattr(self, name), dtype, (draws, *shape)))
         if draws and np.any(self.theta_index >= n_values):
             raise ValueError(f"theta_index must be below {n_values}, the size of the grid.")
@@ -122,7 +129,7 @@ class Trace:
         first = traces[0]
         if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
             raise ValueError("only traces of the same data, model and prior can be pooled.")
-        columns = {name: np.concatenate([getattr(trace, name) for trace in traces]) for name in _COLUMNS}
+        columns = {name: np.concatenate([getattr(trace, name) for trace in traces]) for name in COLUMNS}
         return Trace(
             **columns,
             move_counts=pooled_counts([trace.move_counts for trace in traces]),
@@ -189,10 +196,18 @@ class Trace:
         """Share of draws in which each pair of objects is in different clusters: D = 1 − S."""
         return 1 - self.similarity(rows=rows, dtype=dtype)
 
-    def similarity_tree(self, method: str = "single") -> "Tree":
+    def representatives(self, most: int = 400) -> NDArray[np.intp]:
+        """Numbers of at most so many objects, in proportion from each cluster of the best draw."""
+        from ewens_widgets.analysis.representatives import representative_rows
+
+        return representative_rows(self.best, most)
+
+    def similarity_tree(self, method: str = "single", rows: ArrayLike | None = None) -> "Tree":
         """Hierarchy by linkage of the distance: ``"single"``, ``"average"`` or ``"complete"``."""
         from ewens_widgets.analysis.similarity_tree import similarity_tree
 
+        if rows is not None:
+            return similarity_tree(self, method, rows)
         return self._once(("similarity_tree", method), lambda: similarity_tree(self, method))
 
     def linkage(self, method: str = "single") -> FloatArray:
@@ -245,7 +260,7 @@ class Trace:
         """Save the draws and the posterior's settings and coordinates in one checked file."""
         settings, arrays = pack_posterior(self.posterior)
         counts = {f"moves.{name}": np.stack(pair) for name, pair in self.move_counts.items()}
-        columns = {name: getattr(self, name) for name in _COLUMNS}
+        columns = {name: getattr(self, name) for name in COLUMNS}
         metadata = {"posterior": settings, "moves": list(self.move_counts)}
         write_archive(path, _KIND, metadata, {**columns, **arrays, **counts})
 
@@ -254,14 +269,21 @@ class Trace:
         """Load what `save` wrote; a damaged or foreign file is refused."""
         metadata, arrays = read_archive(path, _KIND)
         try:
-            made_taken = {name: arrays[f"moves.{name}"] for name in metadata["moves"]}
-            return cls(
-                **{name: arrays[name] for name in _COLUMNS},
+            made_taken = {str(name): arrays[f"moves.{name}"] for name in metadata["moves"]}
+            trace = cls(
+                **{name: arrays[name] for name in COLUMNS},
                 move_counts={name: (pair[0], pair[1]) for name, pair in made_taken.items()},
                 posterior=unpack_posterior(metadata["posterior"], arrays),
             )
-        except (KeyError, TypeError, ValueError) as fault:
+            for name in ("theta_weights", "log_posterior", "concentration"):
+                if not np.all(np.isfinite(getattr(trace, name))):
+                    raise ValueError(f"{name} has values that are no numbers")
+            weights = trace.theta_weights
+            if np.any(weights < 0.0) or np.any(np.abs(weights.sum(axis=1) - 1.0) > _WEIGHT_ERROR):
+                raise ValueError("theta_weights are no probabilities")
+        except MALFORMED as fault:
             raise ArchiveError(f"{str(path)!r} is not a complete trace ({fault}); save it again.") from fault
+        return trace
 
     def __repr__(self) -> str:
         from ewens_widgets.sampling.trace_facts import trace_facts
@@ -280,7 +302,7 @@ class Trace:
 
     def _take(self, chosen: range, since: int) -> "Trace":
         draws = slice(chosen.start, chosen.stop, chosen.step)
-        columns = {name: getattr(self, name)[draws] for name in _COLUMNS}
+        columns = {name: getattr(self, name)[draws] for name in COLUMNS}
         counts = {
             name: tuple(windows(np.asarray(entry), chosen, since) for entry in pair)
             for name, pair in self.move_counts.items()

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import ewens_widgets as ew
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data, check_model, check_positive
+from ewens_widgets.model.checks import check_data, check_model, check_positive, check_theta_grid
 
 TABLE = np.array([[0, 3], [1, 5], [4, 2], [6, 6], [2, 9], [7, 1]])
 LABELS = [0, 0, 1, 1, 0, 1]
@@ -215,12 +215,12 @@ def test_booleans_are_numbers() -> None:
     )
 
 
-def test_the_data_are_never_changed_or_shared() -> None:
+def test_the_data_are_never_changed_nor_shared_with_a_posterior() -> None:
     X = TABLE.astype(np.float64)
     for model in oracle.MODELS:
         posterior = ew.Posterior.from_data(X, model=model)
         assert not np.shares_memory(posterior.coordinates, X)
-    assert not np.shares_memory(check_data(X), X)
+    assert np.shares_memory(check_data(X), X)  # nobody writes to it, so that nothing is copied
     np.testing.assert_array_equal(X, TABLE)
     assert X.flags.writeable
 
@@ -232,3 +232,8 @@ def test_no_magnitude_makes_noise(model: str, factor: float) -> None:
         warnings.simplefilter("error")
         value = ew.log_likelihood(TABLE * factor, LABELS, 4.0, model)
     assert value == pytest.approx(oracle.log_likelihood(TABLE, LABELS, 4.0, model), rel=1e-10)
+
+
+def test_a_complex_grid_is_not_cut_to_its_real_part() -> None:
+    with pytest.raises(TypeError, match="complex ones"):
+        check_theta_grid(np.array([1.0 + 0.0j, 2.0 + 1.0j]))

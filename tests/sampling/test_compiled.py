@@ -133,7 +133,12 @@ def test_machine_code_of_changed_sources_is_discarded(tmp_path: Path) -> None:
     assert compiled.discard_stale_code(tmp_path)
     assert not any(file.exists() for file in code)
     compile_again()
-    (tmp_path / "other.py").write_text("new")
+    (inner / "other.py").write_text("new")
     assert compiled.discard_stale_code(tmp_path)
     assert not any(file.exists() for file in code)
     assert source.read_text() == "first"
+    compile_again()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "unrelated.py").write_text("no kernel")
+    assert not compiled.discard_stale_code(tmp_path)
+    assert all(file.exists() for file in code)

@@ -89,3 +89,11 @@ def test_every_start_works_on_few_objects(initial: str, n_objects: int) -> None:
     sampler = ew.Sampler(data(n_objects), initial=initial, model="I", seed=2)
     assert sampler.labels.shape == (n_objects,)
     assert len(sampler.sample(20, progress=False)) == 20
+
+
+def test_rows_equal_but_for_rounding_make_no_fuss() -> None:
+    """Whitening may round equal rows differently; k-means then finds fewer clusters than it was asked for."""
+    rng = np.random.default_rng(5272)
+    X = rng.normal(size=(11, 1))[rng.integers(0, 3, 11)]
+    sampler = ew.Sampler(X, model="III", concentration=30.0, initial="k-means", seed=5272)
+    assert sampler.labels.max() + 1 == len(np.unique(X)) == 3

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
 from ewens_widgets.sampling.compiled import COMPILED
 from ewens_widgets.sampling.kernel import advance
@@ -285,3 +287,23 @@ def test_missing_parts_are_refused(saved: Path) -> None:
         )
         with pytest.raises(ArchiveError, match=r"chain\.npz"):
             ew.Sampler.load(saved)
+
+
+def test_another_thread_sees_whole_blocks_only() -> None:
+    """Compiled code lets other threads run: one that looks on must not see half an iteration."""
+    sampler = ew.Sampler(ew.datasets.wine(), moves="paper-2", initial="k-means", seed=0)
+    sampler.sample(10, progress=False)
+    start = sampler.iteration
+    traces: list[ew.Trace] = []
+    worker = threading.Thread(target=lambda: traces.append(sampler.sample(60_000, progress=False)))
+    worker.start()
+    seen = []
+    while worker.is_alive():
+        state = sampler.state
+        seen.append((state.iteration, state.labels))
+    worker.join()
+    (trace,) = traces
+    middle = [(iteration, labels) for iteration, labels in seen if start < iteration < sampler.iteration]
+    assert len({iteration for iteration, _ in middle}) > 3
+    for iteration, labels in middle:
+        np.testing.assert_array_equal(canonical_labels(labels), trace.labels[iteration - start - 1])

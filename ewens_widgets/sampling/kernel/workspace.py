@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.likelihood import cluster_sums
 from ewens_widgets.model.posterior import Posterior
 
 __all__ = [
@@ -112,14 +113,15 @@ def make_workspace(
     n_clusters = int(labels.max()) + 1
     sizes = np.zeros(n_objects + 1, dtype=np.int64)
     sizes[:n_clusters] = np.bincount(labels)
-    sums = np.zeros((n_objects + 1, n_features))
-    np.add.at(sums, labels, problem.coordinates)
+    sums, columns = np.zeros((n_objects + 1, n_features)), np.zeros((n_features, n_objects + 1))
+    sums[:n_clusters] = cluster_sums(problem.coordinates, labels)
+    columns[:, :n_clusters] = sums[:n_clusters].T
     full = n_features if problem.model == 3 else 0
     return Workspace(
         labels=labels,
         sizes=sizes,
         sums=sums,
-        columns=np.ascontiguousarray(sums.T),
+        columns=columns,
         scatter=np.ones(n_features),
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),

@@ -4,8 +4,10 @@ Two objects i ≠ j are drawn evenly. If they share a cluster, a *split* is prop
 and the other members are allocated one by one in a random order; a member y joins a side with m members and
 sum s with probability proportional to
 
-.. math:: m \; N\!\left(y \;\middle|\; \tfrac{\theta}{1+\theta m} s, \; \left(1 + \tfrac{\theta}{1+\theta
-m}\right) \hat\Sigma\right),
+.. math::
+
+    m \; N\!\left(y \;\middle|\; \tfrac{\theta}{1+\theta m} s, \;
+    \left(1 + \tfrac{\theta}{1+\theta m}\right) \hat\Sigma\right),
 
 where :math:`\hat\Sigma = M/n` of the *merged* state (its trace over d for model I, its diagonal for II). If
 they are in different clusters, the *merge* of these is proposed, and the probability of the way back is

@@ -12,6 +12,8 @@ from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
 __all__ = ["MOVES", "SCHEDULES", "Move", "Repeated", "from_plain", "resolve_schedule", "to_plain"]
 
+MOST_REPEATS = 10**9  # An iteration can only be interrupted at its end.
+
 Move = Reassign | SplitMerge | Gibbs | InformedSplitMerge
 MOVES: dict[str, type[Move]] = {kind.name: kind for kind in (Reassign, SplitMerge, Gibbs, InformedSplitMerge)}
 
@@ -28,7 +30,11 @@ class Repeated:
         move: object = self.move
         if not isinstance(move, tuple(MOVES.values())):
             raise TypeError(f"{move!r} is not a move; the moves are {', '.join(MOVES)}.")
-        object.__setattr__(self, "repeats", check_count(f"the repeats of {self.move.name}", self.repeats, 1))
+        name = f"the repeats of {self.move.name}"
+        repeats = check_count(name, self.repeats, 1)
+        if repeats > MOST_REPEATS:
+            raise ValueError(f"{name} must not exceed {MOST_REPEATS}; got {repeats}.")
+        object.__setattr__(self, "repeats", repeats)
 
 
 SCHEDULES: dict[str, tuple[Repeated, ...]] = {

@@ -1,0 +1,295 @@
+"""Files as somebody who knows the format would forge them: checksums right, content anything but.
+
+A forged file holds a header of settings, in which any value may be exchanged for a hostile one, and members,
+each of which may be another array, or bytes that only look like one.
+"""
+
+import copy
+import io
+import json
+import pickle
+import sys
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets.sampling import archive
+
+Members = dict[str, bytes]
+
+MOST_MEMORY = 32 * 2**20
+COMPILED_CODE = 300 * 2**20  # The first call of a compiled function takes memory of its own.
+Array = NDArray[Any]
+
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1,
+    3,
+    2**31,
+    2**63,
+    2**64,
+    10**400,
+    -(10**400),
+    0.5,
+    -0.5,
+    1e308,
+    1e-320,
+    1e400,
+    float("nan"),
+    "",
+    "I",
+    "III",
+    "nan",
+    "inf",
+    "0x1p2000",
+    "0x1.8p+700",
+    "__import__('os').abort()",
+    "../../etc/passwd",
+    "\ud800",
+    [],
+    [[]],
+    ["labels"] * 50,
+    [0.475, 0.475, 0.05],
+    {},
+    {"shape": 1.0, "rate": 1e-300},
+    {"shape": 1e300, "rate": 1e-300},
+    {"name": "gibbs", "repeats": 10**30},
+    {"__class__": "os.system"},
+]
+
+
+def peak_memory() -> int:
+    """Largest resident memory of this process so far, in bytes; 0 where the platform does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def traced_peak(work: Callable[[], object]) -> int:
+    """Memory that some work takes, in bytes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+class Files(dict[tuple[str, str], bytes]):
+    """Contents of files by kind and name, which are not shown where a test fails."""
+
+    def __repr__(self) -> str:
+        return "Files"
+
+
+class Mine:
+    """Unpickled, it leaves a file behind: nothing of ours may ever unpickle it."""
+
+    def __init__(self, trap: Path) -> None:
+        self.trap = trap
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.trap,)
+
+
+def npy(array: Array) -> bytes:
+    """An array in the .npy format; one of objects is pickled."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def npy_with_header(header: str, payload: bytes = b"") -> bytes:
+    """Bytes that claim to be an array."""
+    text = header.encode("utf-8", "surrogatepass") + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + payload
+
+
+HEADERS = [
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 999999999999999), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }",
+    "{'descr': '|V8', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<i3', 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': __import__('os').abort(), 'fortran_order': False, 'shape': (), }",
+    "(" * 500,
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }" + " " * 9000,
+    "\ud800",
+    "",
+]
+
+
+def _filled(value: float) -> Callable[[Array], Array]:
+    def change(array: Array) -> Array:
+        result = array.copy()
+        if result.size and result.dtype.kind in "iuf":
+            if result.dtype.kind == "f":
+                limits = value
+            else:
+                limits = np.clip(np.nan_to_num(value), *_range(result.dtype))
+            result.flat[result.size // 2] = limits
+        return result
+
+    return change
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    return (
+        0 if dtype.kind == "u" else -(2**31),
+        2**31 - 1 if dtype.itemsize > 4 else 2 ** (7 * dtype.itemsize),
+    )
+
+
+ARRAY_CHANGES: list[Callable[[Array], Array]] = [
+    lambda array: array.astype(np.float64),
+    lambda array: array.astype(np.int64) if array.dtype.kind in "iub" else array.astype(np.float32),
+    lambda array: array.astype(np.complex128),
+    lambda array: array.astype(">f8"),
+    lambda array: array.astype("U8"),
+    lambda array: array.astype(bool),
+    lambda array: array.ravel(),
+    lambda array: array[None],
+    lambda array: array[..., None],
+    lambda array: array[:-1] if array.ndim else array,
+    lambda array: array[:0] if array.ndim else array,
+    lambda array: array.T,
+    np.asfortranarray,
+    lambda array: np.concatenate([array, array]) if array.ndim else array,
+    lambda array: array.ravel()[0] if array.size else array,
+    lambda array: array[::-1].copy() if array.ndim else array,
+    np.zeros_like,
+    lambda array: array * 3 if array.dtype.kind in "iuf" else array,
+    _filled(np.nan),
+    _filled(np.inf),
+    _filled(1e300),
+    _filled(-1.0),
+    _filled(2.0**62),
+    _filled(5e-324),
+]
+
+
+def paths(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - any JSON
+    """Where the values of a JSON document are."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*here, key)
+        yield from paths(inner, (*here, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any, drop: bool) -> Any:  # noqa: ANN401 - any JSON
+    """A JSON document with another value in one place, or without it."""
+    result = copy.deepcopy(value)
+    inner = result
+    for key in path[:-1]:
+        inner = inner[key]
+    if drop:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = new
+    return result
+
+
+def opened(content: bytes) -> tuple[Any, Members]:
+    """Header and other members of an archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    return json.loads(members.pop("ewens_widgets.json")), members
+
+
+def signed(body: bytes) -> bytes:
+    """Put the right checksum behind a body."""
+    return body + archive._digest(body)
+
+
+def forged(header: Any, members: Members, padding: str = "") -> bytes:  # noqa: ANN401 - any JSON
+    """Make an archive with a right checksum; the padding goes behind the settings."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED) as file:
+        file.writestr(archive._HEADER, json.dumps(header) + padding)
+        for name, content in members.items():
+            file.writestr(name, content)
+        file.comment = b" " * archive._COMMENT_LENGTH
+    return signed(buffer.getvalue()[: -archive._COMMENT_LENGTH])
+
+
+def seeded(seed: int) -> Random:
+    """Random choices that a seed decides: drawing each one by hypothesis would take most of the time."""
+    return Random(seed)  # noqa: S311 - nothing secret
+
+
+def mutated(content: bytes, rng: Random) -> bytes:
+    """Some bytes changed, a stretch cut out, or one put in."""
+    result = bytearray(content)
+    for _ in range(rng.randint(1, 4)):
+        place = rng.randint(0, max(len(result) - 1, 0))
+        kind = rng.choice(["flip", "flip", "cut", "insert", "truncate", "repeat"])
+        if kind == "flip" and result:
+            result[place] = rng.randint(0, 255)
+        elif kind == "cut":
+            del result[place : place + rng.randint(1, 40)]
+        elif kind == "insert":
+            result[place:place] = rng.randbytes(rng.randint(1, 12))
+        elif kind == "truncate":
+            del result[place:]
+        else:
+            result[place:place] = result[place : place + 60]
+    return bytes(result)
+
+
+def forgery(content: bytes, trap: Path, rng: Random) -> bytes:
+    """An archive of which settings and arrays have been exchanged, with a right checksum."""
+    header, members = opened(content)
+    for _ in range(rng.randint(1, 2)):
+        kind = rng.choice(["setting", "setting", "array", "array", "header", "bytes", "member"])
+        name = rng.choice(sorted(members))
+        if kind == "setting":
+            header = with_hostile_value(header, rng)
+        elif kind == "array":
+            members[name] = with_hostile_array(members[name], rng)
+        elif kind == "header":
+            members[name] = npy_with_header(rng.choice(HEADERS), rng.randbytes(rng.randint(0, 24)))
+        elif kind == "bytes":
+            members[name] = mutated(members[name], rng)
+        else:
+            mine = npy(np.array([Mine(trap)], dtype=object))
+            members[name] = rng.choice([mine, pickle.dumps(Mine(trap)), b""])
+    return forged(header, members)
+
+
+def with_hostile_value(document: Any, rng: Random) -> Any:  # noqa: ANN401 - any JSON
+    """A JSON document in which one value is another, or missing."""
+    places = list(paths(document))
+    if not places:
+        return document
+    return changed(document, rng.choice(places), rng.choice(VALUES), drop=rng.random() < 0.1)
+
+
+LARGEST = 10**7
+
+
+def with_hostile_array(content: bytes, rng: Random) -> bytes:
+    """Another array in place of one; what has been changed before stays as it is."""
+    try:
+        array: Array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except Exception:  # noqa: BLE001 - whatever NumPy's own reader, which evaluates, stumbles over
+        return content
+    if array.size > LARGEST:  # of elements without a size: it cost nothing to read, and would to change
+        return content
+    with np.errstate(all="ignore"):
+        return npy(np.asarray(rng.choice(ARRAY_CHANGES)(array)))

@@ -1,0 +1,183 @@
+"""Random small data sets, models and schedules: whatever the chain does, some things always hold."""
+
+import math
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import ewens_widgets as ew
+from ewens_widgets.model.likelihood import cluster_sums
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_DETERMINANT, Workspace
+from ewens_widgets.sampling.moves import SplitMerge
+from ewens_widgets.sampling.moves.gibbs import _conditional
+
+Floats = NDArray[np.float64]
+
+SCHEDULES: list[Any] = [
+    "default",
+    "default",
+    "paper-1",
+    "paper-2",
+    [("gibbs", 2)],
+    [("informed-split-merge", 3), "reassign", "split-merge"],
+    [SplitMerge("minimum", "hausdorff", (0.4, 0.4, 0.2), 0.3), "gibbs", SplitMerge("maximum", "minimum")],
+]
+CONCENTRATIONS = [
+    1.0,
+    1.0,
+    0.01,
+    30.0,
+    1e-12,
+    1e9,
+    ew.Gamma(1.0, 1.0),
+    ew.Gamma(0.01, 0.01),
+    ew.Gamma(50.0, 2.0),
+]
+GRIDS: list[Any] = [None, None, [1.0], [2.0**-20, 0.3, 2.0**20], np.geomspace(0.01, 100.0, 30)]
+REFUSED = ("rank", "needs more than", "constant", "all rows are equal")  # what a model is not defined on
+INITIAL = ["singletons", "one-cluster", "k-means", "prior"]
+SHAPES = ["normal", "clusters", "whole numbers", "duplicates", "scales", "far away", "line"]
+
+
+def table(shape: str, n_objects: int, n_features: int, rng: np.random.Generator) -> Floats:
+    """Data of one kind."""
+    X = rng.normal(size=(n_objects, n_features))
+    if shape == "clusters":
+        X = 0.05 * X + rng.integers(0, 3, (n_objects, 1)) * rng.normal(size=n_features)
+    elif shape == "whole numbers":
+        X = np.round(2.0 * X)
+    elif shape == "duplicates":
+        X = X[rng.integers(0, max(2, n_objects // 3), n_objects)]
+    elif shape == "scales":
+        X = X * 10.0 ** rng.integers(-9, 9, n_features)
+    elif shape == "far away":
+        X = X + 1e8 * rng.normal(size=n_features)
+    elif shape == "line":
+        X = X[:, :1] * rng.normal(size=n_features) + 1e-3 * X
+    return X
+
+
+def workspace_of(sampler: ew.Sampler) -> Workspace:
+    sampler.state  # noqa: B018 - goes back to the last event that was given out
+    return sampler._engine._workspace
+
+
+def statistics_error(sampler: ew.Sampler) -> float:
+    """Largest relative difference between the statistics of the chain and recomputed ones.
+
+    Sizes and sums are exact and must be equal.
+    """
+    kept, problem = workspace_of(sampler), sampler._engine._problem
+    n_clusters, model = int(kept.integers[CLUSTERS]), problem.model
+    sums = cluster_sums(problem.coordinates, kept.labels)
+    np.testing.assert_array_equal(kept.sizes[:n_clusters], np.bincount(kept.labels))
+    assert not kept.sizes[n_clusters:].any()
+    np.testing.assert_array_equal(kept.sums[:n_clusters], sums)
+    np.testing.assert_array_equal(kept.columns[:, :n_clusters], sums.T)
+    fresh = kept._replace(**{name: getattr(kept, name).copy() for name in kept._fields})
+    _conditional(problem, fresh, 0)  # computes the scatter anew first
+    if model == 1:
+        pairs = [(kept.scatter[:1], fresh.scatter[:1]), (kept.gram[:n_clusters], fresh.gram[:n_clusters])]
+    elif model == 2:
+        pairs = [(kept.scatter, fresh.scatter)]
+    else:
+        determinant = slice(LOG_DETERMINANT, LOG_DETERMINANT + 1)
+        pairs = [(kept.inverse, fresh.inverse), (kept.reals[determinant], fresh.reals[determinant])]
+    return max(float(np.max(np.abs(a - b) / (1.0 + np.abs(b)))) for a, b in pairs)
+
+
+def expected_log_posterior(X: Floats, sampler: ew.Sampler, event: Event) -> float:
+    """By brute force, from the data and the formulas."""
+    posterior = sampler.posterior
+    log_prior = ew.ewens.log_pmf(event.labels, event.concentration)
+    if isinstance(posterior.concentration, ew.Gamma):
+        log_prior += posterior.concentration.log_density(event.concentration)
+    log_theta = math.log(oracle.theta_weights(posterior.theta_grid, posterior.alpha)[event.theta_index])
+    return log_theta + log_prior + oracle.log_likelihood(X, event.labels, event.theta, posterior.model)
+
+
+@pytest.mark.slow
+@settings(max_examples=1600)
+@given(
+    shape=st.sampled_from(SHAPES),
+    n_objects=st.integers(2, 14),
+    n_features=st.integers(1, 4),
+    model=st.sampled_from(["I", "II", "III"]),
+    moves=st.sampled_from(SCHEDULES),
+    concentration=st.sampled_from(CONCENTRATIONS),
+    theta_grid=st.sampled_from(GRIDS),
+    initial=st.sampled_from(INITIAL),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_every_chain_keeps_its_promises(
+    shape: str,
+    n_objects: int,
+    n_features: int,
+    model: str,
+    moves: Any,  # noqa: ANN401 - a schedule
+    concentration: Any,  # noqa: ANN401 - a number or a prior
+    theta_grid: Any,  # noqa: ANN401 - numbers or None
+    initial: str,
+    seed: int,
+) -> None:
+    X = table(shape, n_objects, n_features, np.random.default_rng(seed))
+    options = {"concentration": concentration, "theta_grid": theta_grid, "seed": seed}
+    try:
+        sampler = ew.Sampler(X, model=model, moves=moves, initial=initial, **options)
+    except ValueError as fault:
+        if any(word in str(fault) for word in REFUSED):
+            return
+        raise
+    labels = sampler.labels
+    for event in sampler.events(5):
+        np.testing.assert_allclose(event.theta_weights.sum(), 1.0, rtol=1e-12)
+        weights = sampler.posterior.theta_conditional(labels)
+        np.testing.assert_allclose(event.theta_weights, weights, rtol=1e-5, atol=1e-7)
+        labels = event.labels
+        np.testing.assert_array_equal(labels, canonical_labels(labels))
+        assert labels.shape == (n_objects,)
+        assert event.n_clusters == labels.max() + 1
+        again = sampler.posterior.log_density(labels, event.theta_index, event.concentration)
+        assert math.isfinite(event.log_posterior)
+        assert event.log_posterior == pytest.approx(again, rel=1e-10, abs=1e-6)
+        assert statistics_error(sampler) < 1e-7
+    if shape in {"normal", "whole numbers", "duplicates"} and theta_grid is None:
+        assert event.log_posterior == pytest.approx(
+            expected_log_posterior(X, sampler, event), rel=1e-9, abs=1e-5
+        )
+
+
+def test_wrong_statistics_would_be_noticed() -> None:
+    X = np.random.default_rng(1).normal(size=(9, 2))
+    for model in ("I", "II", "III"):
+        sampler = ew.Sampler(X, model=model, seed=1)
+        sampler.sample(5, progress=False)
+        assert statistics_error(sampler) < 1e-12
+        workspace = workspace_of(sampler)
+        (workspace.inverse if model == "III" else workspace.scatter).flat[0] *= 1.001
+        assert statistics_error(sampler) > 1e-6
+        workspace.sums[0, 0] += 1e-12
+        with pytest.raises(AssertionError):
+            statistics_error(sampler)
+
+
+@pytest.mark.slow
+def test_ten_million_iterations_do_not_drift() -> None:
+    """The paper's moves change the statistics bit by bit; after 10⁷ of them they are still right."""
+    sampler = ew.Sampler(ew.datasets.unit_square(seed=0), moves="paper-2", initial="k-means", seed=3)
+    worst, changed = 0.0, 0
+    for _ in range(10):
+        trace = sampler.sample(1, thin=1_000_000, progress=False)
+        changed += int(trace.move_counts["split-merge"][1].sum())
+        value = sampler.posterior.log_density(trace.labels[-1], int(trace.theta_index[-1]))
+        worst = max(worst, statistics_error(sampler), abs(float(trace.log_posterior[-1]) - value))
+    assert sampler.iteration == 10_000_000
+    assert changed > 100_000
+    assert worst < 1e-9

@@ -1,0 +1,161 @@
+"""Tables that anybody may upload: read, or refused in words."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.hostile import mutated, seeded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.tables import LARGEST_FILE, TableError, read_table
+
+EXAMPLES = [
+    b"length,width,species\n1,2,setosa\n3,4,virginica\n5,6.5,setosa\n",
+    b'"a, b";c\r\n1,5;2\r\n-3;4,25e1\r\n\r\n7;"8"\r\n',
+    b"country\tx\tclass\nA\t1\tu\nB\t2\tv\nC\t3\tu\n",
+    "größe,größe,\n1,2,3\n4,5,6\n".encode("cp1252"),
+    b"1,2\n3,4\n",
+]
+# Letters that mean something to some reader of tables.
+cells = st.text("0123456789.,;\t\n\r\"'eE+-=@ aNn/?\x85\u2028\x00\ufeff٣é", max_size=60)
+cells_of_a_table = st.sampled_from(
+    [
+        "1",
+        "2.5",
+        "-3e4",
+        "1e999",
+        "",
+        "NA",
+        "a",
+        "a",
+        "class",
+        "a (2)",
+        "x1",
+        "1,5",
+        '"',
+        "=1+1",
+        "٣",
+        "9" * 400,
+    ]
+)
+
+
+def read(content: bytes) -> Dataset | None:
+    try:
+        data = read_table(content, "some file.csv")
+    except TableError as fault:
+        assert 20 < len(str(fault)) < 2000  # noqa: PT017 - in words, and not the whole file
+        return None
+    assert np.isfinite(data.X).all()
+    assert data.X.shape[0] >= 2
+    assert data.X.shape[1] == len(data.feature_names) == len(set(data.feature_names))
+    assert all(0 < len(name) < 80 for name in data.feature_names)
+    if data.labels is not None:
+        assert data.labels.shape == (len(data.X),)
+        assert sorted(set(data.labels.tolist())) == list(range(len(data.label_names)))
+        assert len(set(data.label_names)) == len(data.label_names)
+    assert "Dataset" in repr(data)
+    assert "<table>" in data._repr_html_()
+    return data
+
+
+@pytest.mark.slow
+@settings(max_examples=700)
+@given(content=st.binary(max_size=120) | cells.map(str.encode))
+def test_arbitrary_bytes(content: bytes) -> None:
+    read(content)
+
+
+@pytest.mark.slow
+@settings(max_examples=600)
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda width: st.lists(st.lists(cells_of_a_table, min_size=width, max_size=width), max_size=5)
+    ),
+    separator=st.sampled_from(",;\t"),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+)
+def test_arbitrary_cells(rows: list[list[str]], separator: str, end: str) -> None:
+    read(end.join(separator.join(row) for row in rows).encode())
+
+
+@pytest.mark.slow
+@settings(max_examples=700)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_mutated_tables(seed: int) -> None:
+    rng = seeded(seed)
+    read(mutated(rng.choice(EXAMPLES), rng))
+
+
+def test_the_examples_are_read() -> None:
+    assert all(read(content) is not None for content in EXAMPLES)
+
+
+@pytest.mark.parametrize("content", [b",,,\n", b'""', b'"",""\n\n', b";\n;\n"])
+def test_a_table_of_empty_cells_is_refused(content: bytes) -> None:
+    with pytest.raises(TableError, match="no filled cells"):
+        read_table(content)
+
+
+def test_a_numbered_name_may_be_taken() -> None:
+    names = read_table(b"a,a,a (2)\n1,1,1\n2,2,2\n").feature_names
+    assert names == ("a", "a (2)", "a (2) (2)")
+
+
+def test_long_names_of_classes_are_not_mixed_up() -> None:
+    start = "q" * 70
+    data = read_table(f"x,class\n1,{start}a\n2,{start}b\n3,{start}a\n".encode())
+    np.testing.assert_array_equal(data.labels, [0, 1, 0])
+    assert len(set(data.label_names)) == 2
+
+
+def test_one_long_cell_does_not_make_all_long() -> None:
+    """As an array of text, these classes would take ten gigabytes."""
+    rows = "".join(f"{k},{'q' * (100_000 if k == 7 else 1 + k % 3)}\n" for k in range(15_000))
+    tracemalloc.start()
+    try:
+        data = read_table(f"x,class\n{rows}".encode())
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(data.label_names) == 4
+
+
+def test_a_file_that_is_too_large_is_not_looked_at() -> None:
+    with pytest.raises(TableError, match="at most 5 MB"):
+        read_table(b"1" * (LARGEST_FILE + 1))
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(
+    content=st.none()
+    | st.integers()
+    | st.lists(st.integers())
+    | st.dictionaries(
+        st.sampled_from(["kind", "name", "size", "x"]),
+        st.sampled_from(["file", "too-large", "<b>x</b>", "", None, 7, -1, 10**30, 1.5, [], {}]),
+    ),
+    buffers=st.none() | st.lists(st.binary(max_size=20).map(memoryview), max_size=2),
+)
+def test_any_message_of_an_upload(content: Any, buffers: Any) -> None:  # noqa: ANN401 - from a page
+    """What a page sends comes out as a name with bytes, a name with a size, or not at all."""
+    from ewens_widgets.views.upload import Upload
+
+    seen: list[tuple[object, object]] = []
+    upload = Upload(
+        "label",
+        hint="hint",
+        accept=".csv",
+        on_file=lambda name, data: seen.append((name, data)),
+        on_too_large=lambda name, size: seen.append((name, size)),
+    )
+    upload._on_message(upload, content, buffers)
+    upload.close()
+    assert len(seen) <= 1
+    for name, value in seen:
+        assert isinstance(name, str)
+        assert isinstance(value, bytes | int)

@@ -1,0 +1,86 @@
+"""What keeps memory and time in bounds where there are many objects."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.memory import TooLargeError
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling import columns, recorder
+from ewens_widgets.sampling.initial import _distinct_rows
+from ewens_widgets.sampling.recorder import Recorder
+
+
+def test_a_slow_start_is_warned_of() -> None:
+    X = np.random.default_rng(0).normal(size=(32_000, 1))
+    with pytest.warns(UserWarning, match=r'32000 clusters.* use initial="k-means"'):
+        ew.Sampler(X)
+    ew.Sampler(X, initial="one-cluster")
+    ew.Sampler(X, moves="paper-1")  # makes no sweeps
+
+
+def test_draws_that_would_not_fit_are_refused_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = ew.Sampler(np.random.default_rng(0).normal(size=(300, 1)))
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "60000")
+    with pytest.raises(
+        TooLargeError, match=r"101 draws of the labels of 300 objects would take .*larger thin"
+    ):
+        sampler.sample(101, progress=False)
+    assert sampler.iteration == 0
+    assert len(sampler.sample(3, progress=False)) == 3
+
+
+def test_a_recorder_of_many_objects_starts_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = Posterior.from_data(np.random.default_rng(0).normal(size=(50, 1)))
+    assert len(Recorder(posterior, ("gibbs",))._room(1)["labels"]) == 256
+    assert len(Recorder(posterior, ("gibbs",), capacity=7)._room(1)["labels"]) == 7
+    monkeypatch.setattr(recorder, "_FIRST_BYTES", 2000)
+    few = Recorder(posterior, ("gibbs",))
+    assert len(few._room(1)["labels"]) == 10
+    assert len(few._room(25)["labels"]) == 25
+
+
+def test_labels_are_checked_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_CHECKED_ENTRIES", 6)
+    labels = np.array([[0, 1, 2], [0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=np.uint8)
+    columns.check_canonical(labels)
+    for row, wrong in ((4, [0, 2, 1]), (3, [1, 0, 0]), (0, [0, 255, 1])):
+        damaged = labels.copy()
+        damaged[row] = wrong
+        with pytest.raises(ValueError, match="canonical"):
+            columns.check_canonical(damaged)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_distinct", "enough"), [(5000, 3, 8), (5000, 5000, 8), (4, 4, 8), (9, 1, 2)]
+)
+def test_distinct_rows_are_counted_as_far_as_needed(n_rows: int, n_distinct: int, enough: int) -> None:
+    rows = (np.arange(n_rows)[::-1] % n_distinct)[:, None].astype(float)
+    assert _distinct_rows(rows, enough) == min(n_distinct, enough)
+
+
+def test_the_last_row_may_be_the_one_that_differs() -> None:
+    rows = np.zeros((1000, 1))
+    rows[-1] = 1.0
+    assert _distinct_rows(rows, 2) == 2
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows(repository: Path) -> None:
+    """In a process of their own, single precision and mapped: ten iterations from k-means, and the answers.
+
+    The limits are those of the machine's processor, not of its other users; documented are far smaller ones.
+    """
+    script = repository / "benchmarks" / "large_data.py"
+    command = [sys.executable, str(script), "--rows", "100000", "--no-burn-in"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=repository).stdout
+    rows = [line.strip("| ").split(" | ") for line in output.splitlines() if line.startswith("|")][2:]
+    seconds = {name: float(value) for name, value, _ in rows}
+    assert sum(seconds.values()) < 60.0
+    assert seconds["sampler with its k-means start"] + seconds["10 iterations"] < 30.0
+    assert max(float(memory) for *_, memory in rows) < 2.0
+    assert float(output.split("error of the cut into 8: ")[1]) < 0.1  # ten iterations are not many
