@@ -1,0 +1,150 @@
+"""Where tasks run: local processes by default, or any executor that is given."""
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+__all__ = ["ExecutorLike", "GivenExecutor", "InSequence", "LocalProcesses", "Workers", "open_workers"]
+
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+# One thread for each process: chains run side by side, and more threads than cores only slow each other.
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ),
+    "1",
+)
+_IDLE_SECONDS = 300  # Processes wait so long for the next call, which then need not start them.
+
+
+class ExecutorLike(Protocol):
+    """What is needed of an executor; `concurrent.futures.Executor` has it."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":  # noqa: ANN401 - as there
+        """Run a function elsewhere and return a future of its result."""
+        ...
+
+
+class Workers(Protocol):
+    """An executor, and what to do when it breaks."""
+
+    def submit(self, function: Callable[[Any], Any], argument: object) -> "Future[Any]":
+        """Hand out a task."""
+        ...
+
+    def stop_hung(self) -> bool:
+        """End all workers because one of them hangs; False where that is not ours to do."""
+        ...
+
+
+class InSequence(Executor):
+    """Runs each task at once, in this process: for a single chain or core, or where nothing else is."""
+
+    def submit(
+        self, function: Callable[Arguments, Value], /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> "Future[Value]":
+        """Run the function now; its future is done when it is returned."""
+        future: Future[Value] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as fault:  # noqa: BLE001 - belongs to the future, as in every executor
+            future.set_exception(fault)
+        return future
+
+
+class GivenExecutor:
+    """An executor of the caller's: it is used, never shut down or replaced."""
+
+    def __init__(self, executor: ExecutorLike) -> None:
+        self._executor = executor
+
+    def submit(self, function: Callable[[Any], Any], argument: object) -> "Future[Any]":
+        """Hand out a task."""
+        return self._executor.submit(function, argument)
+
+    def stop_hung(self) -> bool:
+        """Leave the workers alone: they may have other things to do."""
+        return False
+
+
+class LocalProcesses:
+    """Processes on this machine, kept for the next call; a broken set of them is replaced by a new one.
+
+    Parameters
+    ----------
+    count
+        Number of processes.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._executor = self._open()
+
+    def submit(self, function: Callable[[Any], Any], argument: object) -> "Future[Any]":
+        """Hand out a task, to new processes if the old ones have died or somebody shut them down."""
+        try:
+            return self._submit(function, argument)
+        except RuntimeError:  # What loky raises for both is one.
+            self._executor = self._open()
+            return self._submit(function, argument)
+
+    def stop_hung(self) -> bool:
+        """Kill the processes; new ones are started for the next task."""
+        self._executor.shutdown(wait=True, kill_workers=True)
+        return True
+
+    def _submit(self, function: Callable[[Any], Any], argument: object) -> "Future[Any]":
+        future: Future[Any] = self._executor.submit(function, argument)
+        return future
+
+    def _open(self) -> Any:  # noqa: ANN401 - loky has no types
+        # Not the package loky itself: joblib brings it, and scikit-learn brings joblib.
+        from joblib.externals.loky import get_reusable_executor
+
+        return get_reusable_executor(max_workers=self.count, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
+
+
+def open_workers(executor: ExecutorLike | None, chains: int, timeout: float | None = None) -> Workers:
+    """Workers for a number of chains.
+
+    Parameters
+    ----------
+    executor
+        Any `concurrent.futures.Executor`, or None for local processes, as many as there are cores or chains.
+    chains
+        Number of chains.
+    timeout
+        Where there is one, even a single chain runs in a process of its own, which can be ended.
+    """
+    if executor is not None:
+        _check_executor(executor)
+        return GivenExecutor(executor)
+    if sys.platform == "emscripten":  # A browser starts no processes.
+        return GivenExecutor(InSequence())
+    from joblib import cpu_count
+
+    count = min(chains, cpu_count())
+    return GivenExecutor(InSequence()) if count == 1 and timeout is None else LocalProcesses(count)
+
+
+def _check_executor(executor: object) -> None:
+    if isinstance(executor, Executor):
+        return
+    kind = type(executor).__name__
+    if hasattr(executor, "get_executor"):
+        raise TypeError(f"executor is a {kind}, not an executor; pass its get_executor().")
+    if isinstance(getattr(executor, "executor", None), Executor):
+        raise TypeError(f"executor is a {kind}, not an executor; pass its .executor.")
+    if not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            "executor must be a concurrent.futures.Executor, such as ThreadPoolExecutor() or Dask's "
+            f"Client().get_executor(), or None for local processes; got {executor!r}."
+        )

@@ -1,0 +1,163 @@
+"""The draws of several chains, and what they say together."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.chains.stopping import Check
+from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.sampling.trace_facts import facts_table, trace_facts
+
+if TYPE_CHECKING:
+    from ewens_widgets.analysis.diagnostics import Diagnostics
+    from ewens_widgets.analysis.report import Report
+
+__all__ = ["Chains"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chains:
+    """Traces of several chains on one posterior.
+
+    ``len(chains)`` is their number, ``chains[0]`` the trace of the first, and a loop goes over the traces.
+
+    Attributes
+    ----------
+    traces
+        One trace a chain.
+    starts
+        What each chain started from, e.g. ``"singletons"``; empty where it is not known.
+    reached
+        Whether the stopping rule was met; None where a number of draws was asked for.
+    checks
+        What the stopping rule saw, check by check.
+    """
+
+    traces: tuple[Trace, ...]
+    starts: tuple[str, ...] = ()
+    reached: bool | None = None
+    checks: tuple[Check, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Take any sequence of traces."""
+        object.__setattr__(self, "traces", tuple(self.traces))
+        if not all(isinstance(trace, Trace) for trace in self.traces):
+            raise TypeError("chains are made of traces, one a chain.")
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+    def __getitem__(self, number: SupportsIndex) -> Trace:
+        wanted: object = number
+        if not isinstance(wanted, SupportsIndex):
+            raise TypeError(
+                f"chains are taken one by one, as in chains[0], not by {wanted!r}; to drop draws, cut each "
+                "trace: [trace[500:] for trace in chains]."
+            )
+        return self.traces[number]
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self.traces)
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior that was sampled."""
+        self._need_chains()
+        return self.traces[0].posterior
+
+    @property
+    def draws(self) -> int:
+        """Draws of each chain; of the shortest, where a run was interrupted."""
+        return min((len(trace) for trace in self.traces), default=0)
+
+    def diagnostics(self, similarity: bool = True) -> "Diagnostics":
+        """R-hat, effective sample sizes, acceptance and, unless left out, how far similarities differ."""
+        from ewens_widgets.analysis.diagnostics import diagnose
+
+        self._need_chains()
+        if similarity:
+            return self._full_diagnostics
+        return diagnose(self.traces, similarity=False)
+
+    def rhat(self) -> Mapping[str, float]:
+        """R-hat by quantity: near 1 where the chains agree; NaN for a quantity that never changes."""
+        return self._numbers.rhat
+
+    def ess(self, kind: str = "bulk") -> Mapping[str, float]:
+        """Effective sample size by quantity, of all chains together: ``"bulk"`` or ``"tail"``."""
+        if kind not in {"bulk", "tail"}:
+            raise ValueError(f'kind must be "bulk" or "tail"; got {kind!r}.')
+        return self._numbers.ess_bulk if kind == "bulk" else self._numbers.ess_tail
+
+    def pooled(self) -> Trace:
+        """All draws in one trace, chain after chain."""
+        return self._pooled
+
+    def report(self) -> "Report":
+        """Say in plain words whether to trust this run, and what to change; needs ArviZ."""
+        from ewens_widgets.analysis.report import report
+
+        self._need_chains()
+        return report(self.traces)
+
+    def to_arviz(self) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+        """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
+        from ewens_widgets.analysis.export import to_arviz
+
+        return to_arviz(self.traces)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save all chains in one checked file, without pickle."""
+        from ewens_widgets.sampling.chains.chains_file import write_chains
+
+        write_chains(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Chains":
+        """Load what `save` wrote, or what a checkpoint holds so far; a damaged file is refused."""
+        from ewens_widgets.sampling.chains.chains_file import read_chains
+        from ewens_widgets.sampling.chains.checkpoint import Checkpoint
+
+        return Checkpoint.open(path).chains() if Path(path).is_dir() else read_chains(path)
+
+    def __repr__(self) -> str:
+        return "Chains(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"
+
+    def _repr_html_(self) -> str:
+        return facts_table("Chains", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        lengths = {len(trace) for trace in self.traces}
+        each = str(self.draws) if len(lengths) < 2 else f"{min(lengths)} to {max(lengths)}"
+        facts = [("chains", str(len(self))), ("draws of each", each)]
+        if self.starts:
+            facts.append(("starts", ", ".join(dict.fromkeys(self.starts))))
+        if self.reached is not None:
+            facts.append(("stopping rule", "met" if self.reached else "not met"))
+        if self.traces:
+            about = dict(trace_facts(self.pooled()))
+            facts += [(name, value) for name, value in about.items() if name not in {"draws", "iterations"}]
+        return facts
+
+    @cached_property
+    def _pooled(self) -> Trace:
+        self._need_chains()
+        return self.traces[0] if len(self.traces) == 1 else Trace.concatenate(self.traces)
+
+    @cached_property
+    def _numbers(self) -> "Diagnostics":
+        return self.diagnostics(similarity=False)
+
+    @cached_property
+    def _full_diagnostics(self) -> "Diagnostics":
+        from ewens_widgets.analysis.diagnostics import diagnose
+
+        return diagnose(self.traces)
+
+    def _need_chains(self) -> None:
+        if not self.traces:
+            raise ValueError("there are no chains; sample some.")

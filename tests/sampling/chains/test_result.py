@@ -1,0 +1,105 @@
+"""The draws of several chains: what they say together, and saving them."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_runs import assert_same_draws, assert_same_trace, run
+
+import ewens_widgets as ew
+
+
+@pytest.fixture(scope="module")
+def chains() -> ew.Chains:
+    return run(draws=200, burn_in=50)
+
+
+def test_it_is_a_sequence_of_traces(chains: ew.Chains) -> None:
+    assert len(chains) == 4
+    assert chains[0] is chains.traces[0]
+    assert chains[-1] is chains.traces[3]
+    assert list(chains) == list(chains.traces)
+    assert chains.draws == 200
+    with pytest.raises(TypeError, match=r"one by one.*trace\[500:\]"):
+        chains[50:]
+    with pytest.raises(IndexError):
+        chains[4]
+
+
+def test_its_numbers_are_those_of_the_diagnostics(chains: ew.Chains) -> None:
+    numbers = ew.diagnose(chains.traces)
+    assert chains.rhat() == numbers.rhat
+    assert chains.ess() == numbers.ess_bulk
+    assert chains.ess("tail") == numbers.ess_tail
+    assert chains.diagnostics().similarity_gap == numbers.similarity_gap
+    assert chains.diagnostics(similarity=False).similarity_gap is None
+    with pytest.raises(ValueError, match='"bulk" or "tail"'):
+        chains.ess("middle")
+
+
+def test_pooled_draws_are_those_of_all_chains(chains: ew.Chains) -> None:
+    pooled = chains.pooled()
+    assert len(pooled) == 800
+    assert_same_trace(pooled[200:400], chains[1])
+    assert chains.pooled() is pooled
+    assert pooled.acceptance == pytest.approx(chains.diagnostics().acceptance)
+
+
+def test_the_report_is_that_of_all_chains(chains: ew.Chains) -> None:
+    report = chains.report()
+    assert report.diagnostics.n_chains == 4
+    assert str(report) == str(ew.report(list(chains)))
+
+
+def test_arviz_gets_a_chain_for_each(chains: ew.Chains) -> None:
+    exported = chains.to_arviz()
+    assert exported.posterior["n_clusters"].shape == (4, 200)
+    np.testing.assert_array_equal(exported.posterior["n_clusters"][2], chains[2].n_clusters)
+
+
+def test_saved_chains_are_the_same(chains: ew.Chains, tmp_path: Path) -> None:
+    path = tmp_path / "chains.npz"
+    chains.save(path)
+    loaded = ew.Chains.load(path)
+    assert_same_draws(loaded, chains)
+    assert (loaded.starts, loaded.reached, loaded.checks) == (chains.starts, None, ())
+    assert loaded.rhat() == chains.rhat()
+
+
+def test_a_stopping_rule_is_saved_with_what_it_saw(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="not met"):
+        chains = run(draws=None, until=ew.until(ess=1e9, most=30, first=8), burn_in=0)
+    chains.save(tmp_path / "chains.npz")
+    loaded = ew.Chains.load(tmp_path / "chains.npz")
+    assert loaded.checks == chains.checks
+    assert loaded.reached is False
+
+
+def test_other_files_are_refused(chains: ew.Chains, tmp_path: Path) -> None:
+    chains[0].save(tmp_path / "trace.npz")
+    with pytest.raises(ew.ArchiveError, match="holds a trace, not a chains"):
+        ew.Chains.load(tmp_path / "trace.npz")
+    path = tmp_path / "chains.npz"
+    chains.save(path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(ew.ArchiveError, match="damaged"):
+        ew.Chains.load(path)
+
+
+def test_it_shows_itself(chains: ew.Chains) -> None:
+    assert repr(chains).startswith("Chains(chains: 4, draws of each: 200, starts: singletons, one-cluster, ")
+    assert "<caption>Chains</caption>" in chains._repr_html_()
+    assert "draws of each: 10 to 200" in repr(ew.Chains((chains[0], chains[1][:10])))
+    assert repr(ew.Chains(())) == "Chains(chains: 0, draws of each: 0)"
+
+
+def test_it_can_be_pickled(chains: ew.Chains) -> None:
+    assert_same_draws(pickle.loads(pickle.dumps(chains)), chains)  # noqa: S301 - made a moment ago
+
+
+def test_nothing_but_traces_is_taken() -> None:
+    with pytest.raises(TypeError, match="made of traces"):
+        ew.Chains((1, 2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no chains"):
+        ew.Chains(()).pooled()
