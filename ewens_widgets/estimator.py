@@ -12,12 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ewens_widgets.analysis.consensus import consensus_tree
-from ewens_widgets.analysis.estimates import point_estimate
 from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
 from ewens_widgets.analysis.tree import Tree
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.concentration import Concentration
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -274,11 +272,7 @@ class AffineClustering(
         """Attributes of the fitted estimator that the draws decide."""
         extra: tuple[str, Any]
         if self.n_clusters is None:
-            try:
-                estimate = trace.point_estimate(self.loss)
-            except TooLargeError:
-                # Without the trees that need a number for each pair of rows.
-                estimate = point_estimate(trace, self.loss, sources=("draws", "evidence"))
+            estimate = trace.point_estimate(self.loss)
             labels, extra = estimate.labels, ("estimate_", estimate)
         else:
             tree = self._tree(trace, self.n_clusters)

@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 import ewens_widgets as ew
 from ewens_widgets import estimator as module
@@ -149,6 +150,14 @@ def test_not_fitted() -> None:
     assert not hasattr(AffineClustering(), "similarity_")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"n_clusters": 3, **SHORT}, {"model": "I", **SHORT}])
+def test_scikit_learn_is_content(settings: dict[str, object]) -> None:
+    results = check_estimator(AffineClustering(**settings), on_skip=None)
+    assert len(results) > 40
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+
+
 def test_clone_pipeline_and_search(blobs: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = blobs
     clustering = AffineClustering(
@@ -263,7 +272,6 @@ def test_a_callback_may_stop_the_chain(stop_after: int, blobs: tuple[np.ndarray,
 def test_the_progress_bar_of_scikit_learn(
     capsys: pytest.CaptureFixture[str], blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    pytest.importorskip("rich")
     from sklearn.callback import ProgressBar
 
     AffineClustering(**SHORT).set_callbacks(ProgressBar()).fit(blobs[0])

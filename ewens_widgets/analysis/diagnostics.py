@@ -45,7 +45,7 @@ class Diagnostics:
         Share of accepted proposals by move, over all chains.
     similarity_gap
         Largest average difference between the similarity matrices of two chains (of the two halves, for one
-        chain); None where these would not fit in memory.
+        chain); None where these were left out or would not fit in memory.
     """
 
     n_chains: int
@@ -69,13 +69,15 @@ class Diagnostics:
         return min(sizes, default=float(self.n_chains * self.n_draws))
 
 
-def diagnose(traces: Trace | Sequence[Trace]) -> Diagnostics:
+def diagnose(traces: Trace | Sequence[Trace], similarity: bool = True) -> Diagnostics:
     """Compute R-hat, effective sample sizes and acceptance for one chain or for several of one posterior.
 
     Parameters
     ----------
     traces
         One trace, or one for each chain. Longer ones are cut to the last draws, as many as the shortest has.
+    similarity
+        Compare the similarity matrices too, which costs most of the time where there are many objects.
     """
     chains = _aligned(traces)
     followed = quantities(chains)
@@ -86,7 +88,7 @@ def diagnose(traces: Trace | Sequence[Trace]) -> Diagnostics:
         ess_bulk={name: _ess(values, "bulk") for name, values in followed.items()},
         ess_tail={name: _ess(values, "tail") for name, values in followed.items()},
         acceptance=_pooled_acceptance(chains),
-        similarity_gap=_gap_or_none(chains),
+        similarity_gap=_gap_or_none(chains) if similarity else None,
     )
 
 

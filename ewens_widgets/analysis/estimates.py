@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.draws import Draws
 from ewens_widgets.analysis.expected_loss import ExpectedLoss
 from ewens_widgets.analysis.export import labels_csv
-from ewens_widgets.analysis.similarity_tree import METHODS
+from ewens_widgets.analysis.similarity_tree import METHODS, tree_fits
 from ewens_widgets.analysis.tree import Tree
 from ewens_widgets.analysis.uncertainty import CredibleBall, credible_ball, membership, object_uncertainty
 from ewens_widgets.sampling.archive import write_atomically
@@ -107,7 +107,7 @@ class PointEstimate:
         )
 
 
-def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] = SOURCES) -> PointEstimate:
+def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None = None) -> PointEstimate:
     """Find the partition with the least expected loss over the draws of a trace.
 
     Parameters
@@ -118,13 +118,16 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] = SOUR
         ``"vi"``: variation of information; ``"binder"``: share of pairs on which two partitions disagree.
     sources
         Where candidates come from: ``"draws"``, ``"similarity"`` (cuts of the similarity trees, which need
-        memory for all pairs of objects) and ``"evidence"`` (cuts of the evidence tree).
+        memory for all pairs of objects) and ``"evidence"`` (cuts of the evidence tree). By default all, but
+        the similarity trees are left out where they would not fit.
     """
+    if not len(trace):
+        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+    if sources is None:
+        sources = SOURCES if tree_fits(trace.n_objects) else ("draws", "evidence")
     unknown = sorted(set(sources) - set(SOURCES))
     if unknown or not sources:
         raise ValueError(f"sources must be some of {', '.join(SOURCES)}; got {list(sources)}.")
-    if not len(trace):
-        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
     draws = Draws.of(trace.labels)
     expected = ExpectedLoss(draws, loss)
     screening = ExpectedLoss(draws.spread(_SCREENING_DRAWS), loss)

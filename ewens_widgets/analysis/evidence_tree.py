@@ -52,7 +52,8 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
     """
     start = check_labels(labels, posterior.n_objects)
     sizes, sums = cluster_statistics(posterior.coordinates, start)
-    rows, nodes = _start_rows(start)
+    joined, nodes = _start_rows(start)
+    rows: list[tuple[float, float, float, float]] = []
     height = 0.0
     while len(nodes) > 1:
         left, right = np.triu_indices(len(nodes), k=1)
@@ -64,10 +65,10 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
         sums[a] += sums[b]
         sizes, sums = np.delete(sizes, b), np.delete(sums, b, axis=0)
         first, second = sorted((nodes[a], nodes.pop(b)))
-        nodes[a] = start.size + len(rows)
+        nodes[a] = start.size + len(joined) + len(rows)
         rows.append((first, second, height, sizes[a]))
     return Tree(
-        linkage=np.array(rows, dtype=np.float64).reshape(-1, 4),
+        linkage=np.vstack([joined, np.array(rows, dtype=np.float64).reshape(-1, 4)]),
         kind="evidence",
         method="evidence",
         n_start=int(start.max()) + 1,
@@ -122,7 +123,7 @@ class _State(NamedTuple):
 
 
 def _block_losses(posterior: Posterior, state: _State, left: IntArray, right: IntArray) -> FloatArray:
-    sizes, log_counts = state.sizes, posterior.log_count_weights
+    sizes, log_counts = state.sizes, posterior.count_weights(state.sizes.size)
     both = sizes[left] + sizes[right]
     log_prior_gain = log_counts[sizes.size - 1] - log_counts[sizes.size]
     log_prior_gain = log_prior_gain + gammaln(both) - gammaln(sizes[left]) - gammaln(sizes[right])
@@ -201,15 +202,20 @@ _SCALES = {"I": _trace_scale, "II": _diagonal_scale, "III": _determinant_scale}
 _CHANGES = {"I": _trace_change, "II": _diagonal_change, "III": _determinant_change}
 
 
-def _start_rows(labels: IntArray) -> tuple[list[tuple[float, float, float, float]], list[int]]:
+def _start_rows(labels: IntArray) -> tuple[FloatArray, list[int]]:
     """Merges at height 0 that join the members of each starting cluster, and the nodes they end in."""
-    rows: list[tuple[float, float, float, float]] = []
-    nodes: list[int] = []
-    for label in range(int(labels.max()) + 1):
-        members = np.flatnonzero(labels == label)
-        node = int(members[0])
-        for size, member in enumerate(members[1:], start=2):
-            rows.append((min(node, int(member)), max(node, int(member)), 0.0, size))
-            node = labels.size + len(rows) - 1
-        nodes.append(node)
-    return rows, nodes
+    n_objects, sizes = labels.size, np.bincount(labels)
+    members = np.argsort(labels, kind="stable")
+    ends = np.cumsum(sizes)
+    first = np.zeros(n_objects, dtype=bool)
+    first[ends - sizes] = True
+    later = np.flatnonzero(~first)
+    place = later - (ends - sizes)[labels[members[later]]]  # 1 for the second member of a cluster, and so on
+    made = n_objects + np.arange(later.size)
+    rows = np.zeros((later.size, 4))
+    # The second member joins the first one, each further one the node that was made last.
+    rows[:, 0] = np.where(place == 1, members[later - 1], members[later])
+    rows[:, 1] = np.where(place == 1, members[later], made - 1)
+    rows[:, 3] = place + 1
+    last = n_objects + ends - np.arange(1, sizes.size + 1) - 1
+    return rows, np.where(sizes == 1, members[ends - 1], last).tolist()

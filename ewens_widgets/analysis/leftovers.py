@@ -4,11 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from ewens_widgets.analysis.linkage import nodes_after
 from ewens_widgets.partition import canonical_labels
 
 __all__ = ["LEFTOVER", "assign_leftovers", "keep_leftovers"]
 
 LEFTOVER = -1
+_PAIRS = 4_000_000  # Distances in memory at once.
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -48,17 +50,23 @@ def assign_leftovers(
             'or use leftovers="mark".'
         )
     labels = marked.copy()
-    members: dict[int, IntArray] = {item: np.array([item]) for item in range(labels.size)}
-    for row, (left, right) in enumerate(linkage[:, :2].astype(np.intp)):
+    members = _members(nodes_after(linkage, n_merges))
+    for row, (left, right) in enumerate(linkage[n_merges:, :2].astype(np.intp), start=n_merges):
         sides = members.pop(int(left)), members.pop(int(right))
         members[labels.size + row] = np.concatenate(sides)
-        if row >= n_merges:
-            # A leftover's companions are all left over: a node is either clusters or leftovers, never both.
-            homeless = [bool(labels[side[0]] == LEFTOVER) for side in sides]
-            if homeless[0] != homeless[1]:
-                small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
-                labels[small] = _nearest_label(small, large, labels, distance, coordinates)
+        # A leftover's companions are all left over: a node is either clusters or leftovers, never both.
+        homeless = [bool(labels[side[0]] == LEFTOVER) for side in sides]
+        if homeless[0] != homeless[1]:
+            small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
+            labels[small] = _nearest_label(small, large, labels, distance, coordinates)
     return labels
+
+
+def _members(nodes: IntArray) -> dict[int, IntArray]:
+    """Objects of each node."""
+    order = np.argsort(nodes, kind="stable")
+    names, starts = np.unique(nodes[order], return_index=True)
+    return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
 
 
 def _nearest_label(
@@ -74,6 +82,15 @@ def _nearest_label(
         closest = distance[np.ix_(small, near)].min(axis=0)
         near = near[closest == closest.min()]
     if np.unique(labels[near]).size > 1 and coordinates is not None:
-        closest = cdist(coordinates[small], coordinates[near]).min(axis=0)
+        closest = _closest(coordinates[small], coordinates[near])
         near = near[closest == closest.min()]
     return int(np.argmax(np.bincount(labels[near])))
+
+
+def _closest(small: FloatArray, near: FloatArray) -> FloatArray:
+    """Distance of each row of `near` to the nearest row of `small`, without all pairs in memory at once."""
+    closest = np.full(len(near), np.inf)
+    step = max(1, _PAIRS // len(near))
+    for start in range(0, len(small), step):
+        np.minimum(closest, cdist(small[start : start + step], near).min(axis=0), out=closest)
+    return closest

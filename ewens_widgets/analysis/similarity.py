@@ -25,6 +25,7 @@ _SMALL_CLUSTER = (
     1 / 15
 )  # Measured: a sparse product is faster for clusters with less than this share of the objects.
 _EXACT_DRAWS = 2**24
+_SUBSET = "Ask for a subset of the objects, e.g. similarity(rows=range(2000)), or for dtype=np.float32."
 
 
 def similarity(
@@ -87,12 +88,12 @@ def choose_rows(rows: ArrayLike | None, n_objects: int) -> NDArray[np.intp] | No
     return given.astype(np.intp)
 
 
-def check_pairs_fit(n_objects: int, itemsize: int) -> None:
+def check_pairs_fit(n_objects: int, itemsize: int, way_out: str = _SUBSET) -> None:
     """Refuse a matrix of pairs, with the counts and the product of a block, that does not fit in memory."""
     check_fits(
         n_objects * n_objects * (itemsize + 8),
         f"the similarity of all pairs of {n_objects} objects",
-        "Ask for a subset of the objects, e.g. similarity(rows=range(2000)), or for dtype=np.float32.",
+        way_out,
     )
 
 

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage, leaves_list
 
 from ewens_widgets.analysis.leftovers import LEFTOVER, assign_leftovers, keep_leftovers
+from ewens_widgets.analysis.linkage import labels_after, restricted_linkage
 from ewens_widgets.partition import canonical_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Tree", "labels_after"]
+__all__ = ["Tree"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -126,6 +127,26 @@ class Tree:
         change = (self.linkage[:, 3] >= min_size).astype(np.intp) - (joined >= min_size).sum(axis=1)
         return np.cumsum(np.concatenate([[self.n_leaves if min_size == 1 else 0], change])).astype(np.intp)
 
+    def restricted(self, rows: ArrayLike) -> "Tree":
+        """Tree of some of the objects alone, each given once; it joins them where this tree does.
+
+        Leaf k of the new tree is object ``rows[k]``.
+        """
+        chosen = np.asarray(rows, dtype=np.intp)
+        if chosen.ndim != 1 or chosen.size < 2 or np.unique(chosen).size != chosen.size:
+            raise ValueError("a tree is restricted to two or more different objects.")
+        if chosen.min() < 0 or chosen.max() >= self.n_leaves:
+            raise ValueError(f"the objects must lie between 0 and {self.n_leaves - 1}.")
+        start = labels_after(self.linkage, self.n_leaves - self.n_start)
+        return Tree(
+            linkage=restricted_linkage(self.linkage, chosen),
+            kind=self.kind,
+            method=self.method,
+            n_start=int(np.unique(start[chosen]).size),
+            coordinates=None if self.coordinates is None else self.coordinates[chosen],
+            distance=None if self.distance is None else self.distance[np.ix_(chosen, chosen)],
+        )
+
     def links(self) -> FloatArray:
         """Corners of the lines to draw, four points (position, height) a merge: (n − 1) × 4 × 2.
 
@@ -192,18 +213,6 @@ class Tree:
                 f"this tree can be cut into 1 to {most} clusters{size}; {n_clusters} were asked for.{start}"
             )
         return int(reachable[-1])
-
-
-def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Canonical labels of the clusters after the first merges of a linkage."""
-    n_leaves = linkage.shape[0] + 1
-    above = np.arange(n_leaves + n_merges)
-    for row, children in enumerate(linkage[:n_merges, :2].astype(np.intp)):
-        above[children] = n_leaves + row
-    # From the top down, each node takes the name of the highest node above it.
-    for node in range(n_leaves + n_merges - 1, -1, -1):
-        above[node] = above[above[node]]
-    return canonical_labels(above[:n_leaves])
 
 
 def _numbered(marked: IntArray) -> IntArray:

@@ -125,6 +125,8 @@ def test_refusals(trace: Trace) -> None:
 def test_without_room_for_all_pairs_other_sources_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "12000")
     trace = blob_trace(n_draws=6)
-    with pytest.raises(ValueError, match="similarity of all pairs"):
-        point_estimate(trace, "vi")
-    assert point_estimate(trace, "vi", sources=["draws", "evidence"]).n_clusters == 3
+    estimate = point_estimate(trace, "vi")
+    assert estimate.n_clusters == 3
+    assert not any("similarity" in candidate.source for candidate in estimate.candidates)
+    with pytest.raises(ValueError, match=r"similarity of all pairs of .* Use evidence_tree\(\)"):
+        point_estimate(trace, "vi", sources=["similarity"])

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from traces import blobs, random_partitions, synthetic_trace
 
+from ewens_widgets import datasets
 from ewens_widgets.analysis.report import Report, report
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 
 POSTERIOR = Posterior.from_data(blobs(np.random.default_rng(0), 20)[0], model="II")
@@ -102,3 +104,21 @@ def test_text_and_html_say_the_same() -> None:
         assert part in html
     assert html.count("<tr>") == 1 + len(found.diagnostics.rhat)
     assert "<script" not in html
+
+
+@pytest.mark.slow
+def test_the_paper_moves_are_not_trusted_and_the_default_is() -> None:
+    data = datasets.denmark_roads_standin(seed=0)
+    starts = ("singletons", "one-cluster", "k-means")
+
+    def verdict(moves: str, draws: int, burn_in: int) -> str:
+        chains = [
+            Sampler(data, model="III", moves=moves, initial=start, seed=seed).sample(
+                draws, burn_in, progress=False
+            )
+            for seed, start in enumerate(starts)
+        ]
+        return report(chains).verdict
+
+    assert verdict("paper-2", 1000, 500) == "do not trust"
+    assert verdict("default", 2000, 500) == "trust"

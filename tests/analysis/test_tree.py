@@ -8,7 +8,8 @@ from traces import blob_trace
 
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.leftovers import LEFTOVER
-from ewens_widgets.analysis.tree import Tree, labels_after
+from ewens_widgets.analysis.linkage import labels_after
+from ewens_widgets.analysis.tree import Tree
 from ewens_widgets.partition import canonical_labels
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
 from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours
+from ewens_widgets.analysis.similarity import choose_rows
 from ewens_widgets.analysis.tree import Tree
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.trace import Trace
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_heatmap"]
 
+_MOST_OBJECTS = 2000
 _MOST_PIXELS = 1000
 # In inches: a square with room for the tree on its left, and for strips and the scale on its right.
 _SQUARE, _LEFT, _BELOW, _RIGHT, _ABOVE = 3.2, 1.3, 0.55, 1.05, 0.12
@@ -32,6 +34,7 @@ def plot_heatmap(
     tree: Tree | str | None = "single",
     labels: ArrayLike | None = None,
     true: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
     cmap: str = "gray",
     ax: "Axes | None" = None,
 ) -> "Figure":
@@ -50,16 +53,21 @@ def plot_heatmap(
         A partition to show as a strip of colours beside the heatmap.
     true
         Known classes, shown as a second strip.
+    rows
+        The objects to show, each once. By default all of them, and of more than 2000 objects 400 that
+        represent the clusters of the best draw (`Trace.representatives`).
     cmap
         Name of a matplotlib colour map.
     ax
         Axes for the heatmap; tree and strips are drawn to their left and right. New ones by default.
     """
-    chosen = _chosen_tree(trace, tree)
-    order = np.arange(trace.n_objects) if chosen is None else chosen.leaves_order
+    shown = _shown_rows(trace, rows)
+    chosen = _chosen_tree(trace, tree, shown)
+    n_shown = trace.n_objects if shown is None else shown.size
+    order = np.arange(n_shown) if chosen is None else chosen.leaves_order
     axes = _square_axes(chosen is not None) if ax is None else ax
     image = axes.imshow(
-        _averaged(trace.distance()[np.ix_(order, order)]),
+        _averaged(trace.distance(rows=shown)[np.ix_(order, order)]),
         cmap=cmap,
         vmin=0.0,
         vmax=1.0,
@@ -70,10 +78,16 @@ def plot_heatmap(
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(True)
-    axes.set_xlabel(f"{order.size} objects" + ("" if chosen is None else ", in the order of the tree"))
+    count = f"{n_shown} objects" if shown is None else f"{n_shown} of {trace.n_objects} objects"
+    axes.set_xlabel(count + ("" if chosen is None else ", in the order of the tree"))
     if chosen is not None:
         _draw_tree(axes, chosen)
-    right = _draw_strips(axes, order, labels, true)
+    partitions = {
+        name: check_labels(given, trace.n_objects)
+        for name, given in (("found", labels), ("true", true))
+        if given is not None
+    }
+    right = _draw_strips(axes, order if shown is None else shown[order], partitions)
     _draw_scale(axes, image, right)
     return figure_of(axes)
 
@@ -86,10 +100,25 @@ def _square_axes(with_tree: bool) -> "Axes":
     return figure.add_axes((left / width, _BELOW / height, _SQUARE / width, _SQUARE / height))
 
 
-def _chosen_tree(trace: Trace, tree: Tree | str | None) -> Tree | None:
-    if not isinstance(tree, str):
-        return tree
-    return trace.evidence_tree() if tree == "evidence" else trace.similarity_tree(tree)
+def _shown_rows(trace: Trace, rows: ArrayLike | None) -> NDArray[np.intp] | None:
+    """Numbers of the objects to show; None means all."""
+    if rows is None:
+        return None if trace.n_objects <= _MOST_OBJECTS else trace.representatives()
+    chosen = choose_rows(rows, trace.n_objects)
+    if chosen is not None and np.unique(chosen % trace.n_objects).size != chosen.size:
+        raise ValueError("rows must name each object once.")
+    return None if chosen is None else chosen % trace.n_objects
+
+
+def _chosen_tree(trace: Trace, tree: Tree | str | None, shown: NDArray[np.intp] | None) -> Tree | None:
+    """Tree of the objects that are shown."""
+    if isinstance(tree, str) and tree != "evidence":
+        return trace.similarity_tree(tree, rows=shown)
+    whole = trace.evidence_tree() if isinstance(tree, str) else tree
+    if whole is None or shown is None:
+        return whole
+    # A tree of all objects, or one that has been made of these rows.
+    return whole.restricted(shown) if whole.n_leaves == trace.n_objects else whole
 
 
 def _averaged(matrix: NDArray[Any]) -> NDArray[Any]:
@@ -118,17 +147,12 @@ def _draw_tree(axes: "Axes", tree: Tree) -> None:
     beside.set_xlabel("nats lost" if tree.kind == "evidence" else "share apart")
 
 
-def _draw_strips(
-    axes: "Axes", order: NDArray[np.intp], labels: ArrayLike | None, true: ArrayLike | None
-) -> float:
+def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, NDArray[np.intp]]) -> float:
     """Draw a strip of colours for each partition; return where the last one ends."""
     from matplotlib.colors import to_rgb
 
     right = 1.0
-    for name, given in (("found", labels), ("true", true)):
-        if given is None:
-            continue
-        canonical = check_labels(given, order.size)
+    for name, canonical in partitions.items():
         colours = cluster_colours(canonical) if name == "found" else class_colours(int(canonical.max()) + 1)
         strip = axes.inset_axes((right + _GAP, 0.0, _STRIP_WIDTH, 1.0))
         pixels = np.array([to_rgb(colours[label]) for label in canonical[order]])
