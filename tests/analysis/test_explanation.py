@@ -1,0 +1,256 @@
+"""The explanation of a proposal against the sampler that made it: the terms add up to its own log ratio."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.analysis.explanation.draws import choose
+from ewens_widgets.analysis.explanation.explain import explain, explain_sweep
+from ewens_widgets.analysis.explanation.proposal import Proposal
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
+from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.schedule import Move
+
+PROPOSALS = 200
+CLOSE = 1e-9
+DATA = ew.datasets.unit_square(transform="III", per_cluster=4, seed=4)
+MODELS = ("I", "II", "III")
+MOVES = (
+    Reassign(),
+    SplitMerge(core_jump=0.05),
+    InformedSplitMerge(),
+    SplitMerge(),
+    SplitMerge(within="minimum", between="hausdorff", core_jump=0.4),
+    SplitMerge(within="maximum", between="minimum", probabilities=(0.3, 0.6, 0.1), core_jump=0.0),
+    SplitMerge(within="average", between="maximum", core_jump=0.2),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One proposal as it was explained, and as the sampler reported it."""
+
+    explained: Proposal
+    reported: Event
+
+
+def steps(move: Move, data: ew.datasets.Dataset = DATA, **settings: object) -> Iterator[Step]:
+    """Proposals of a chain that starts at a draw from the prior."""
+    sampler = ew.Sampler(data, moves=[move], **{"initial": "prior", "seed": 5, **settings})
+    raw = sampler.raw_data
+    pairs = pair_distances(sampler.posterior.coordinates if raw is None else raw)
+    as_printed = sampler.acceptance == "as-printed"
+    while True:
+        explained = explain(sampler.posterior, sampler.state, move, pairs=pairs, as_printed=as_printed)
+        yield Step(explained, next(sampler.events(1, block=1)))
+
+
+def proposals(count: int, *arguments: object, **settings: object) -> list[Step]:
+    """So many steps at which something was proposed."""
+    found: list[Step] = []
+    for step in steps(*arguments, **settings):
+        assert (step.explained.proposed is None) == (step.reported.proposed_labels is None)
+        found += [] if step.explained.proposed is None else [step]
+        if len(found) == count:
+            return found
+    raise AssertionError
+
+
+def largest_gap(found: list[Step], log_ratio: Callable[[Proposal], float | None]) -> float:
+    pairs = [(log_ratio(step.explained), step.reported.log_ratio) for step in found]
+    # Without core jumps a merge may have no way back: then both are minus infinity.
+    return max(0.0 if one == other else abs(one - other) for one, other in pairs)
+
+
+def without(name: str) -> Callable[[Proposal], float]:
+    return lambda explained: math.fsum(term.value for term in explained.terms() if term.name != name)
+
+
+def assert_alike(found: list[Step]) -> None:
+    assert largest_gap(found, Proposal.log_ratio) < CLOSE
+    for step in found:
+        explained, reported = step.explained, step.reported
+        assert np.array_equal(explained.proposed, reported.proposed_labels)
+        assert explained.accepted() == reported.accepted
+        assert explained.parameters.theta_index == reported.theta_index
+        assert explained.parameters.concentration == pytest.approx(reported.concentration, rel=1e-14)
+        np.testing.assert_allclose(explained.parameters.theta_weights, reported.theta_weights, atol=1e-12)
+        assert np.array_equal(
+            explained.proposed if explained.accepted() else explained.labels, reported.labels
+        )
+
+
+@pytest.mark.parametrize(
+    ("move", "model"),
+    [(move, model) for move in MOVES[:3] for model in MODELS] + [(move, "II") for move in MOVES[3:]],
+    ids=str,
+)
+def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str) -> None:
+    found = proposals(PROPOSALS, move, model=model)
+    assert_alike(found)
+    assert {step.explained.kind for step in found} == (
+        {"reassign"} if isinstance(move, Reassign) else {"split", "merge"}
+    )
+    for step in found:
+        for way in (step.explained.forward, step.explained.backward):
+            total = math.fsum(factor.log_probability for factor in way.factors)
+            assert total == pytest.approx(way.log_probability, abs=CLOSE), way
+    # Sabotaged twins: with any one term dropped, the same comparison fails.
+    for name in ("prior", "likelihood", "way back", "way there"):
+        assert largest_gap(found, without(name)) > 1e-2, name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"concentration": ew.Gamma(2.0, 1.0)},
+        {"concentration": 7.5, "theta_grid": [0.5, 3.0], "alpha": 2.0},
+        {"metric": "euclidean"},
+        {"initial": "one-cluster", "seed": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
+def test_other_settings_are_explained_too(move: Move, settings: dict[str, Any]) -> None:
+    assert_alike(proposals(60, move, model="II", **settings))
+
+
+def test_the_printed_ratio_is_the_sampler_s_where_it_is_asked_for() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = proposals(PROPOSALS, SplitMerge(core_jump=0.2), model="I", acceptance="as-printed")
+    assert_alike(found)
+    assert largest_gap(found, lambda explained: explained.log_ratio(as_printed=False)) > 1.0
+
+
+def test_the_printed_ratio_turns_the_proposal_terms_round() -> None:
+    found = proposals(PROPOSALS, SplitMerge(), model="I")
+    decisions = set()
+    for step in found:
+        right, printed = step.explained.terms(as_printed=False), step.explained.terms(as_printed=True)
+        assert [term.value for term in printed] == [
+            right[0].value,
+            right[1].value,
+            -right[2].value,
+            -right[3].value,
+        ]
+        decisions.add((step.explained.accepted(as_printed=False), step.explained.accepted(as_printed=True)))
+    assert {(True, False), (False, True)} & decisions, "the two rules must disagree now and then"
+    for move in (Reassign(), InformedSplitMerge()):
+        step = proposals(1, move)[0]
+        assert not step.explained.has_printed_ratio
+        assert step.explained.terms(as_printed=True) == step.explained.terms(as_printed=False)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
+    sampler = ew.Sampler(
+        DATA, model=model, moves=["gibbs"], initial="prior", seed=6, concentration=ew.Gamma(2, 1)
+    )
+    draws: list[Proposal] = []
+    moved = 0
+    while len(draws) < PROPOSALS:
+        sweep = explain_sweep(sampler.posterior, sampler.state)
+        event = next(sampler.events(1, block=1))
+        assert np.array_equal(sweep[-1].proposed, event.labels)
+        changed = [not np.array_equal(draw.labels, draw.proposed) for draw in sweep]
+        assert sum(changed) == event.moves[0].acceptances
+        moved += sum(changed)
+        draws += sweep
+    assert moved > 10
+    # The ratio of a draw from the exact conditional is one, and it is always accepted.
+    assert max(abs(draw.log_ratio()) for draw in draws) < CLOSE
+    assert max(abs(without("likelihood")(draw)) for draw in draws) > 1e-2
+    assert max(abs(without("way back")(draw)) for draw in draws) > 1e-2
+    for draw in draws:
+        assert draw.accepted()
+        candidates = draw.choices[1]
+        assert candidates.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+        item = draw.choices[0].objects[0]
+        company = candidates.by_object[draw.labels == draw.labels[item]]
+        assert np.ptp(company) == 0.0, "members of a cluster share its probability"
+
+
+def test_the_first_draw_of_a_sweep_is_what_the_move_is_explained_by() -> None:
+    sampler = ew.Sampler(DATA, moves=["gibbs"], seed=6)
+    first = explain(sampler.posterior, sampler.state, Gibbs())
+    assert np.array_equal(first.proposed, explain_sweep(sampler.posterior, sampler.state)[0].proposed)
+
+
+def test_a_probability_that_underflows_still_has_its_logarithm() -> None:
+    # One object far away, in one cluster with the others: its own candidate has no probability left.
+    X = np.concatenate([np.random.default_rng(0).normal(size=(60, 12)), np.full((1, 12), 1e6)])[::-1]
+    sampler = ew.Sampler(X, model="I", moves=["gibbs"], initial="one-cluster", theta_grid=[1024.0])
+    draw = explain(sampler.posterior, sampler.state, Gibbs())
+    assert draw.choices[1].probabilities[0] == 0.0
+    assert abs(draw.log_ratio()) < CLOSE
+
+
+def test_where_nothing_is_proposed_the_reason_is_told() -> None:
+    reasons = set()
+    move = SplitMerge(probabilities=(0.4, 0.4, 0.2), core_jump=0.9)
+    data = ew.datasets.unit_square(per_cluster=1, seed=0)
+    for start in ("singletons", "one-cluster"):
+        for seed in range(25):
+            step = next(steps(move, data, initial=start, model="I", seed=seed))
+            assert (step.explained.proposed is None) == (step.reported.proposed_labels is None)
+            if step.explained.proposed is None:
+                assert step.explained.log_ratio() is None
+                assert step.explained.accepted() is None
+                assert step.explained.terms() == ()
+                reasons.add(step.explained.reason)
+    assert len(reasons) == 4, reasons
+
+
+def test_choices_say_how_probable_they_were() -> None:
+    for step in proposals(40, SplitMerge(), model="II"):
+        for choice in step.explained.choices:
+            assert choice.probabilities.sum() == pytest.approx(1.0)
+            assert choice.probability == choice.probabilities[choice.chosen] > 0.0
+        allocation = step.explained.allocation
+        first, second = allocation.cores
+        assert step.explained.labels[first] != -1
+        assert first < second
+        assert allocation.to_second[allocation.members == first] == 0.0
+        assert allocation.to_second[allocation.members == second] == 1.0
+
+
+def test_each_member_favours_the_nearer_core() -> None:
+    sampler = ew.Sampler(DATA, model="I", moves=[SplitMerge()], initial="one-cluster", seed=0)
+    Y = sampler.posterior.coordinates
+    for step in proposals(20, SplitMerge(), model="I", initial="one-cluster"):
+        allocation = step.explained.allocation
+        first, second = (np.linalg.norm(Y[allocation.members] - Y[core], axis=1) for core in allocation.cores)
+        np.testing.assert_allclose(allocation.to_second, first / (first + second), atol=1e-9)
+
+
+def test_what_is_explained_cannot_be_changed() -> None:
+    explained = proposals(1, InformedSplitMerge())[0].explained
+    for array in (explained.labels, explained.proposed, explained.allocation.sides):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    with pytest.raises(AttributeError):
+        explained.kind = "merge"
+
+
+def test_the_moved_objects_are_the_smaller_part() -> None:
+    for step in proposals(60, SplitMerge()):
+        explained = step.explained
+        moved = explained.moved
+        assert 0 < moved.size <= explained.allocation.members.size / 2
+        fine = explained.proposed if explained.kind == "split" else explained.labels
+        assert len(set(fine[moved])) == 1
+        assert (fine == fine[moved[0]]).sum() == moved.size
+
+
+def test_nothing_to_choose_from_is_refused() -> None:
+    assert choose(np.array([0.0, 2.0, 0.0]), 0.999) == 1
+    with pytest.raises(ValueError, match="nothing to choose from"):
+        choose(np.zeros(3), 0.5)
