@@ -1,0 +1,10 @@
+"""The paper's experiments as code: run again with its algorithm and with ours, beside two standard methods.
+
+``run_paper("results")``, or ``ewens-widgets paper`` on the command line, writes a Markdown table and figures.
+"""
+
+from ewens_widgets.paper.experiments import EXPERIMENTS, Experiment
+from ewens_widgets.paper.methods import Settings
+from ewens_widgets.paper.run import run_paper
+
+__all__ = ["EXPERIMENTS", "Experiment", "Settings", "run_paper"]

@@ -1,0 +1,155 @@
+"""The results in words and as a Markdown table."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ewens_widgets.paper.experiments import Experiment
+from ewens_widgets.paper.methods import METHODS, PAPER_ITERATIONS, STARTS, Outcome, Settings
+
+__all__ = ["CONVERGED", "markdown_page", "markdown_table"]
+
+CONVERGED = 1.05
+_HEADER = (
+    "data",
+    "n × d",
+    "model",
+    "clusters",
+    "the paper says",
+    "its Algorithm 2",
+    "R-hat",
+    "our default",
+    "R-hat",
+    "k-means (the paper's)",
+    "k-means",
+    "Gaussian mixture",
+)
+
+
+def markdown_table(experiments: Sequence[Experiment], outcomes: Sequence[Outcome]) -> str:
+    """Draw the table: errors are shares of objects in the wrong cluster, averages over the seeds."""
+    rows = [_HEADER, ("---",) * len(_HEADER)]
+    for experiment in experiments:
+        data = experiment.load(0)
+        errors = {method: _errors(experiment, method, outcomes) for method in METHODS}
+        rhats = {method: _rhat(experiment, method, outcomes) for method in ("paper", "default")}
+        rows.append(
+            (
+                data.name if experiment.key.startswith("roads") else experiment.title,
+                f"{data.n_objects} × {data.n_features}",
+                experiment.model,
+                str(experiment.n_clusters),
+                experiment.claim,
+                _spread(errors["paper"]),
+                _verdict(rhats["paper"]),
+                f"**{_spread(errors['default'])}**",
+                _verdict(rhats["default"]),
+                experiment.k_means_claim,
+                _spread(errors["k-means"]),
+                _spread(errors["Gaussian mixture"]),
+            )
+        )
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def markdown_page(
+    experiments: Sequence[Experiment],
+    outcomes: Sequence[Outcome],
+    settings: Settings,
+    figures: Mapping[str, Sequence[tuple[str, str]]],
+    versions: str,
+) -> str:
+    """Write the page: what was done, the table, how to read it, and the figures."""
+    parts = ["# The paper's experiments, run again", _method_text(experiments, settings)]
+    parts.append(markdown_table(experiments, outcomes))
+    parts.append(_reading_text(experiments, outcomes))
+    for experiment in experiments:
+        entries = figures.get(experiment.key, ())
+        if entries:
+            parts.append(f"## {experiment.title}, model {experiment.model}")
+            parts += [f"![{caption}]({name})\n\n{caption}" for name, caption in entries]
+    parts.append(versions)
+    return "\n\n".join(parts) + "\n"
+
+
+def _method_text(experiments: Sequence[Experiment], settings: Settings) -> str:
+    draws, burn_in = settings.length("paper")
+    starts = ", ".join(STARTS[: settings.chains])
+    times = [f"{entry.thin} times on {entry.title} {entry.model}" for entry in experiments if entry.thin > 1]
+    slow = f" Where chains mix slowly they are longer: {', '.join(times)}." if times else ""
+    number = f"The paper runs {PAPER_ITERATIONS} on the unit square; we take this number for all its data."
+    if draws + burn_in != PAPER_ITERATIONS:
+        number = f"**Not the paper's number, which is {PAPER_ITERATIONS}: this page does not judge it.**"
+    return f"""\
+Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with Split-Merge Gibbs Sampler*
+(arXiv 1611.09890). Prior: concentration 1, α = 1, θ on 2⁻³ … 2¹⁰.
+
+- **Its Algorithm 2** (`moves="paper-2"`, with the correct acceptance ratio): {draws + burn_in} iterations
+  from all singletons. {number} The first {burn_in} are dropped, which is our choice.
+- **Our default**: {settings.burn_in + settings.draws} iterations of 20 informed split-merge proposals and a
+  Gibbs sweep, the first {settings.burn_in} dropped.{slow}
+- Both are read in the same way and cut at the true number of clusters: the half-moons by single linkage of
+  the distance between objects (clusters of fewer than 5 % of the objects do not count), the others by the
+  consensus of the evidence trees of up to 100 draws.
+- **k-means** (best of 10 starts) and **Gaussian mixture** (full covariances, best of 5 starts) are
+  scikit-learn's, in the units of the data and told the true number of clusters.
+- Errors are shares of objects in the wrong cluster under the best matching: the mean over {settings.seeds}
+  seeds, with the least and the largest in brackets. A seed draws the data too, where they are drawn.
+- **R-hat** is the largest of those of the number of clusters, θ, log posterior and size of the largest
+  cluster, for {settings.chains} chains from different starts ({starts}).
+  Above {CONVERGED} the chains have **not converged**; errors then depend on the start and the seed."""
+
+
+def _reading_text(experiments: Sequence[Experiment], outcomes: Sequence[Outcome]) -> str:
+    lines = []
+    for method, name in (("paper", "The paper's Algorithm 2"), ("default", "Our default")):
+        values = {entry.key: _rhat(entry, method, outcomes) for entry in experiments}
+        failed = [entry for entry in experiments if not values[entry.key] <= CONVERGED]
+        which = ", ".join(f"{entry.title} {entry.model} ({_number(values[entry.key])})" for entry in failed)
+        count = f"{len(experiments) - len(failed)} of {len(experiments)}"
+        lines.append(
+            f"{name} has converged in {count} experiments" + (f"; not in {which}." if failed else ".")
+        )
+    if any(entry.key.startswith("roads") and "stand-in" in entry.load(0).name for entry in experiments):
+        lines.append(
+            "The real Denmark roads were not at hand: the row is for a stand-in, drawn from the means and "
+            "standard deviations that the paper prints. Name the file of the road network with `--roads`."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _errors(experiment: Experiment, method: str, outcomes: Sequence[Outcome]) -> list[float]:
+    return [
+        outcome.error
+        for outcome in outcomes
+        if outcome.work.key == experiment.key
+        and outcome.work.method == method
+        and outcome.work.seed is not None
+    ]
+
+
+def _rhat(experiment: Experiment, method: str, outcomes: Sequence[Outcome]) -> float:
+    found = [
+        outcome.rhat
+        for outcome in outcomes
+        if outcome.work.key == experiment.key and outcome.work.method == method and outcome.work.seed is None
+    ]
+    return found[0] if found else float("nan")
+
+
+def _spread(errors: Sequence[float]) -> str:
+    if not errors:
+        return "–"
+    if np.ptp(errors) == 0.0:
+        return f"{errors[0]:.3f}"
+    return f"{np.mean(errors):.3f} ({min(errors):.3f}–{max(errors):.3f})"
+
+
+def _verdict(rhat: float) -> str:
+    return _number(rhat) if rhat <= CONVERGED else f"{_number(rhat)}, not converged"
+
+
+def _number(rhat: float) -> str:
+    if np.isnan(rhat):
+        return "–"
+    return "∞" if np.isinf(rhat) else f"{rhat:.2f}"

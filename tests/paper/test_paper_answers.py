@@ -1,0 +1,100 @@
+"""What a converged run must reach on the paper's data, at the true number of clusters."""
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.paper.experiments import experiment_named
+from ewens_widgets.sampling.trace import Trace
+
+SEEDS = range(10)
+
+
+def converged(data: ew.datasets.Dataset, model: str, seed: int) -> Trace:
+    return ew.Sampler(data, model=model, seed=seed).sample(draws=1000, burn_in=500, progress=False)
+
+
+def errors(key: str, seeds: range = SEEDS) -> list[float]:
+    """Errors of the experiment's reading of the default schedule."""
+    experiment, found = experiment_named(key), []
+    for seed in seeds:
+        data = experiment.load(seed)
+        trace = converged(data, experiment.model, seed)
+        found.append(ew.error_rate(data.labels, experiment.read(trace)))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["half-moons-2", "half-moons-3"])
+def test_half_moons_are_told_apart(key: str) -> None:
+    assert sum(error == 0.0 for error in errors(key)) >= 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["unit-square-1", "unit-square-2", "unit-square-3"])
+def test_unit_square(key: str) -> None:
+    assert np.mean(errors(key)) <= 0.075
+
+
+@pytest.mark.slow
+def test_leukemia() -> None:
+    assert max(errors("leukemia-1", range(3))) <= 2 / 38 + 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "most"), [("wine-3", 0.03), ("wine-2", 0.07)])
+def test_wine_in_raw_units(key: str, most: float) -> None:
+    assert max(errors(key, range(5))) <= most
+
+
+@pytest.mark.slow
+def test_roads_drawn_from_the_published_figures() -> None:
+    for seed in range(3):
+        data = ew.datasets.denmark_roads_standin(seed=seed)
+        trace = converged(data, "III", seed)
+        assert ew.error_rate(data.labels, trace.evidence_tree().cut(n_clusters=2)) == 0.0
+        assert ew.error_rate(data.labels, trace.consensus_tree(2).cut(n_clusters=2)) == 0.0
+
+
+@pytest.mark.slow
+def test_the_tree_of_one_draw_is_less_sure_than_the_consensus() -> None:
+    # Why wine is read by consensus: near the top of the posterior, trees of single draws differ.
+    wine = ew.datasets.wine()
+    single, consensus = [], []
+    for seed in range(5):
+        trace = converged(wine, "III", seed)
+        single.append(ew.error_rate(wine.labels, trace.evidence_tree().cut(n_clusters=3)))
+        consensus.append(ew.error_rate(wine.labels, trace.consensus_tree(3).cut(n_clusters=3)))
+    assert max(consensus) <= 0.03
+    assert np.ptp(consensus) <= np.ptp(single)
+    assert np.mean(consensus) <= np.mean(single)
+
+
+def mixed(X: np.ndarray) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return X @ rng.normal(size=(X.shape[1], X.shape[1])) + 10.0 * rng.normal(size=X.shape[1])
+
+
+def rescaled(X: np.ndarray) -> np.ndarray:
+    return X * 10.0 ** np.random.default_rng(4).uniform(-3, 3, X.shape[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "change"), [("II", rescaled), ("III", rescaled), ("III", mixed)])
+def test_units_and_mixing_do_not_change_the_labels(model: str, change: object) -> None:
+    X = ew.datasets.wine().X
+    found = [
+        ew.AffineClustering(model, n_clusters=3, draws=200, burn_in=100, random_state=0).fit(data)
+        for data in (X, change(X))
+    ]
+    np.testing.assert_array_equal(found[0].trace_.labels, found[1].trace_.labels)
+    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
+
+
+@pytest.mark.slow
+def test_mixing_does_change_what_model_two_finds() -> None:
+    X = ew.datasets.wine().X
+    plain, changed = (
+        ew.Sampler(data, model="II", seed=0).sample(200, 100, progress=False) for data in (X, mixed(X))
+    )
+    assert not np.array_equal(plain.labels, changed.labels)
