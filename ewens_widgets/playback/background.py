@@ -2,14 +2,45 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from ewens_widgets.playback.engine import INTERRUPTED, Engine
+from ewens_widgets.playback.engine import INTERRUPTED
 from ewens_widgets.playback.mailbox import Mailbox, running_loop
 from ewens_widgets.playback.pacing import Pacing
 
-__all__ = ["BackgroundTask"]
+__all__ = ["BackgroundTask", "Turns"]
 
 _SHUT_DOWN = "The event loop was shut down. Play continues from here."
+
+
+class _Running(Protocol):
+    @property
+    def is_running(self) -> bool: ...
+
+
+class Turns(Protocol):
+    """Something that works turn by turn, such as the engine of a player."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds from an arbitrary start."""
+
+    @property
+    def status(self) -> _Running:
+        """Whether it is running."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a reason for another turn."""
+
+    def turn(self) -> float:
+        """Work for a moment; return for how long to rest."""
+
+    def run(self, count: int) -> None:
+        """Do so much work without rest."""
+
+    def pause(self, message: str = "") -> None:
+        """Stop running."""
 
 
 class BackgroundTask:
@@ -25,7 +56,7 @@ class BackgroundTask:
         How to wait.
     """
 
-    def __init__(self, engine: Engine, pacing: Pacing, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(self, engine: Turns, pacing: Pacing, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._engine = engine
         self._pacing = pacing
         self._sleep = sleep

@@ -49,7 +49,7 @@ class Summary:
         self.concentration = recorder.concentration[:length]
         self.is_burning_in = length <= summaries.burn_in
         self.start = 0 if self.is_burning_in else summaries.burn_in
-        self._similarity: NDArray[np.float32] | None = None
+        self._similarities: dict[bytes, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
         return self._length
@@ -59,13 +59,17 @@ class Summary:
         """Number of draws that averages count."""
         return self._length - self.start
 
-    def similarity(self) -> NDArray[np.float32]:
-        """Share of draws in which each pair of objects is in one cluster; the identity before any draw."""
-        if self._similarity is None:
-            similarity = self._summaries.similarity(self.labels, self.start, self._epoch)
+    def similarity(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
+        """Share of draws in which each pair of objects is in one cluster; the identity before any draw.
+
+        Of many objects, ask for some `rows`, always the same ones: their pairs are counted as the chain runs.
+        """
+        key = b"" if rows is None else rows.tobytes()
+        if key not in self._similarities:
+            similarity = self._summaries.similarity(self.labels, self.start, self._epoch, rows)
             similarity.setflags(write=False)
-            self._similarity = similarity
-        return self._similarity
+            self._similarities[key] = similarity
+        return self._similarities[key]
 
     def theta_posterior(self) -> NDArray[np.float64]:
         """Average of the exact conditionals of θ; zeros before the first draw."""
@@ -116,17 +120,21 @@ class RunningSummaries:
     def clear(self) -> None:
         """Start anew with the draws of a cleared recorder; summaries given out before keep the old ones."""
         self.epoch += 1
-        self._live = _Window()
-        self._past = _Window()
+        self._live = _Window(None)
+        self._past = _Window(None)
 
     def up_to(self, length: int) -> Summary:
         """Summarise the first `length` draws."""
         return Summary(self, self._recorder, length)
 
-    def similarity(self, labels: NDArray[Any], start: int, epoch: int) -> NDArray[np.float32]:
+    def similarity(
+        self, labels: NDArray[Any], start: int, epoch: int, rows: NDArray[np.intp] | None = None
+    ) -> NDArray[np.float32]:
         """Similarity of the draws from `start` on; `epoch` tells which run of the recorder they are from."""
         if epoch != self.epoch:
-            return _Window().similarity(labels, start)
+            return _Window(rows).similarity(labels, start)
+        if not self._live.is_of(rows):
+            self._live, self._past = _Window(rows), _Window(rows)
         # Looking back must not undo what has been counted up to the present.
         window = self._live if len(labels) == len(self._recorder) else self._past
         return window.similarity(labels, start)
@@ -135,14 +143,21 @@ class RunningSummaries:
 class _Window:
     """Similarity over a window of draws that usually grows at its end; any other window is counted anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: NDArray[np.intp] | None) -> None:
+        self._rows = rows
         self._running: RunningSimilarity | None = None
         self._start = self._stop = 0
+
+    def is_of(self, rows: NDArray[np.intp] | None) -> bool:
+        """Whether it counts the pairs of these objects (None: of all)."""
+        if rows is None or self._rows is None:
+            return rows is self._rows
+        return np.array_equal(rows, self._rows)
 
     def similarity(self, labels: NDArray[Any], start: int) -> NDArray[np.float32]:
         stop, n_objects = labels.shape
         if self._running is None:
-            self._running = RunningSimilarity(n_objects)
+            self._running = RunningSimilarity(n_objects, rows=self._rows)
         if start != self._start or stop < self._stop:
             self._running.clear()
             self._start = self._stop = start

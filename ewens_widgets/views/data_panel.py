@@ -4,7 +4,9 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+import numpy as np
 from ipywidgets import HTML, Dropdown, VBox
+from numpy.typing import ArrayLike
 
 from ewens_widgets import datasets
 from ewens_widgets.datasets import Dataset
@@ -13,7 +15,7 @@ from ewens_widgets.views.base import assign
 from ewens_widgets.views.fields import Field
 from ewens_widgets.views.upload import Upload
 
-__all__ = ["LOADERS", "DataPanel"]
+__all__ = ["LOADERS", "DataPanel", "as_dataset"]
 
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "unit square": lambda: datasets.unit_square(seed=0),
@@ -24,6 +26,13 @@ LOADERS: dict[str, Callable[[], Dataset]] = {
     "Denmark roads (stand-in)": lambda: datasets.denmark_roads_standin(seed=0),
 }
 """Data sets that need no network, by name."""
+
+
+def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
+    """What a widget was given, as a data set; the unit square if it was given nothing."""
+    if data is None:
+        return LOADERS["unit square"]()
+    return data if isinstance(data, Dataset) else Dataset(X=np.asarray(data))
 
 
 class DataPanel(VBox):

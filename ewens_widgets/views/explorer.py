@@ -5,8 +5,6 @@ once while nothing has been run; otherwise they wait for "Start anew", so that n
 Settings that cannot be used are explained beside their control, and the running chain is left alone.
 """
 
-import base64
-import logging
 import os
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +20,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View
-from ewens_widgets.views.data_panel import LOADERS, DataPanel
+from ewens_widgets.views.data_panel import DataPanel, as_dataset
 from ewens_widgets.views.exports import Exports
 from ewens_widgets.views.files_panel import FilesPanel
 from ewens_widgets.views.heatmap_view import HeatmapView
@@ -33,6 +31,7 @@ from ewens_widgets.views.session_file import Session, pack_session, unpack_sessi
 from ewens_widgets.views.settings import Settings
 from ewens_widgets.views.settings_panel import SettingsPanel
 from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.still_picture import StillPicture
 from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import Transport
@@ -41,10 +40,8 @@ from ewens_widgets.views.wording import status_text
 
 __all__ = ["Explorer"]
 
-_logger = logging.getLogger(__name__)
 
-
-class Explorer(VBox):
+class Explorer(StillPicture, VBox):
     """Play a chain and watch it.
 
     Parameters
@@ -97,7 +94,7 @@ class Explorer(VBox):
             acceptance=acceptance,
             seed=seed,
         )
-        dataset = _as_dataset(data)
+        dataset = as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
         self._dataset, self._settings = dataset, settings
         self.stage = Stage()
@@ -321,19 +318,3 @@ class Explorer(VBox):
             f"Explorer({self._dataset.name!r}, model {self._settings.model}, "
             f"iteration {status.iteration} of {status.target})"
         )
-
-    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:  # noqa: ANN401 - passed on
-        bundle = super()._repr_mimebundle_(**keywords)
-        try:
-            picture = self.picture()
-        except Exception:
-            # A page that can run widgets must not suffer because a static picture cannot be made.
-            _logger.warning("no static picture of the explorer", exc_info=True)
-            return bundle
-        return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}
-
-
-def _as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
-    if data is None:
-        return LOADERS["unit square"]()
-    return data if isinstance(data, Dataset) else Dataset(X=np.asarray(data))

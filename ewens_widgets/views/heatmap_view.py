@@ -1,6 +1,7 @@
 """How often pairs of objects were together, as a picture in the order of the tree.
 
-The picture has at most 400 pixels a side; for more objects, blocks of the ordered matrix are averaged.
+The picture has at most 400 pixels a side; for more objects, blocks of the ordered matrix are averaged. Of
+very many objects 400 stand for all: evenly spaced ones, in the order of their own tree.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ import bqplot
 import numpy as np
 from ipywidgets import HTML, Dropdown, Widget
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
@@ -41,6 +44,17 @@ def ordered_means(matrix: NDArray[Any], order: NDArray[np.intp], most: int) -> N
     # Rows first, then the rows of what is left, turned: sums along rows are many times quicker than across.
     half = np.ascontiguousarray(np.add.reduceat(matrix[order], starts, axis=0).T)
     return np.add.reduceat(half[order], starts, axis=0) / np.outer(counts, counts)
+
+
+def spread_rows(n_objects: int, most: int = MOST_PIXELS) -> NDArray[np.intp]:
+    """At most so many objects, evenly spaced: the same ones at any time, so that pairs can be counted."""
+    return np.unique(np.linspace(0, n_objects - 1, min(most, n_objects)).astype(np.intp))
+
+
+def _own_order(similarity: NDArray[Any]) -> NDArray[np.intp]:
+    """Order of the leaves of the average-linkage tree of a similarity matrix."""
+    distance = 1.0 - similarity.astype(np.float64)
+    return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.intp)
 
 
 def _side(n_objects: int) -> int:
@@ -99,33 +113,33 @@ class HeatmapView(View):
 
     def _objects_in(self, area: NDArray[np.float64]) -> NDArray[np.intp]:
         (left, bottom), (right, top) = area
-        columns = places_between(left, right, self._n_objects)
-        rows = places_between(1.0 - top, 1.0 - bottom, self._n_objects)
+        columns = places_between(left, right, self._order.size)
+        rows = places_between(1.0 - top, 1.0 - bottom, self._order.size)
         return self._order[np.union1d(columns, rows)]
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Forget the order of other objects."""
         self._n_objects = posterior.n_objects
-        self._order = np.arange(self._n_objects)
-        share = band_share(self._n_objects)
+        self._rows = spread_rows(self._n_objects) if self._n_objects > MOST_OBJECTS else None
+        self._order = np.arange(self._n_objects) if self._rows is None else self._rows
+        share = band_share(self._order.size)
         assign(self._x_scale, min=-share)
         assign(self.image, x=(-share, 1.0))
-        too_many = self._n_objects > MOST_OBJECTS
-        assign(
-            self.note,
-            value=f"More than {MOST_OBJECTS} objects: no live heatmap. Use trace.similarity(rows=…)."
-            if too_many
-            else "",
-        )
+        note = "" if self._rows is None else f"{self._rows.size} of {self._n_objects} objects, evenly spaced."
+        assign(self.note, value=note)
 
     def draw(self, frame: Frame) -> None:
         """Fill the hidden buffer and swap."""
         self.brush.follow()
-        if self._n_objects > MOST_OBJECTS:
-            return
-        tree = self.stage.live_tree.tree(frame)
-        self._order = np.arange(self._n_objects) if tree is None else tree.leaves_order
-        similarity = ordered_means(frame.summary.similarity(), self._order, MOST_PIXELS)
+        whole = frame.summary.similarity(self._rows)
+        if self._rows is None:
+            tree = self.stage.live_tree.tree(frame)
+            order = np.arange(self._n_objects) if tree is None else tree.leaves_order
+            self._order = order
+        else:
+            order = _own_order(whole)
+            self._order = self._rows[order]
+        similarity = ordered_means(whole, order, MOST_PIXELS)
         levels = np.round((LEVELS - 1) * (1.0 - similarity)).astype(np.uint8)
         self._pixels = self._with_bands(levels, self.stage.slots(frame))
         self._buffers.show(self._pixels, picture_palette(self.colours.value), self.image)
@@ -133,12 +147,12 @@ class HeatmapView(View):
     def _with_bands(self, levels: NDArray[np.uint8], slots: NDArray[np.intp] | None) -> NDArray[np.uint8]:
         """Add a band of cluster colours left of the picture; pink marks selected objects."""
         side = levels.shape[0]
-        width = round(band_share(self._n_objects) * side)
+        width = round(band_share(self._order.size) * side)
         codes = leaf_codes(self._order, slots, self._n_objects)
         marked = codes.copy()
         marked[np.isin(self._order, self.stage.selection.objects)] = CODE_SELECTED
         # Where several objects share a pixel, the first one is shown.
-        step = -(-self._n_objects // side)
+        step = -(-self._order.size // side)
         half = -(-width // 2)
         pixels = np.empty((side, side + width), dtype=np.uint8)
         pixels[:, width:] = levels

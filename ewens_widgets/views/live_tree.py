@@ -89,7 +89,7 @@ class LiveTree:
                 f"The best draw still has {count} clusters; the evidence tree needs {MOST_CLUSTERS}."
             )
         elif self._posterior.n_objects > MOST_OBJECTS:
-            self.reason = f"More than {MOST_OBJECTS} objects: too many for a live similarity."
+            self.reason = f"More than {MOST_OBJECTS} objects: too many for this tree. Choose evidence."
         else:
             return self._similarity_tree(frame)
         return None

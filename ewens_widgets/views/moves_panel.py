@@ -4,6 +4,7 @@ from typing import Any
 
 from ipywidgets import VBox
 
+from ewens_widgets.sampling.initial import INITIAL
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.reassign import Reassign
@@ -27,7 +28,6 @@ _FIELDS_OF = {
     _GIVEN: set(),
 }
 _ALWAYS = {"schedule", "initial", "seed"}
-_INITIAL = ("singletons", "one-cluster", "k-means", "prior")
 
 
 def _options(*names: str) -> list[tuple[str, Any]]:
@@ -60,7 +60,7 @@ def _make_fields() -> dict[str, Field]:
         ),
         **_split_merge_fields(),
         "initial": choice(
-            "start", _options(*_INITIAL), "singletons", "ew-initial", "Partition that the chain starts from"
+            "start", _options(*INITIAL), "singletons", "ew-initial", "Partition that the chain starts from"
         ),
         "seed": entry(
             "seed", "0", whole_number("seed", 0), "ew-seed", "The same seed and settings give the same chain"
@@ -151,7 +151,7 @@ class MovesPanel(VBox):
             [("as given", _GIVEN)] if kind == _GIVEN else []
         )
         given = [] if isinstance(settings.initial, str) else [("as given", settings.initial)]
-        self.fields["initial"].control.options = _options(*_INITIAL) + given
+        self.fields["initial"].control.options = _options(*INITIAL) + given
         texts: dict[str, Any] = {"schedule": kind, "initial": settings.initial}
         texts["seed"] = str(0 if settings.seed is None else settings.seed)
         texts |= self._option_texts(kind, settings)

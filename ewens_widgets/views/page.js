@@ -1,8 +1,12 @@
-// The link between a page and its kernel: acknowledges painted frames, starts downloads, and names the parts of
-// the page for screen readers.
+// The link between a page and its kernel: acknowledges painted frames, starts downloads, names the parts of
+// the page for screen readers, and sweeps up after the plotting library.
 
 // Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
 const SILENCE = 3000;
+
+// bqplot's bars leave an empty group behind at each change; swept up once in so many frames.
+const SWEPT_FRAMES = 50;
+const LEFT_BEHIND = ".bargroup ~ g:empty:not([class])";
 
 function render({ model, el }) {
   el.classList.add("ew-page");
@@ -27,8 +31,24 @@ function render({ model, el }) {
     requestAnimationFrame(() => {
       isAsked = false;
       lastSign = performance.now();
-      say("painted", { number: model.get("frame") });
+      const number = model.get("frame");
+      say("painted", { number });
+      if (number % SWEPT_FRAMES === 0) sweep();
     });
+  };
+
+  const sweep = () => {
+    for (const group of root()?.querySelectorAll(LEFT_BEHIND) ?? []) group.remove();
+  };
+
+  // bqplot's pictures have an address for each change and keep all the bytes ever shown; we let go of the last.
+  const letGo = new MutationObserver((changes) => {
+    for (const { oldValue } of changes) {
+      if (oldValue?.startsWith("blob:")) URL.revokeObjectURL(oldValue);
+    }
+  });
+  const watchPictures = () => {
+    if (root()) letGo.observe(root(), { subtree: true, attributeFilter: ["href"], attributeOldValue: true });
   };
 
   const download = (message, buffers) => {
@@ -57,6 +77,7 @@ function render({ model, el }) {
     if (isVisible() && model.get("is_running") && performance.now() - lastSign > SILENCE) say("here");
   }, SILENCE / 3);
   const namings = [0, 500, 2000].map((delay) => setTimeout(name, delay));
+  const watching = setTimeout(watchPictures); // once this element is on the page
 
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
@@ -66,7 +87,8 @@ function render({ model, el }) {
 
   return () => {
     clearInterval(heartbeat);
-    namings.forEach(clearTimeout);
+    [...namings, watching].forEach(clearTimeout);
+    letGo.disconnect();
     model.off("change:frame", acknowledge);
     model.off("msg:custom", download);
     document.removeEventListener("visibilitychange", greet);

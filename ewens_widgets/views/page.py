@@ -11,6 +11,7 @@ import anywidget
 from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.base import assign
 
 __all__ = ["Page"]
@@ -41,15 +42,15 @@ class Page(anywidget.AnyWidget):
 
     def __init__(self, names: dict[str, dict[str, str]] | None = None) -> None:
         super().__init__(names=names or {})
-        self._player: Player | None = None
+        self._player: Player | Worker | None = None
         self.on_msg(self._on_message)
 
-    def attach_to(self, player: Player) -> None:
+    def attach_to(self, player: Player | Worker) -> None:
         """Acknowledge the frames of a player; to be called after its other views were attached."""
         self._player = player
         player.attach(self)
 
-    def show(self, frame: Frame) -> None:
+    def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
         assign(self, frame=frame.number, is_running=frame.status.is_running)
 

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import check_count
+from ewens_widgets.sampling.members import MALFORMED, Members
+from ewens_widgets.sampling.posterior_record import same_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -22,7 +25,7 @@ __all__ = ["Session", "pack_session", "unpack_session"]
 
 _KIND = "ewens_widgets explorer"
 _VERSION = 1
-_LARGEST_PART = 2**30
+_LARGEST_PART = 2**30  # A small archive can hold a huge part of zeros.
 _SETTINGS, _DATA, _SAMPLER, _TRACE = "session.json", "data.npz", "sampler.npz", "trace.npz"
 
 
@@ -68,42 +71,55 @@ def unpack_session(content: bytes) -> Session:
     """Read what `pack_session` wrote; anything else raises `ValueError`."""
     try:
         with TemporaryDirectory() as folder, zipfile.ZipFile(BytesIO(content)) as archive:
-            texts = json.loads(_part(archive, _SETTINGS))
+            parts = Members(archive, "a saved explorer")
+            texts = parts.settings(_SETTINGS)
             if texts["kind"] != _KIND or texts["version"] != _VERSION:
                 raise ValueError(f"written by another version ({texts['version']})")
-            arrays = np.load(BytesIO(_part(archive, _DATA)), allow_pickle=False)
-            dataset = Dataset(
-                X=arrays["X"],
-                labels=arrays.get("labels"),
-                name=texts["name"],
-                feature_names=tuple(texts["feature_names"]),
-                description=texts["description"],
-                label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
-            )
+            dataset = _dataset(texts, parts.content(_DATA, _LARGEST_PART))
             path = Path(folder) / _SAMPLER
-            path.write_bytes(_part(archive, _SAMPLER))
+            path.write_bytes(parts.content(_SAMPLER, _LARGEST_PART))
             sampler = Sampler.load(path)
+            if dataset.X.shape != sampler.posterior.coordinates.shape:
+                raise ValueError("its data are not those of its sampler")
             trace = None
             if texts["has_draws"]:
                 path = Path(folder) / _TRACE
-                path.write_bytes(_part(archive, _TRACE))
+                path.write_bytes(parts.content(_TRACE, _LARGEST_PART))
                 trace = Trace.load(path)
-            settings = dict(texts["settings"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, OSError) as error:
+            return Session(dataset, sampler, _recorder(sampler, trace), _settings(texts["settings"]))
+    except MALFORMED as error:
         raise ValueError(f"this is not a saved explorer, or it is damaged ({error})") from error
-    return Session(dataset, sampler, _recorder(sampler, trace), settings)
 
 
-def _part(archive: zipfile.ZipFile, name: str) -> bytes:
-    # A small archive can hold a huge part of zeros.
-    if archive.getinfo(name).file_size > _LARGEST_PART:
-        raise ValueError(f"{name} is too large")
-    return archive.read(name)
+def _dataset(texts: dict[str, Any], content: bytes) -> Dataset:
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        arrays = Members(archive, "a saved explorer")
+        X = arrays.array("X.npy")
+        labels = arrays.array("labels.npy") if "labels.npy" in archive.namelist() else None
+    for name in ("name", "description"):
+        if not isinstance(texts[name], str):
+            raise TypeError(f"the {name} of its data is no text")
+    return Dataset(
+        X=X,
+        labels=labels,
+        name=texts["name"],
+        feature_names=tuple(texts["feature_names"]),
+        description=texts["description"],
+        label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
+    )
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the run, of which those that the page shows must be counts."""
+    counts = {"iterations": 1, "burn_in": 0}
+    return {**given, **{name: check_count(name, given[name], least) for name, least in counts.items()}}
 
 
 def _recorder(sampler: Sampler, trace: Trace | None) -> Recorder:
     recorder = Recorder(sampler.posterior, sampler.move_names)
     if trace is not None:
+        if not same_posterior(trace.posterior, sampler.posterior):
+            raise ValueError("its draws are not those of its sampler")
         counts = [trace.move_counts[name] for name in sampler.move_names]
         recorder.append_block(
             iterations=trace.iterations,

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 from io import BytesIO
+from typing import TYPE_CHECKING, Protocol
 
 from ewens_widgets.views.base import View
 
-__all__ = ["overview_png", "static_page"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Painted", "overview_png", "static_page"]
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1100px; padding: 0 1em;
@@ -18,7 +22,18 @@ textarea { width: 100%; height: 8em; font: 12px/1.4 monospace; }
 """
 
 
-def overview_png(views: Sequence[View], title: str) -> bytes:
+class Painted(Protocol):
+    """Anything that can be drawn with matplotlib."""
+
+    @property
+    def title(self) -> str:
+        """Heading."""
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw what is on display."""
+
+
+def overview_png(views: Sequence[Painted], title: str) -> bytes:
     """All views in one picture."""
     from matplotlib.figure import Figure
 

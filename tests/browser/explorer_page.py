@@ -15,10 +15,11 @@ FAST = "as fast as it goes"
 # Milliseconds without any change after which the pictures are taken to stand still.
 STILL = 1500
 
-# Console errors of JupyterLab and Voilà themselves: icons from elsewhere, extensions that do not fit Voilà.
+# Console errors of JupyterLab and Voilà themselves: icons from elsewhere, extensions that do not fit Voilà or
+# (JupyterLite's) a page with a server.
 OTHERS_FAULTS = re.compile(
     r"favicon|/api/kernels/\S+/channels|cdn\.jsdelivr\.net/npm/@fortawesome|labextensions/@jupyter-notebook"
-    r"|Plugin '(?!anywidget|bqplot)[^']*' failed to activate"
+    r"|Plugin '(?!anywidget|bqplot)[^']*' failed to activate|@jupyterlite/"
 )
 
 # Notes when a picture or the status changes, when Pause is clicked, and how many pictures are painted.
@@ -155,8 +156,15 @@ class ExplorerPage:
 
     def iteration(self) -> int:
         """Iteration on display, once the sampler is prepared."""
-        expect(self.part(".ew-status")).to_contain_text("iteration")
-        return int(re.search(r"iteration ([\d\s]+) of", self.status())[1].replace(" ", ""))
+        # Read in the page, at once: while the sampler is prepared the line says something else.
+        shown = self.page.wait_for_function(
+            """() => {
+              const text = document.querySelector(".ew-explorer .ew-status").textContent;
+              const found = text.match(/iteration ([\\d\\s]+) of/);
+              return found === null ? null : found[1].replace(/\\s/g, "");
+            }"""
+        )
+        return int(shown.json_value())
 
     def wait_for_iteration(self, number: int, *, or_later: bool = True) -> None:
         """Wait until an iteration is on display."""

@@ -155,3 +155,31 @@ def test_run_to_end_ends_at_the_last_iteration(explorer: OpenedExplorer) -> None
     assert explorer.value(RECORDED) == (1500, 1500)
     explorer.type_in(".ew-iterations", "200000")
     expect(explorer.part(".ew-status")).to_contain_text("of 200 000")
+
+
+def test_playing_does_not_fill_the_page(explorer: OpenedExplorer) -> None:
+    """bqplot's bars leave an empty group behind at each change; we sweep them up every 50 frames."""
+    empty_groups = "root => root.querySelectorAll('.ew-theta-bars g:empty').length"
+    explorer.press("play")
+    counts = []
+    for iteration in range(60, 300, 10):
+        explorer.wait_for_iteration(iteration)
+        counts.append(int(explorer.root.evaluate(empty_groups)))
+    assert max(counts) > min(counts), "nothing was left behind or swept up: is the sweep still needed?"
+    assert max(counts) < 60
+
+
+def test_pictures_that_were_replaced_are_let_go(explorer: OpenedExplorer) -> None:
+    """bqplot keeps the bytes of every picture it has shown; we release them when the next one is there."""
+    size = "address => fetch(address).then(answer => answer.blob()).then(bytes => bytes.size, () => -1)"
+    explorer.press("play")
+    explorer.wait_for_iteration(5)
+    (early,) = explorer.marks()["heatmap"]
+    explorer.wait_for_iteration(20)
+    explorer.press("pause")
+    explorer.wait_until_still()
+    (shown,) = explorer.marks()["heatmap"]
+    assert explorer.page.evaluate(size, shown) > 0
+    assert explorer.page.evaluate(size, early) == -1
+    # The browser reports the address that we asked for in vain.
+    explorer.faults[:] = [fault for fault in explorer.faults if early not in fault]
