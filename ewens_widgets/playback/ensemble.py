@@ -1,0 +1,128 @@
+"""Several chains that are played as one, and recorded draws that are played like a chain.
+
+A player runs one source and keeps its record. Here that source is the first chain; it takes the others along,
+each with a recorder of its own. They go first, so that none is ever behind: where a block is interrupted,
+the next one lets those that are ahead wait.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ewens_widgets.playback.interfaces import EventRecorder
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["Chain", "Ensemble", "TraceReplay"]
+
+
+class Chain(Protocol):
+    """One of several chains: a `Sampler`, or draws that were recorded."""
+
+    @property
+    def iteration(self) -> int:
+        """Number of the last iteration done."""
+
+    def record(self, n: int, recorder: Recorder) -> None:
+        """Run `n` iterations and record them: all or none."""
+
+    def reset(self) -> None:
+        """Go back to the start."""
+
+
+class TraceReplay:
+    """Gives the draws of a trace out again, as a chain that makes them would.
+
+    Parameters
+    ----------
+    trace
+        The draws; they are counted from 1, whatever iterations they are from.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.iteration = 0
+
+    def record(self, n: int, recorder: Recorder) -> None:
+        """Record the next `n` draws."""
+        rows = slice(self.iteration, self.iteration + n)
+        trace, count = self._trace, len(range(len(self._trace))[rows])
+        nothing = np.zeros((count, len(recorder.move_names)), dtype=np.int64)
+        recorder.append_block(
+            iterations=np.arange(rows.start + 1, rows.start + count + 1),
+            labels=np.asarray(trace.labels[rows]),
+            theta_index=trace.theta_index[rows],
+            theta_weights=trace.theta_weights[rows],
+            log_posterior=trace.log_posterior[rows],
+            concentration=trace.concentration[rows],
+            proposals=nothing,
+            acceptances=nothing,
+        )
+        self.iteration += count
+
+    def reset(self) -> None:
+        """Begin with the first draw again."""
+        self.iteration = 0
+
+
+class Ensemble:
+    """Several chains as one source.
+
+    Parameters
+    ----------
+    chains
+        The chains, all at the same iteration.
+    recorders
+        One for each chain; the first belongs to the player too.
+
+    Attributes
+    ----------
+    runs
+        How often the chains have begun at their start.
+    """
+
+    def __init__(self, chains: Sequence[Chain], recorders: Sequence[Recorder]) -> None:
+        if len(chains) < 2 or len(chains) != len(recorders):
+            raise ValueError(
+                f"an ensemble has two chains at least, each with a recorder; got {len(chains)} and "
+                f"{len(recorders)}."
+            )
+        self.chains = tuple(chains)
+        self.recorders = tuple(recorders)
+        self.runs = 1
+
+    @property
+    def iteration(self) -> int:
+        """Number of the last iteration that all chains have done."""
+        return self.chains[0].iteration
+
+    def record(self, n: int, recorder: EventRecorder) -> None:  # noqa: ARG002 - it is the first of its own
+        """Run `n` iterations of every chain and record them."""
+        goal = self.iteration + n
+        for chain, kept in zip(self.chains[1:], self.recorders[1:], strict=True):
+            if chain.iteration < goal:
+                chain.record(goal - chain.iteration, kept)
+        self.chains[0].record(n, self.recorders[0])
+
+    def events(self, n: int, block: int | None = None) -> Iterator[Event]:  # noqa: ARG002 - one at a time
+        """Run `n` iterations one by one and yield those of the first chain; the player records them."""
+        first = self.recorders[0]
+        for _ in range(n):
+            aside = Recorder(first.posterior, first.move_names)
+            goal = self.iteration + 1
+            for chain, kept in zip(self.chains[1:], self.recorders[1:], strict=True):
+                if chain.iteration < goal:
+                    chain.record(goal - chain.iteration, kept)
+            self.chains[0].record(1, aside)
+            if not len(aside):
+                return
+            yield aside.event(0)
+
+    def reset(self) -> None:
+        """Take every chain back to its start and forget the records."""
+        for chain, recorder in zip(self.chains, self.recorders, strict=True):
+            chain.reset()
+            recorder.clear()
+        self.runs += 1

@@ -1,0 +1,1 @@
+"""Widgets that each make one idea of the method visible."""

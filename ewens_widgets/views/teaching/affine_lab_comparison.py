@@ -1,0 +1,217 @@
+"""Runs the chains of the three models on two versions of the data, with the same seed, side by side.
+
+Everything is done in small steps, as work for the background. The chains of the original data are kept from
+one comparison to the next: they depend on the data and the seed alone.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ewens_widgets.analysis.agreement import adjusted_rand
+from ewens_widgets.analysis.running_similarity import RunningSimilarity
+from ewens_widgets.model.checks import FloatArray, ModelName
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.views.colours import changed_objects
+
+__all__ = ["MODELS", "Comparison", "KMeansPair", "ModelPair", "Run", "SideChain"]
+
+MODELS: tuple[ModelName, ...] = ("I", "II", "III")
+
+# Iterations × objects of one step: some milliseconds.
+_STEP = 1600
+
+
+@dataclass(frozen=True)
+class Run:
+    """How long the chains are, and what they start from."""
+
+    draws: int = 300
+    burn_in: int = 100
+    concentration: float = 1.0
+    seed: int = 0
+
+    @property
+    def iterations(self) -> int:
+        """Iterations in all."""
+        return self.burn_in + self.draws
+
+
+class SideChain:
+    """One chain, run as far as somebody asks."""
+
+    def __init__(self, X: FloatArray, model: ModelName, run: Run) -> None:
+        self._sampler = Sampler(X, model=model, concentration=run.concentration, seed=run.seed)
+        self._recorder = Recorder(self._sampler.posterior, self._sampler.move_names)
+
+    def labels(self, start: int, stop: int) -> NDArray[np.integer]:
+        """Labels of some iterations, a row each."""
+        missing = stop - len(self._recorder)
+        if missing > 0:
+            self._sampler.record(missing, self._recorder)
+        return self._recorder.labels[start:stop]
+
+
+class ModelPair:
+    """One model on both versions of the data.
+
+    Attributes
+    ----------
+    model
+        Name of the model.
+    problem
+        Why the model cannot be used on these data; empty if it can.
+    done
+        Iterations run so far.
+    """
+
+    def __init__(self, model: ModelName, sides: tuple[FloatArray, FloatArray], run: Run) -> None:
+        self.model = model
+        self.problem = ""
+        self.done = 0
+        self._run = run
+        self._data = sides
+        self._chains: list[SideChain] = []
+        self._similarities = tuple(RunningSimilarity(len(X)) for X in sides)
+        self.last_labels: tuple[NDArray[np.integer], ...] = ()
+
+    def keep_original(self, chain: SideChain | None) -> None:
+        """Use a chain of the original data that was run before."""
+        self._chains = [] if chain is None else [chain]
+
+    @property
+    def original(self) -> SideChain | None:
+        """The chain of the original data, to be used again."""
+        return self._chains[0] if self._chains else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether both chains are at their end, or cannot be run."""
+        return bool(self.problem) or self.done >= self._run.iterations
+
+    @property
+    def n_draws(self) -> int:
+        """Draws that the similarities are averages of; within the burn-in, all so far."""
+        return self._similarities[0].n_draws
+
+    def advance(self) -> None:
+        """Run both chains for the same few iterations."""
+        try:
+            while len(self._chains) < 2:
+                self._chains.append(SideChain(self._data[len(self._chains)], self.model, self._run))
+        except ValueError as error:
+            self.problem = str(error)
+            return
+        burn_in = self._run.burn_in
+        end = burn_in if self.done < burn_in else self._run.iterations
+        stop = min(self.done + max(1, _STEP // len(self._data[0])), end)
+        last = []
+        for chain, similarity in zip(self._chains, self._similarities, strict=True):
+            if self.done == burn_in:
+                similarity.clear()
+            labels = chain.labels(self.done, stop)
+            similarity.add_block(labels)
+            last.append(labels[-1])
+        self.last_labels = tuple(last)
+        self.done = stop
+
+    def similarity(self) -> tuple[FloatArray, FloatArray]:
+        """Similarity of the draws so far, original and transformed."""
+        first, second = (similarity.similarity() for similarity in self._similarities)
+        return first, second
+
+    def difference(self) -> float | None:
+        """Largest difference of the two similarities; None before the first draw, or with a problem."""
+        if self.problem or not self.n_draws:
+            return None
+        first, second = self.similarity()
+        return float(np.abs(first - second).max())
+
+
+@dataclass
+class KMeansPair:
+    """k-means on both versions of the data.
+
+    Attributes
+    ----------
+    labels
+        Labels of original and transformed data, once found.
+    agreement
+        Adjusted Rand index of the two.
+    moved
+        Objects that are in another cluster, clusters being matched as well as possible.
+    """
+
+    sides: tuple[FloatArray, FloatArray]
+    n_clusters: int
+    seed: int
+    labels: tuple[NDArray[np.intp], ...] = ()
+    agreement: float | None = None
+    moved: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def find(self) -> None:
+        """Cluster both."""
+        from sklearn.cluster import KMeans
+
+        found = []
+        for X in self.sides:
+            count = min(self.n_clusters, len(np.unique(X, axis=0)))
+            fitted = KMeans(n_clusters=count, n_init=10, random_state=self.seed).fit(X)
+            found.append(fitted.labels_.astype(np.intp))
+        self.labels = tuple(found)
+        self.agreement = adjusted_rand(*found)
+        self.moved = changed_objects(*found)
+
+
+class Comparison:
+    """All models and k-means on the original and on the transformed data: work for the background.
+
+    Parameters
+    ----------
+    original, transformed
+        The two versions of the data.
+    run
+        Length, concentration and seed of the chains.
+    n_clusters
+        Number of clusters for k-means.
+    before
+        An earlier comparison with the same original data and run, whose chains can be used again.
+    """
+
+    def __init__(
+        self,
+        original: FloatArray,
+        transformed: FloatArray,
+        run: Run,
+        n_clusters: int,
+        before: "Comparison | None" = None,
+    ) -> None:
+        sides = original, transformed
+        self.run = run
+        self.original, self.transformed = sides
+        self.k_means = KMeansPair(sides, n_clusters, run.seed)
+        self.models = {model: ModelPair(model, sides, run) for model in MODELS}
+        for model, pair in self.models.items():
+            pair.keep_original(None if before is None else before.models[model].original)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to run."""
+        return self.k_means.agreement is not None and all(pair.is_done for pair in self.models.values())
+
+    def advance(self, steps: int) -> int:
+        """Run the model that is furthest behind, so many times."""
+        for step in range(steps):
+            if self.is_done:
+                return step
+            if self.k_means.agreement is None:
+                self.k_means.find()
+                continue
+            min((pair for pair in self.models.values() if not pair.is_done), key=_progress).advance()
+        return steps
+
+
+def _progress(pair: ModelPair) -> int:
+    return pair.done

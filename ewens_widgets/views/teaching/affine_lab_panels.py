@@ -1,0 +1,178 @@
+"""The pictures of the affine lab: the data before and after, and what each model makes of both."""
+
+import re
+from typing import TYPE_CHECKING
+
+import bqplot
+import numpy as np
+from ipywidgets import HBox, Image, VBox
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from ewens_widgets.model.checks import FloatArray, ModelName
+from ewens_widgets.views.base import assign
+from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.heatmap_view import MOST_PIXELS, ordered_means
+from ewens_widgets.views.palette import GREY, SELECTED
+from ewens_widgets.views.pictures import LEVELS, picture_palette
+from ewens_widgets.views.png import encode_png
+from ewens_widgets.views.teaching.affine_lab_comparison import ModelPair
+from ewens_widgets.views.teaching.affine_lab_words import difference_text
+from ewens_widgets.views.teaching.lab_panel import LabPanel, note
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ModelPanel", "ScatterPanel"]
+
+# Width and height of a scatter plot and its margins (top, right, bottom, left), in pixels.
+_SIZE = (292, 258)
+_MARGIN = (6, 8, 22, 40)
+
+# With more objects, the order of the heatmap is only found once the chains are done.
+_MOST_LIVE = 500
+
+_INVARIANCE = {
+    "I": "survives shift, rotation, one scale for all",
+    "II": "survives shift, a scale for each column",
+    "III": "survives shift and every invertible map",
+}
+
+
+class ScatterPanel(LabPanel):
+    """Points in the plane, one unit being as long upwards as sideways.
+
+    Parameters
+    ----------
+    title
+        Heading.
+    css_class
+        Class of its element.
+    """
+
+    def __init__(self, title: str, css_class: str) -> None:
+        self.title = title
+        self.css_class = css_class
+        self.description = f"Scatter plot of the {title.lower()} data, coloured by cluster"
+        self._x_scale, self._y_scale = make_scale(), make_scale()
+        scales = {"x": self._x_scale, "y": self._y_scale}
+        self.points = bqplot.Scatter(
+            x=np.zeros(1),
+            y=np.zeros(1),
+            colors=[GREY],
+            scales=scales,
+            default_size=22,
+            stroke="#80808080",
+            stroke_width=0.5,
+        )
+        self.moved = bqplot.Scatter(
+            x=np.zeros(0),
+            y=np.zeros(0),
+            scales=scales,
+            default_size=90,
+            fill=False,
+            colors=[SELECTED],
+            stroke_width=1.6,
+        )
+        self._x_axis, self._y_axis = make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)
+        self.figure = make_figure(
+            f"{css_class}-figure",
+            _SIZE[1],
+            _MARGIN,
+            marks=[self.points, self.moved],
+            axes=[self._x_axis, self._y_axis],
+        )
+        # One unit can only be as long in both directions if the size is known.
+        self.figure.layout.width = f"{_SIZE[0]}px"
+        super().__init__((self.figure,))
+
+    def place(self, places: FloatArray) -> None:
+        """Move the points."""
+        assign(self.points, x=places[:, 0], y=places[:, 1])
+        low, high = places.min(axis=0), places.max(axis=0)
+        width = _SIZE[0] - _MARGIN[1] - _MARGIN[3]
+        height = _SIZE[1] - _MARGIN[0] - _MARGIN[2]
+        unit = 1.08 * max((high[0] - low[0]) / width, (high[1] - low[1]) / height, 1e-9)
+        middle, reach = (low + high) / 2, unit * np.array([width, height]) / 2
+        set_limits(self._x_scale, self._x_axis, middle[0] - reach[0], middle[0] + reach[0])
+        set_limits(self._y_scale, self._y_axis, middle[1] - reach[1], middle[1] + reach[1])
+
+    def colour(self, colours: list[str], moved: NDArray[np.intp]) -> None:
+        """Colour the points, and ring some."""
+        assign(self.points, colors=colours)
+        assign(self.moved, x=self.points.x[moved], y=self.points.y[moved])
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the points with matplotlib."""
+        axes.scatter(
+            self.points.x, self.points.y, c=self.points.colors, s=12, edgecolors="0.4", linewidths=0.3
+        )
+        axes.scatter(self.moved.x, self.moved.y, s=36, facecolors="none", edgecolors=SELECTED)
+        axes.set_aspect("equal", adjustable="datalim")
+
+
+class ModelPanel(LabPanel):
+    """Similarity under one model: original left, transformed right, both in the order of the original."""
+
+    def __init__(self, model: ModelName) -> None:
+        self.title = f"Model {model}"
+        self.css_class = f"ew-model-{model}"
+        self.description = (
+            f"How often two objects share a cluster under model {model}: original left, transformed right"
+        )
+        self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
+        self.images = tuple(
+            Image(value=encode_png(pixels, picture_palette("greys")), format="png") for pixels in self._pixels
+        )
+        captions = ("original", "transformed")
+        boxes = []
+        for image, caption in zip(self.images, captions, strict=True):
+            image.add_class(f"ew-{caption}")
+            boxes.append(VBox((image, note("ew-caption", caption))))
+        pair = HBox(tuple(boxes))
+        pair.add_class("ew-pair")
+        self.result = note("ew-result", "")
+        super().__init__((pair, self.result), tools=(note("ew-hint", _INVARIANCE[model]),))
+        self.add_class("ew-model")
+
+    def show(self, pair: ModelPair) -> None:
+        """Show where the chains of a model are."""
+        assign(self.result, value=difference_text(pair))
+        if pair.problem or not pair.n_draws:
+            return
+        similarities = pair.similarity()
+        order = _order(similarities[0]) if len(similarities[0]) <= _MOST_LIVE or pair.is_done else None
+        pictures = []
+        for image, similarity in zip(self.images, similarities, strict=True):
+            ordered = ordered_means(
+                similarity, np.arange(len(similarity)) if order is None else order, MOST_PIXELS
+            )
+            pixels = np.round((LEVELS - 1) * (1.0 - ordered)).astype(np.uint8)
+            assign(image, value=encode_png(pixels, picture_palette("greys")))
+            pictures.append(pixels)
+        self._pixels = tuple(pictures)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw both heatmaps with matplotlib."""
+        height = self._pixels[0].shape[0]
+        gap = np.full((height, max(1, height // 12)), LEVELS - 1, dtype=np.uint8)
+        axes.imshow(
+            picture_palette("greys")[np.hstack([self._pixels[0], gap, self._pixels[1]])],
+            interpolation="nearest",
+        )
+        axes.set_xlabel(_plain_text(self.result.value), fontsize=8)
+        axes.set_xticks([])
+        axes.set_yticks([])
+
+
+def _order(similarity: FloatArray) -> NDArray[np.intp]:
+    """Objects that are often together side by side."""
+    distance = np.maximum(0.0, 1.0 - similarity)
+    np.fill_diagonal(distance, 0.0)
+    return leaves_list(linkage(squareform(distance, checks=False), method="average")).astype(np.intp)
+
+
+def _plain_text(html: str) -> str:
+    """The text of a result, short and without markup."""
+    return re.sub(r"<[^>]*>", "", html)[:60]
