@@ -1,0 +1,139 @@
+"""The web app with many visitors who all play: what each of them sees, and what it costs.
+
+    .venv/bin/python benchmarks/app_visitors.py
+    .venv/bin/python benchmarks/app_visitors.py --visitors 5 --data wine --speed "as fast as it goes"
+
+Server, kernels and all the browser's pages share this machine, so what is measured is the worst case. Needs
+the extra `test`, a browser (`make browser` tells how to get one), and an otherwise idle machine: the load
+average is printed with the table.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+from explorer_frames import say, started_browser
+from playwright.sync_api import Browser, expect
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from browser.app_server import running_app
+from browser.explorer_page import ExplorerPage
+from browser.opened import new_page
+
+PATIENCE = 180_000
+MEGABYTE = 1e6
+
+# Notes when what the status line says has been painted; a frame always changes it.
+TIMES = """
+() => {
+  const times = [];
+  window.ewTimes = times;
+  const status = document.querySelector(".ew-explorer .ew-status");
+  let last = status.textContent;
+  const tick = () => {
+    if (window.ewTimes !== times) return;
+    if (status.textContent !== last) {
+      last = status.textContent;
+      times.push(performance.now() / 1000);
+    }
+    requestAnimationFrame(tick);
+  };
+  times.push(performance.now() / 1000);
+  tick();
+}
+"""
+
+
+def open_pages(browser: Browser, address: str, count: int) -> tuple[list[ExplorerPage], list[float]]:
+    """Pages of so many visitors who come at once, and after how many seconds each had its pictures."""
+    start = time.monotonic()
+    pages = [ExplorerPage(new_page(browser)) for _ in range(count)]
+    for visitor in pages:
+        visitor.page.set_default_timeout(PATIENCE)
+        visitor.page.goto(address, wait_until="commit")
+    seconds = []
+    for visitor in pages:
+        visitor.wait_until_shown()
+        seconds.append(time.monotonic() - start)
+    return pages, seconds
+
+
+def play(pages: list[ExplorerPage], speed: str, seconds: float) -> list[list[float]]:
+    """Let all of them play for a while; return the times between painted frames, page by page."""
+    for visitor in pages:
+        visitor.choose_speed(speed)
+        visitor.press("play")
+    for visitor in pages:
+        visitor.wait_for_iteration(5)
+    for visitor in pages:
+        visitor.page.evaluate(TIMES)
+    time.sleep(seconds)
+    gaps = []
+    for visitor in pages:
+        # A page that has stopped painting has a long gap at the end.
+        times = visitor.page.evaluate("() => [...window.ewTimes, performance.now() / 1000]")
+        gaps.append([two - one for one, two in pairwise(times)])
+    return gaps
+
+
+def kernels(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Processes of the visitors."""
+    return [child for child in psutil.Process(server.pid).children(recursive=True) if is_kernel(child)]
+
+
+def is_kernel(process: psutil.Process) -> bool:
+    return any("ipykernel_launcher" in part for part in process.cmdline())
+
+
+def tell_memory(server: subprocess.Popen[bytes]) -> None:
+    """Say how much memory the visitors take; what processes share is divided among them."""
+    memory = [kernel.memory_full_info() for kernel in kernels(server)]
+    shares = [getattr(one, "pss", one.rss) / MEGABYTE for one in memory]
+    whole = psutil.Process(server.pid).memory_info().rss / MEGABYTE
+    say(f"memory a visitor: median {statistics.median(shares):.0f} MB, most {max(shares):.0f} MB")
+    say(f"memory of the server: {whole:.0f} MB")
+
+
+def measure(browser: Browser, options: argparse.Namespace, folder: Path) -> bool:
+    """Print the table; tell whether every page painted a frame a second and none failed."""
+    arguments = [f"--visitors={options.visitors}", f"--data={options.data}"]
+    with running_app(folder, *arguments) as (address, server):
+        pages, shown = open_pages(browser, address, options.visitors)
+        say(f"{options.visitors} visitors at once, {options.data}: pictures after {max(shown):.1f} s at most")
+        gaps = play(pages, options.speed, options.seconds)
+        for number, (visitor, page_gaps) in enumerate(zip(pages, gaps, strict=True), 1):
+            rate = (len(page_gaps) - 1) / sum(page_gaps)
+            say(
+                f"visitor {number:2}: {rate:4.1f} frames/s, longest wait {max(page_gaps):4.2f} s, "
+                f"iteration {visitor.iteration()}, faults: {visitor.faults or 'none'}"
+            )
+        rates = [(len(page_gaps) - 1) / sum(page_gaps) for page_gaps in gaps]
+        say(f"frames a second: fewest {min(rates):.1f}, median {statistics.median(rates):.1f}")
+        tell_memory(server)
+        return min(rates) >= 1.0 and not any(visitor.faults for visitor in pages)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure the web app with many visitors who all play.")
+    parser.add_argument("--visitors", type=int, default=10)
+    parser.add_argument("--data", default="unit square")
+    parser.add_argument("--speed", default="1 iteration a frame", help="as the page's list names it")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to watch")
+    options = parser.parse_args()
+    expect.set_options(timeout=PATIENCE)
+    with tempfile.TemporaryDirectory() as folder, started_browser() as browser:
+        say(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        succeeded = measure(browser, options, Path(folder))
+    return 0 if succeeded else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

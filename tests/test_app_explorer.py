@@ -1,0 +1,252 @@
+"""`ewens-widgets app` without a server (tests/browser starts one): its arguments, and who gets a kernel."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from tornado.web import HTTPError
+
+from ewens_widgets import app
+from ewens_widgets.app import arguments, explorer, precompile, visitors
+from ewens_widgets.app.server import server_settings, write_page
+from ewens_widgets.app.visitors import OwnKernelSpecs, VisitorKernels
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the server would have been started with; nothing is compiled and nothing listens."""
+    started: list[dict[str, Any]] = []
+
+    class FakeServer:
+        def __init__(self, **keywords: object) -> None:
+            started.append(
+                keywords | {"code": nbformat.read(str(keywords["notebook_path"]), 4).cells[0].source}
+            )
+
+        def initialize(self, argv: list[str]) -> None:
+            assert argv == []
+
+        def start(self) -> None:
+            started[-1]["is_started"] = True
+
+    monkeypatch.setattr("ewens_widgets.app.server.ExplorerServer", FakeServer)
+    monkeypatch.setattr(explorer, "_precompile", lambda _: None)
+    for name in explorer._ONE_THREAD:
+        monkeypatch.setenv(name, "1")
+    return started
+
+
+def test_the_options_reach_the_server(servers: list[dict[str, Any]]) -> None:
+    options = ["--port", "8899", "--no-browser", "--visitors", "3", "--idle", "0.5", "--data", "half-moons"]
+    assert app.main(["app", *options]) == 0
+    (server,) = servers
+    assert server["is_started"]
+    assert server["port"] == 8899
+    assert server["open_browser"] is False
+    assert "half-moons" in server["code"]
+    kernels = server["config"].VisitorKernels
+    assert kernels.visitors == 3
+    assert kernels.cull_idle_timeout == 30
+    # The notebook lay in a folder of its own, which is gone.
+    assert not Path(server["notebook_path"]).parent.exists()
+
+
+def test_the_defaults_open_a_browser_for_ten_visitors(servers: list[dict[str, Any]]) -> None:
+    assert app.main(["app"]) == 0
+    assert servers[0]["open_browser"] is True
+    assert servers[0]["config"].VisitorKernels.visitors == 10
+    assert "unit square" in servers[0]["code"]
+
+
+def test_no_code_is_shown_and_no_file_is_served() -> None:
+    settings = server_settings(visitors=1, idle_minutes=1.0, theme="dark").VoilaConfiguration
+    assert settings.file_allowlist == []
+    assert settings.allow_template_override == "NO"
+    assert settings.theme == "dark"
+    assert settings.get("strip_sources", True)
+
+
+def test_the_page_shows_an_explorer(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    code = nbformat.read(write_page(tmp_path, "unit square"), 4).cells[0].source
+    *lines, last = code.splitlines()
+    exec("\n".join(lines), names)  # noqa: S102 - our own code
+    box = eval(last, names)  # noqa: S307 - the same
+    assert repr(box.children[0]) == "Explorer('unit square', model II, iteration 0 of 3000)"
+    box.children[0].close()
+
+
+def test_without_voila_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(arguments, "find_spec", lambda name: None if name == "voila" else name)
+    assert app.main(["app"]) == 1
+    message = capsys.readouterr().err
+    assert "Voilà is not installed" in message
+    assert 'pip install "ewens-widgets[lab]"' in message
+
+
+def test_unknown_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["app", "--data", "iris"]) == 1
+    message = capsys.readouterr().err
+    assert "There is no data set 'iris'" in message
+    assert "'wine'" in message
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "few", "2.5", ""])
+def test_a_wrong_number_of_visitors_is_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app.main(["app", f"--visitors={number}"])
+    assert f"{number!r} is not a whole number above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("idle", ["0", "-3", "soon", "nan", "inf"])
+def test_a_wrong_idle_time_is_refused(idle: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app.main(["app", f"--idle={idle}"])
+    assert f"{idle!r} is not a number above 0" in capsys.readouterr().err
+
+
+def test_an_environment_that_cannot_run_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = SimpleNamespace(
+        returncode=1, stderr="Traceback …\nModuleNotFoundError: No module named 'bqplot'\n"
+    )
+    monkeypatch.setattr(explorer.subprocess, "run", lambda *_, **__: result)
+    assert app.main(["app"]) == 1
+    message = capsys.readouterr().err
+    assert "No module named 'bqplot'" in message
+    assert "-m ewens_widgets.app.precompile" in message
+
+
+def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ewens_widgets.sampling import engine
+    from ewens_widgets.sampling.kernel import advance
+
+    called = set()
+    for name in ("advance_by_likelihood", "advance_by_distance"):
+        original = getattr(advance, name)
+
+        def noted(*given: object, _name: str = name, _original: Callable[..., object] = original) -> object:
+            called.add(_name)
+            return _original(*given)
+
+        monkeypatch.setattr(engine, name, noted)
+    assert precompile.precompile() == 0
+    assert called == {"advance_by_likelihood", "advance_by_distance"}
+
+
+def test_kernels_are_those_of_this_environment_and_keep_no_history() -> None:
+    specs = OwnKernelSpecs()
+    assert set(specs.find_kernel_specs()) == {"python3"}
+    assert "--HistoryManager.enabled=False" in specs.get_kernel_spec("python3").argv
+
+
+@pytest.mark.parametrize(("found", "start"), [("/usr/bin/nice", ["nice", "-n", "5"]), (None, [])])
+def test_kernels_let_the_server_go_first_where_that_is_possible(
+    monkeypatch: pytest.MonkeyPatch, found: str | None, start: list[str]
+) -> None:
+    monkeypatch.setattr(visitors.shutil, "which", lambda _: found)
+    argv = OwnKernelSpecs().get_kernel_spec("python3").argv
+    assert argv[: len(start) + 1] == [*start, sys.executable]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
+    """Two places; a kernel takes two turns of the event loop to start and to stop, and is no process."""
+
+    async def start(self: VisitorKernels, *, kernel_id: str, **_: object) -> str:
+        await asyncio.sleep(0)
+        self._kernels[kernel_id] = SimpleNamespace(last_activity=datetime.now(UTC))
+        self._kernel_connections[kernel_id] = 1
+        await asyncio.sleep(0)
+        return kernel_id
+
+    async def shut_down(self: VisitorKernels, kernel_id: str, **_: object) -> None:
+        await asyncio.sleep(0.05)
+        del self._kernels[kernel_id]
+
+    async def keep(self: VisitorKernels, kernel_id: str) -> None:
+        pass
+
+    monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", start)
+    monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", shut_down)
+    monkeypatch.setattr(AsyncMappingKernelManager, "cull_kernel_if_idle", keep)
+    return VisitorKernels(visitors=2, patience=0.3)
+
+
+def test_visitors_who_come_at_once_get_as_many_kernels_as_there_are_places(kernels: VisitorKernels) -> None:
+    async def arrive() -> list[Any]:
+        return await asyncio.gather(*(kernels.start_kernel() for _ in range(5)), return_exceptions=True)
+
+    outcomes = asyncio.run(arrive())
+    assert sum(isinstance(outcome, str) for outcome in outcomes) == 2
+    refused = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    assert all(isinstance(error, HTTPError) and error.status_code == 503 for error in refused)
+    assert "it has room for 2" in str(refused[0])
+    assert kernels.taken == 2
+
+
+def test_a_page_that_is_loaded_again_keeps_its_place(kernels: VisitorKernels) -> None:
+    async def reload() -> str:
+        first, _ = [await kernels.start_kernel() for _ in range(2)]
+        # The new page is asked for before the old one has said goodbye.
+        again = asyncio.create_task(kernels.start_kernel())
+        await asyncio.sleep(0.01)
+        await kernels.shutdown_kernel(first)
+        return await again
+
+    assert isinstance(asyncio.run(reload()), str)
+    assert kernels.taken == 2
+
+
+def test_a_place_is_free_while_its_kernel_is_being_stopped(kernels: VisitorKernels) -> None:
+    async def leave() -> int:
+        first, _ = [await kernels.start_kernel() for _ in range(2)]
+        stopping = asyncio.create_task(kernels.shutdown_kernel(first))
+        await asyncio.sleep(0)
+        taken = kernels.taken
+        await stopping
+        return taken
+
+    assert asyncio.run(leave()) == 1
+    assert kernels.taken == 1
+
+
+def test_a_kernel_that_does_not_start_leaves_its_place(
+    kernels: VisitorKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(self: VisitorKernels, **_: object) -> str:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", fail)
+    with pytest.raises(RuntimeError, match="no memory"):
+        asyncio.run(kernels.start_kernel())
+    assert kernels.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("connections", "silent", "stays"),
+    [(0, 61, False), (0, 59, True), (1, 61, True), (1, 3600, True), (None, 61, True)],
+)
+def test_a_kernel_without_a_page_is_stopped_after_a_minute(
+    kernels: VisitorKernels, connections: int | None, silent: int, stays: bool
+) -> None:
+    async def cull() -> None:
+        kernel_id = await kernels.start_kernel()
+        if connections is not None:
+            kernels.notify_connect(kernel_id)
+        kernels._kernels[kernel_id].last_activity -= timedelta(seconds=silent)
+        kernels._kernel_connections[kernel_id] = connections or 0
+        await kernels.cull_kernel_if_idle(kernel_id)
+
+    asyncio.run(cull())
+    assert kernels.taken == stays
