@@ -1,9 +1,13 @@
 """The form of the notebooks, and that nbval would notice a wrong output (`make notebooks` runs them all)."""
 
+import ast
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -12,9 +16,14 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SANITIZE = REPOSITORY / "tests" / "nbval_sanitize.cfg"
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
+INDEX = REPOSITORY / "notebooks" / "00_index.ipynb"
+CLASSROOM = REPOSITORY / "notebooks" / "12_classroom.ipynb"
+
 MANY_BYTES = 60_000
+MANY_BYTES_WITH_PICTURES = 400_000
 MANY_CODE_CELLS = 15
 MANY_CODE_LINES = 120
+MANY_LINES_OF_A_FUNCTION = 10
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -35,8 +44,55 @@ def notebook(request: pytest.FixtureRequest) -> nbformat.NotebookNode:
     return notebook
 
 
+def markdown(notebook: nbformat.NotebookNode) -> str:
+    return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+def links(notebook: nbformat.NotebookNode) -> set[str]:
+    """Links to files, without those to the web and within the page."""
+    return set(re.findall(r"\]\((?!https?://|#)([^)#\s]+)", markdown(notebook)))
+
+
 def test_there_is_a_quickstart() -> None:
     assert "01_quickstart.ipynb" in {path.name for path in NOTEBOOKS}
+
+
+def test_notebooks_are_numbered_without_gaps() -> None:
+    assert [int(path.name[:2]) for path in NOTEBOOKS] == list(range(len(NOTEBOOKS)))
+
+
+def test_the_index_links_to_every_notebook() -> None:
+    others = {path.name for path in NOTEBOOKS} - {INDEX.name}
+    assert others <= links(nbformat.read(INDEX, as_version=4))
+
+
+def test_links_lead_to_a_notebook_beside(notebook: nbformat.NotebookNode) -> None:
+    # Notebooks are copied to the user's folder, so nothing outside of theirs can be linked to.
+    assert links(notebook) <= {path.name for path in NOTEBOOKS}
+
+
+def test_a_preview_without_a_kernel_shows_results(notebook: nbformat.NotebookNode) -> None:
+    cells = code_cells(notebook)
+    # The first cell may only import, the others have something to show.
+    assert sum(bool(cell.outputs) for cell in cells) >= len(cells) - 1
+    pictures = [output for cell in cells for output in cell.outputs if "image/png" in output.get("data", {})]
+    assert pictures
+
+
+def test_no_state_of_widgets_is_stored(notebook: nbformat.NotebookNode) -> None:
+    # It is large, changes with every run, and a kernel makes it anew.
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    assert all(set(cell.metadata) <= {"jupyter", "tags"} for cell in notebook.cells)
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    # A widget without its kernel is an error message; its still picture is shown instead.
+    assert not any("widget" in kind for output in outputs for kind in output.get("data", {}))
+
+
+def test_functions_in_notebooks_are_short(notebook: nbformat.NotebookNode) -> None:
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < MANY_LINES_OF_A_FUNCTION, node.name
 
 
 def test_outputs_are_those_of_one_run_from_top_to_bottom(notebook: nbformat.NotebookNode) -> None:
@@ -58,13 +114,18 @@ def test_notebooks_stay_short(notebook: nbformat.NotebookNode) -> None:
     assert len(cells) <= MANY_CODE_CELLS
     assert sum(len(cell.source.splitlines()) for cell in cells) <= MANY_CODE_LINES
     assert sum(cell.cell_type == "markdown" for cell in notebook.cells) >= len(cells)
+    assert len(json.dumps(notebook)) < MANY_BYTES_WITH_PICTURES
     assert len(json.dumps(without_pictures(notebook))) < MANY_BYTES
 
 
 def nbval(path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(path.parent)]
     command += ["--nbval", "--nbval-sanitize-with", str(SANITIZE), str(path)]
-    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+    # Tests draw with a backend of their own, with which a notebook would show no pictures.
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    return subprocess.run(
+        command, cwd=path.parent, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def small_notebook(tmp_path: Path, output: str) -> Path:
@@ -87,3 +148,75 @@ def test_nbval_rejects_a_corrupted_output(tmp_path: Path) -> None:
     result = nbval(small_notebook(tmp_path, "2.334 0x7f0000000000\n"))
     assert result.returncode == 1
     assert "2.334" in result.stdout
+
+
+@pytest.mark.slow
+def test_nbval_rejects_a_corrupted_output_of_a_real_notebook(tmp_path: Path) -> None:
+    """The quickstart's first cells, as stored and with one digit of a result changed."""
+    notebook = nbformat.read(REPOSITORY / "notebooks" / "01_quickstart.ipynb", as_version=4)
+    printing = next(
+        k for k, cell in enumerate(notebook.cells) if "203 partitions" in str(cell.get("outputs"))
+    )
+    notebook.cells = notebook.cells[: printing + 1]
+    path = tmp_path / "quickstart.ipynb"
+    nbformat.write(notebook, path)
+    result = nbval(path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (output,) = notebook.cells[printing].outputs
+    assert "0.206" in output.text
+    output.text = output.text.replace("0.206", "0.207")
+    nbformat.write(notebook, path)
+    result = nbval(path)
+    assert result.returncode == 1
+    assert "0.207" in result.stdout
+
+
+def classroom_solutions() -> list[tuple[str, str]]:
+    """Names and code of the solutions that the classroom notebook hides."""
+    text = markdown(nbformat.read(CLASSROOM, as_version=4))
+    return re.findall(
+        r"<summary>Solution of (\w+)</summary>.*?```python\n(.*?)```\s*</details>", text, re.DOTALL
+    )
+
+
+@pytest.fixture(scope="module")
+def classroom() -> dict[str, Any]:
+    """What the first two cells of the classroom notebook define: imports and the check of answers."""
+    names: dict[str, Any] = {}
+    for cell in code_cells(nbformat.read(CLASSROOM, as_version=4))[:2]:
+        exec(compile(cell.source, CLASSROOM.name, "exec"), names)  # noqa: S102 - our own text, to be tried
+    return names
+
+
+def test_every_exercise_has_a_solution() -> None:
+    text = markdown(nbformat.read(CLASSROOM, as_version=4))
+    exercises = re.findall(r"^\*\*(E\d+)\.\*\*", text, re.MULTILINE)
+    assert len(exercises) >= 4
+    assert [name for name, _ in classroom_solutions()] == exercises
+
+
+def test_every_question_has_a_hidden_answer() -> None:
+    text = markdown(nbformat.read(CLASSROOM, as_version=4))
+    questions = re.split(r"^\*\*Q\d+\.\*\*", text, flags=re.MULTILINE)[1:]
+    assert len(questions) >= 6
+    for question in questions:
+        shown, _, hidden = question.partition("<details><summary>Answer</summary>")
+        assert shown.strip().endswith("?")
+        assert hidden.partition("</details>")[0].strip()
+
+
+@pytest.mark.parametrize("solution", classroom_solutions(), ids=lambda solution: solution[0])
+def test_solutions_are_right(
+    solution: tuple[str, str], classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, code = solution
+    exec(compile(code, name, "exec"), dict(classroom))  # noqa: S102 - our own text, to be tried
+    printed = capsys.readouterr().out.splitlines()
+    assert printed
+    assert set(printed) == {f"{name}: right"}
+
+
+def test_wrong_answers_are_told_so(classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    for name, (right, tolerance) in classroom["ANSWERS"].items():
+        classroom["check"](name, right + 1.5 * tolerance)
+        assert capsys.readouterr().out == f"{name}: not yet, try again\n"

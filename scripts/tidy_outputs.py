@@ -1,0 +1,45 @@
+#!/usr/bin/env python
+"""Make stored outputs of notebooks the same from run to run, and readable without a kernel.
+
+    scripts/tidy_outputs.py notebooks/*.ipynb
+
+What a cell printed arrives in pieces that differ from run to run: they are joined. A live widget is stored as
+a number that means nothing without the kernel that made it, and JupyterLab would show an error in its place:
+it is dropped where the widget has left a still picture.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def tidied(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Outputs of one cell with pieces of a stream joined, and without widgets that have a picture."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        before = joined[-1] if joined else None
+        if output.output_type == "stream" and before is not None and before.get("name") == output.name:
+            before.text += output.text
+            continue
+        if "image/png" in output.get("data", {}):
+            output.data.pop(WIDGET, None)
+        joined.append(output)
+    return joined
+
+
+def main(paths: list[str]) -> None:
+    """Tidy the notebooks in place."""
+    for path in map(Path, paths):
+        notebook = nbformat.read(path, as_version=4)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.outputs = tidied(cell.outputs)
+        nbformat.write(notebook, path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
