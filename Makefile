@@ -5,6 +5,10 @@ VENV        ?= .venv
 CONSTRAINTS ?= binder/constraints.txt
 # Options of JupyterLab, for example  make lab LAB="--no-browser --port 8899"
 LAB         ?=
+# Options of the web page, for example  make app APP="--port 8899 --visitors 25"
+APP         ?=
+# Options of the paper's experiments, for example  make paper PAPER="--fast"
+PAPER       ?=
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
@@ -23,7 +27,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test fast lint types unit notebooks browser bench rates outputs format clean
+.PHONY: help lab app test fast lint types docs unit notebooks browser binder bench rates visitors paper outputs links lite format clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,10 +35,14 @@ help: ## list what make can do
 lab: $(LAB_STAMP) ## set everything up and open JupyterLab on the first tutorial
 	$(BIN)/ewens-widgets lab --directory notebooks $(LAB)
 
+app: $(LAB_STAMP) ## set everything up and serve the Explorer as a web page
+	$(BIN)/ewens-widgets app $(APP)
+
 # One after another, not as prerequisites: the order is the cheapest first, also under make -j.
 test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory notebooks
 	@$(MAKE) --no-print-directory browser
@@ -42,12 +50,16 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
 	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing"
 
-lint: $(TEST_STAMP) ## check style and formatting
+lint: $(TEST_STAMP) ## check style, formatting and spelling
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/codespell -D - -D scripts/american.txt
 
 types: $(TEST_STAMP) ## check types
 	$(BIN)/mypy
+
+docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
 	$(PYTEST) -q -n 2 --dist worksteal -m "not browser and not timing"
@@ -59,22 +71,38 @@ notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the 
 browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab in a real browser
 	$(PYTEST) -q -m browser
 
+binder: $(TEST_STAMP) ## make an environment from binder/ alone and run the quickstart in it
+	scripts/check_binder.sh $(VENV)
+
+links: $(TEST_STAMP) ## check the links to other sites too; needs a network
+	$(BIN)/python scripts/check_links.py --external
+
+lite: $(TEST_STAMP) ## build the site that runs in the browser without a server (JupyterLite)
+	$(BIN)/python scripts/build_lite.py artefacts/lite
+
 bench: $(BENCH_STAMP) ## run the benchmarks
 	$(PYTEST) benchmarks --benchmark-only
 
 rates: $(BENCH_STAMP) ## print how fast the sampler is; on an otherwise idle machine
 	$(BIN)/python benchmarks/sampler_rates.py
 
+visitors: $(TEST_STAMP) $(BROWSER_STAMP) ## measure the web page with ten visitors; on an otherwise idle machine
+	$(BIN)/python benchmarks/app_visitors.py
+
+paper: $(TEST_STAMP) ## run the paper's experiments; table and figures go to artefacts/paper
+	$(BIN)/ewens-widgets paper --output artefacts/paper $(PAPER)
+
 outputs: $(TEST_STAMP) ## run every notebook and store its outputs anew
 	$(BIN)/jupyter nbconvert --log-level=ERROR --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+		--ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+	$(BIN)/python scripts/tidy_outputs.py notebooks/*.ipynb
 
 format: $(TEST_STAMP) ## put the code in the project's format and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean: ## remove the environment, caches and everything built
-	rm -rf $(VENV) artefacts build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) artefacts build dist docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -26,13 +26,15 @@ RANKS = {
     "sampling": 3,
     "analysis": 4,
     "estimator": 5,
+    "paper": 5,
     "playback": 6,
     "views": 7,
     "app": 8,
 }
 
-# A trace offers what `analysis` computes as methods: a facade, importing inside functions and for types only.
-FACADES = {("sampling/trace.py", "analysis")}
+# A trace, and several, offer what `analysis` computes as methods: facades, importing inside functions and for
+# types only.
+FACADES = {("sampling/trace.py", "analysis"), ("sampling/chains/result.py", "analysis")}
 
 WIDGET_PACKAGES = {"IPython", "anywidget", "bqplot", "ipywidgets", "traitlets"}
 

@@ -1,5 +1,6 @@
 """What the wheel and the source archive hold, and that the wheel works where there is no checkout."""
 
+import email
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 pytestmark = pytest.mark.slow
 
@@ -16,6 +18,8 @@ PACKAGED = {
     "ewens_widgets/partition.py",
     "ewens_widgets/data/leukemia.npz",
     "ewens_widgets/notebooks/01_quickstart.ipynb",
+    "ewens_widgets/app/page/index.html.j2",
+    "ewens_widgets/app/page/503.html",
 }
 
 
@@ -52,8 +56,21 @@ def test_the_wheel_is_complete_and_clean(wheel: Path) -> None:
     names = names_in(wheel)
     assert names >= PACKAGED
     assert not [
-        name for name in names if name.startswith("tests") or "__pycache__" in name or "checkpoint" in name
+        name
+        for name in names
+        if name.startswith("tests") or "__pycache__" in name or ".ipynb_checkpoints" in name
     ]
+
+
+def test_numba_is_not_asked_for_in_a_browser(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    (numba,) = (requirement for requirement in requirements if requirement.name == "numba")
+    assert numba.marker is not None
+    assert not numba.marker.evaluate({"sys_platform": "emscripten"})
+    assert numba.marker.evaluate({"sys_platform": "linux"})
 
 
 def test_a_wheel_from_the_source_archive_is_the_same(

@@ -1,4 +1,4 @@
-"""The README's example prints what the README says it prints."""
+"""The examples of README and documents print what it says there that they print."""
 
 import re
 from pathlib import Path
@@ -6,20 +6,16 @@ from pathlib import Path
 import pytest
 
 
-def test_the_example_prints_what_is_shown(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (repository / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/exact.md"])
+def test_the_examples_print_what_is_shown(
+    repository: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    text = (repository / name).read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, flags=re.DOTALL)
     assert len(examples) == len(re.findall("```python", text)) >= 1
     for code, output in examples:
-        exec(compile(code, "README.md", "exec"), {})  # noqa: S102 — our own text, and running it is the point
+        exec(compile(code, name, "exec"), {})  # noqa: S102 — our own text, and running it is the point
         assert capsys.readouterr().out == output
-
-
-def test_links_to_files_lead_somewhere(repository: Path) -> None:
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        text = (repository / name).read_text(encoding="utf-8")
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
-            assert (repository / target).exists(), f"{name} links to {target}"
 
 
 def test_make_targets_named_in_the_documents_exist(repository: Path) -> None:
@@ -28,7 +24,9 @@ def test_make_targets_named_in_the_documents_exist(repository: Path) -> None:
             r"^([a-z]+):.*## ", (repository / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
         )
     )
-    for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md"):
+    documents = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md"]
+    documents += [f"docs/{path.name}" for path in (repository / "docs").glob("*.md")]
+    for name in documents:
         text = (repository / name).read_text(encoding="utf-8")
         named = set(re.findall(r"(?:^|`)make ([a-z]+)", text, flags=re.MULTILINE))
         assert named <= targets, name

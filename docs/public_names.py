@@ -1,0 +1,153 @@
+"""The list of everything public, taken from the package itself, and where each name is documented."""
+
+import ast
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import ewens_widgets as ew
+
+PACKAGE = ew.__name__
+
+# Titles for the layers that the names come from, in the order of the page.
+LAYERS = {
+    "model": "The model",
+    "sampling": "Sampling",
+    "analysis": "From draws to answers",
+    "estimator": "scikit-learn",
+    "views": "Widgets",
+}
+OTHERS = "Other names"
+
+# Modules whose docstrings hold the mathematics.
+MATHEMATICS = ["model.ewens", "model.likelihood", "model.theta", "model.concentration"]
+MATHEMATICS += [f"sampling.moves.{name}" for name in ("reassign", "split_merge", "gibbs", "informed")]
+
+
+def _is_ours(value: Any) -> bool:  # noqa: ANN401 - a function or a class
+    return value.__module__.startswith(f"{PACKAGE}.")
+
+
+def _mentioned(annotation: Any) -> Iterator[type]:  # noqa: ANN401 - whatever is written there
+    """Classes of ours in an annotation."""
+    if isinstance(annotation, type) and _is_ours(annotation):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _mentioned(part)
+
+
+def _annotated(value: object) -> Iterator[object]:
+    """A function, or a class with its public methods and properties."""
+    yield value
+    if isinstance(value, type):
+        yield value.__init__
+        for name, member in vars(value).items():
+            if not name.startswith("_"):
+                yield member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+
+
+@cache
+def _names_for_types(module: str) -> dict[str, object]:
+    """What a module imports for type checkers only."""
+    found: dict[str, object] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            for line in node.body:
+                if isinstance(line, ast.ImportFrom) and line.module:
+                    source = import_module(line.module)
+                    found |= {name.asname or name.name: getattr(source, name.name) for name in line.names}
+    return found
+
+
+def _classes_beside(value: object) -> Iterator[type]:
+    """Classes of ours that the signatures of something mention, and its bases."""
+    if isinstance(value, type):
+        yield from (base for base in value.__bases__ if _is_ours(base))
+    for part in _annotated(value):
+        if isinstance(part, types.FunctionType | type) and _is_ours(part):
+            names = vars(sys.modules[part.__module__]) | _names_for_types(part.__module__)
+            for annotation in typing.get_type_hints(part, localns=names).values():
+                yield from _mentioned(annotation)
+
+
+class Reference:
+    """Names by title, and the address of each object that is documented."""
+
+    def __init__(self) -> None:
+        self.sections: dict[str, list[str]] = {title: [] for title in (*LAYERS.values(), OTHERS)}
+        self.addresses: dict[str, str] = {}
+        for name, module in ew._NAMES.items():  # noqa: SLF001 - the table of public names
+            title = LAYERS.get(module.split(".", maxsplit=1)[0], OTHERS)
+            self._add(title, name, getattr(ew, name))
+        for name in ew._MODULES:  # noqa: SLF001 - the same
+            module = getattr(ew, name)
+            # So that Sphinx can import it by its public name.
+            sys.modules.setdefault(f"{PACKAGE}.{name}", module)
+            for part in module.__all__:
+                if callable(getattr(module, part)):
+                    self._add(f"`{PACKAGE}.{name}`", f"{name}.{part}", getattr(module, part))
+        self._add_mentioned()
+
+    def _add(self, title: str, name: str, value: Any) -> None:  # noqa: ANN401 - anything public
+        self.sections.setdefault(title, []).append(name)
+        self.addresses[f"{value.__module__}.{value.__qualname__}"] = f"{PACKAGE}.{name}"
+
+    def _add_mentioned(self) -> None:
+        """Add the classes that public names take or return, and those that these mention in turn."""
+        waiting = [self._value(name) for names in self.sections.values() for name in names]
+        while waiting:
+            for found in _classes_beside(waiting.pop()):
+                full = f"{found.__module__}.{found.__qualname__}"
+                if full not in self.addresses and not found.__name__.startswith("_"):
+                    self._add("What public names take and return", full.removeprefix(f"{PACKAGE}."), found)
+                    waiting.append(found)
+
+    def _value(self, name: str) -> object:
+        value: object = ew
+        for part in name.split("."):
+            value = getattr(value, part)
+        return value
+
+    def write(self, folder: Path) -> None:
+        """Write the pages that Sphinx fills in."""
+        folder.mkdir(exist_ok=True)
+        lines = ["Reference", "=========", "", f"``import {PACKAGE} as ew``", ""]
+        for title, names in self.sections.items():
+            if names:
+                lines += [title.replace("`", "``"), "-" * 60, "", f".. currentmodule:: {PACKAGE}", ""]
+                lines += [".. autosummary::", "   :toctree:", "   :nosignatures:", ""]
+                lines += [f"   {name}" for name in sorted(names, key=str.lower)] + [""]
+        _replace(folder / "index.rst", lines)
+        lines = ["The mathematics", "===============", ""]
+        for name in MATHEMATICS:
+            heading = name.rpartition(".")[2].replace("_", " ")
+            lines += [
+                heading.capitalize(),
+                "-" * 60,
+                "",
+                f".. automodule:: {PACKAGE}.{name}",
+                "   :no-members:",
+                "",
+            ]
+        _replace(folder / "mathematics.rst", lines)
+
+    def resolve(self, app: Any, environment: Any, node: Any, content: Any) -> Any:  # noqa: ANN401 - Sphinx's
+        """Lead from where an object is defined to where it is documented."""
+        address = self.addresses.get(node.get("reftarget", ""))
+        if address is None or node.get("refdomain") != "py":
+            return None
+        domain = environment.get_domain("py")
+        return domain.resolve_xref(environment, node["refdoc"], app.builder, "obj", address, node, content)
+
+
+def _replace(path: Path, lines: list[str]) -> None:
+    """Write a file unless it is the same already: Sphinx would read it again."""
+    text = "\n".join(lines)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
