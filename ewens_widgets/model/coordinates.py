@@ -21,6 +21,7 @@ from ewens_widgets.model.checks import FloatArray, ModelName, check_spread
 
 __all__ = ["canonical_coordinates", "check_canonical", "on_exact_grid"]
 
+_SMALLEST_POWER = -1074  # Of two, that is not zero; all numbers are multiples of it.
 _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
@@ -104,7 +105,7 @@ def on_exact_grid(coordinates: FloatArray) -> FloatArray:
     """
     bound = float(np.abs(coordinates).sum(axis=0).max())
     _, exponent = np.frexp(bound)
-    step = np.ldexp(1.0, int(exponent) - 52)
+    step = np.ldexp(1.0, max(int(exponent) - 52, _SMALLEST_POWER))
     rounded = coordinates / step
     np.round(rounded, out=rounded)
     rounded *= step

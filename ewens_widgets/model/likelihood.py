@@ -19,7 +19,13 @@ and profiling :math:`\Sigma` out leaves, in canonical coordinates and up to a co
 
 The constant is chosen so that the second term is zero for one cluster. :math:`\Gamma` (n × n) is never
 formed. Since :math:`M \succeq Y^T Y / (1 + \theta n)`, the subtraction loses at most a factor :math:`1 +
-\theta n` of precision.
+\theta n` of precision: the price of needing the sums alone. With the data at hand, `log_likelihood` subtracts
+nothing: with :math:`b(i)` for the cluster of object i,
+
+.. math::
+
+    M = \sum_i \Bigl(y_i - \frac{s_{b(i)}}{n_{b(i)}}\Bigr) \Bigl(y_i - \frac{s_{b(i)}}{n_{b(i)}}\Bigr)^T
+        + \sum_b \frac{s_b s_b^T}{n_b (1 + \theta n_b)}.
 """
 
 import numpy as np
@@ -107,6 +113,20 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
     name = check_model(model)
     matrix = check_data(X)
     canonical = check_labels(labels, matrix.shape[0])
-    ratio = np.array([check_theta(theta)])
-    sizes, sums = cluster_statistics(canonical_coordinates(matrix, name), canonical)
-    return float(log_likelihoods_from_statistics(sizes, sums, matrix.shape[0], ratio, name)[0])
+    ratio = check_theta(theta)
+    coordinates = canonical_coordinates(matrix, name)
+    n_objects, n_features = coordinates.shape
+    sizes, sums = cluster_statistics(coordinates, canonical)
+    residuals = coordinates - (sums / sizes[:, None])[canonical]
+    shrunken = sums / np.sqrt(sizes * (1.0 + ratio * sizes))[:, None]
+    log_scale = _log_scale(np.vstack([residuals, shrunken]) / np.sqrt(n_objects), name)
+    return float(-0.5 * n_features * np.log1p(ratio * sizes).sum() - 0.5 * n_objects * log_scale)
+
+
+def _log_scale(root: FloatArray, model: ModelName) -> float:
+    """Log of the scale that is profiled out, for M/n = AᵀA given by A."""
+    if model == "I":
+        return float(root.shape[1] * np.log(np.mean(np.sum(root * root, axis=0))))
+    if model == "II":
+        return float(np.log(np.sum(root * root, axis=0)).sum())
+    return float(2.0 * np.log(np.linalg.svd(root, compute_uv=False)).sum())
