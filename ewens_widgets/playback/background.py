@@ -1,7 +1,9 @@
 """The asyncio task that gives the engine its turns, and the way of commands from other threads to it."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Protocol
 
 from ewens_widgets.playback.engine import INTERRUPTED
@@ -10,6 +12,7 @@ from ewens_widgets.playback.pacing import Pacing
 
 __all__ = ["BackgroundTask", "Turns"]
 
+_PATIENCE = 30.0
 _SHUT_DOWN = "The event loop was shut down. Play continues from here."
 
 
@@ -32,6 +35,10 @@ class Turns(Protocol):
     @property
     def has_work(self) -> bool:
         """Whether there is a reason for another turn."""
+
+    @property
+    def flight(self) -> "Future[None] | None":
+        """Done when there is something to take over from another thread; None if nothing is under way."""
 
     def turn(self) -> float:
         """Work for a moment; return for how long to rest."""
@@ -84,6 +91,21 @@ class BackgroundTask:
             )
         self.mailbox.post(lambda: self._engine.run(iterations))
 
+    def settle(self, command: Callable[[], None]) -> None:
+        """Have a command carried out on the loop's thread, after all that were given before; wait for it."""
+        if not self.mailbox.is_elsewhere:
+            command()
+            return
+        is_done = threading.Event()
+
+        def carry_out() -> None:
+            command()
+            is_done.set()
+
+        self.mailbox.post(carry_out)
+        if not is_done.wait(_PATIENCE):
+            raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
+
     async def wait(self, timeout: float | None) -> None:
         """Wait until all commands are carried out and the chain stands still, or until the time is over."""
         deadline = None if timeout is None else self._engine.clock() + timeout
@@ -127,3 +149,8 @@ class BackgroundTask:
         for _ in range(self._pacing.yields):
             await asyncio.sleep(0)
         await self._sleep(seconds)
+        if self._engine.flight is not None:
+            landing = asyncio.wrap_future(self._engine.flight)
+            # Somebody has to look at its fault; the turn that follows raises it.
+            landing.add_done_callback(lambda done: done.cancelled() or done.exception())
+            await asyncio.wait((landing,))

@@ -2,12 +2,26 @@
 
 Iterations are run in blocks. If the user interrupts the kernel while a block is being recorded, the rest of
 that block is recorded before the interrupt goes on its way, because the source has run it already.
+
+A block may also be launched: a helper thread runs it and records it aside, while the record proper is looked
+at and shown. Nothing of it is seen before it has landed.
 """
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 
-from ewens_widgets.playback.interfaces import EventRecorder, SelfRecording, Snapshots, Source
+from ewens_widgets.playback.flight import Flight
+from ewens_widgets.playback.interfaces import (
+    Absorbing,
+    EventRecorder,
+    RecordingAside,
+    SelfRecording,
+    Snapshots,
+    Source,
+)
 from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.interrupts import interrupts_deferred
 
 __all__ = ["RecordedChain"]
 
@@ -21,6 +35,11 @@ class RecordedChain:
         Yields the events.
     recorder
         Keeps them. It may already hold the iterations that led to where the source is.
+
+    Attributes
+    ----------
+    flight
+        The block that was launched and has not landed yet.
     """
 
     def __init__(self, source: Source, recorder: EventRecorder) -> None:
@@ -28,6 +47,7 @@ class RecordedChain:
         self.recorder = recorder
         self._latest: Event | None = None
         self._block_source = source if isinstance(source, SelfRecording) else None
+        self.flight: Flight | None = None
         self._mark_start()
 
     def _mark_start(self) -> None:
@@ -66,6 +86,7 @@ class RecordedChain:
 
     def advance(self, count: int) -> int:
         """Run and record up to `count` iterations as one block; return how many there were."""
+        self.land()
         self._check_in_step()
         before = len(self.recorder)
         if count > 1 and self._block_source is not None:
@@ -82,8 +103,43 @@ class RecordedChain:
                 raise
         return len(self.recorder) - before
 
+    @property
+    def can_launch(self) -> bool:
+        """Whether blocks can be run on another thread."""
+        return isinstance(self.source, RecordingAside) and isinstance(self.recorder, Absorbing)
+
+    def launch(self, count: int, helper: Executor, clock: Callable[[], float]) -> None:
+        """Have a block of `count` iterations run on a helper thread; `land` records it."""
+        self.land()
+        self._check_in_step()
+        if not isinstance(self.source, RecordingAside) or not isinstance(self.recorder, Absorbing):
+            raise TypeError("this source and this recorder cannot run a block on another thread")
+        aside = self.recorder.sibling(count)
+        with interrupts_deferred():  # A block that nobody knows of would be lost.
+            self.flight = Flight(self.source, aside, count, helper, clock)
+
+    def land(self) -> int:
+        """Wait for the block that was launched, if one was, and record it; return its length."""
+        if self.flight is None:
+            return 0
+        try:
+            aside = self.flight.result()
+        except Exception:
+            self.flight = None
+            raise
+        # Not twice: an interrupt may have come when it was recorded and not yet forgotten.
+        if self.source.iteration != self.iteration and isinstance(self.recorder, Absorbing):
+            self.recorder.absorb(aside)
+        self._look_up_latest()
+        self.flight = None
+        self._check_in_step()
+        return len(aside)
+
     def reset(self) -> None:
         """Take the source back to its start and forget the record."""
+        with contextlib.suppress(Exception):  # What went wrong in the block is forgotten with it.
+            self.land()
+        self.flight = None
         self.source.reset()
         self.recorder.clear()
         self._mark_start()

@@ -1,10 +1,13 @@
-"""The player without threads and event loop: a state machine that is asked to work, turn by turn.
+"""The player without event loop: a state machine that is asked to work, turn by turn.
 
 One turn runs iterations for about 10 ms and then sends a frame, if one is due and the viewers can take it.
-Between two turns the caller gives the event loop a rest. Everything here happens on one thread.
+Between two turns the caller gives the event loop a rest. At full speed a helper thread, where there is one,
+runs the iterations meanwhile: then a turn records what it has done and launches its next block. Everything
+else happens on one thread.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 
 from ewens_widgets.playback.chain import RecordedChain
 from ewens_widgets.playback.display import Display
@@ -45,6 +48,8 @@ class Engine:
         Seconds from an arbitrary start.
     preparing_message
         What to say before the first block of a source is run.
+    helper
+        A thread for the blocks of full speed, or None.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class Engine:
         pacing: Pacing,
         clock: Callable[[], float],
         preparing_message: str,
+        helper: Executor | None = None,
     ) -> None:
         self.fan_out = fan_out
         self.summaries = RunningSummaries(chain.recorder, burn_in)
@@ -67,7 +73,8 @@ class Engine:
         self.clock = clock
         self._pacing = pacing
         self._preparing_message = preparing_message
-        self._runner = Runner(chain, clock)
+        self._helper = helper
+        self._runner = Runner(chain, clock, helper)
         self._slots = FrameSlots(speed, 1.0 / pacing.frames_per_second)
         self._state = PlayerState.IDLE
         self._message = ""
@@ -88,6 +95,12 @@ class Engine:
         return self._slots.speed
 
     @property
+    def flight(self) -> "Future[None] | None":
+        """Done when the helper thread's block is; None if it has none."""
+        flight = self.chain.flight
+        return None if flight is None else flight.future
+
+    @property
     def has_work(self) -> bool:
         """Whether there is a reason for another turn."""
         return self._state.is_running or self.display.owes_frame
@@ -103,6 +116,7 @@ class Engine:
 
     def step(self, count: int) -> None:
         """Run so many more iterations one by one, then pause."""
+        self.land()
         if self._may_run():
             self._steps += count
             self._to_end = False
@@ -110,6 +124,7 @@ class Engine:
 
     def pause(self, message: str = "") -> None:
         """Stop running; without effect on a chain that stands still."""
+        self.land()
         if self._state.is_running:
             self._steps = 0
             self._enter(PlayerState.PAUSED, message)
@@ -130,7 +145,8 @@ class Engine:
 
     def replace(self, chain: RecordedChain, target: int | None) -> None:
         """Stop and go on with another chain."""
-        self._runner = Runner(chain, self.clock)
+        self.land()
+        self._runner = Runner(chain, self.clock, self._helper)
         self.summaries = RunningSummaries(chain.recorder, self.summaries.burn_in)
         self.target = self.target if target is None else target
         self._is_announced = False
@@ -143,15 +159,22 @@ class Engine:
 
     def set_target(self, target: int) -> None:
         """Change where playing stops; a finished chain with work left is paused again."""
+        self.land()
         self.target = target
         if self._state is PlayerState.FINISHED and self.chain.iteration < target:
             self._enter(PlayerState.PAUSED)
+        elif self._state.is_running and self.chain.iteration >= target:
+            self._finish()
         self._publish()
 
     def set_burn_in(self, burn_in: int) -> None:
         """Change how many draws the running summaries leave out."""
         self.summaries.burn_in = burn_in
         self.display.outdate(urgently=True)
+
+    def land(self) -> None:
+        """Record what the helper thread is running, so that source and record are in step."""
+        self._guard(self._land)
 
     def turn(self) -> float:
         """Work for a moment; return for how long to rest."""
@@ -179,6 +202,7 @@ class Engine:
         return Frame(number=number, event=self.chain.event(shown), status=self.status, summary=summary)
 
     def _turn(self) -> None:
+        self._land()
         if self._state.is_running and self._is_announced:
             self._work()
         self._publish()
@@ -188,6 +212,12 @@ class Engine:
             self._is_announced = not self.display.owes_frame
 
     def _work(self) -> None:
+        if self._state is PlayerState.PLAYING and not self._is_paced and self._runner.can_launch:
+            self._runner.launch(self.target - self.chain.iteration, self._pacing.flight)
+        else:
+            self._work_here()
+
+    def _work_here(self) -> None:
         started = self.clock()
         for _ in range(_MOST_BLOCKS):
             left = self._pacing.work - (self.clock() - started)
@@ -196,6 +226,7 @@ class Engine:
             self._run_block(left)
 
     def _run(self, count: int) -> None:
+        self._land()  # What goes wrong here is for the caller; a pause would keep it to itself.
         self.pause()
         if not self._may_run():
             return
@@ -212,10 +243,19 @@ class Engine:
             left = 1
         elif self._is_paced:
             left = min(left, self._slots.remaining)
+        self._account(self._runner.run_block(left if limit is None else min(left, limit), seconds))
+
+    def _land(self) -> None:
+        if self.chain.flight is not None:
+            self._account(self._runner.land())
+
+    def _account(self, done: int) -> None:
+        """Take note of the iterations that were run."""
         self.display.outdate()
-        done = self._runner.run_block(left if limit is None else min(left, limit), seconds)
         self._slots.count(done)
         self._steps -= min(done, self._steps)
+        if not self._state.is_running:
+            return
         if self.chain.iteration >= self.target:
             self._finish()
         elif done == 0:

@@ -14,7 +14,7 @@ from ewens_widgets.sampling.event import Event
 if TYPE_CHECKING:  # frames carry a status and summaries, whose modules need the protocols below
     from ewens_widgets.playback.frame import Frame
 
-__all__ = ["EventRecorder", "SelfRecording", "Snapshots", "Source", "View"]
+__all__ = ["Absorbing", "EventRecorder", "RecordingAside", "SelfRecording", "Snapshots", "Source", "View"]
 
 
 class Source(Protocol):
@@ -48,6 +48,24 @@ class SelfRecording(Protocol):
 
         Interrupted, the source is where the record ends.
         """
+
+
+@runtime_checkable
+class RecordingAside(SelfRecording, Protocol):
+    """One whose blocks may run on another thread: they touch only the source and the given recorder."""
+
+    records_aside: bool
+
+
+@runtime_checkable
+class Absorbing(Protocol):
+    """A recorder that takes over what another thread has recorded meanwhile, while it is looked at itself."""
+
+    def sibling(self, capacity: int) -> "EventRecorder":
+        """Return an empty recorder of the same chain for so many iterations; make room for them here too."""
+
+    def absorb(self, other: Any) -> None:  # noqa: ANN401 - what `sibling` gave
+        """Record what a sibling has recorded; interrupted, all of it or nothing."""
 
 
 class EventRecorder(Protocol):

@@ -13,6 +13,8 @@ class Pacing:
     ----------
     work
         Length of a stretch of iterations between two rests.
+    flight
+        Length of a block that a helper thread runs: the event loop need not wait for it, but a pause does.
     nap
         Length of a rest. It comes after `yields` empty turns of the loop: with fewer turns, messages to and
         from the browser lag behind.
@@ -35,6 +37,7 @@ class Pacing:
     """
 
     work: float = 0.010
+    flight: float = 0.020
     nap: float = 0.002
     yields: int = 8
     poll: float = 0.005

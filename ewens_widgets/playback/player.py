@@ -1,7 +1,8 @@
 """Plays a chain in the background of a notebook: one asyncio task, commands from any thread, frames.
 
 The task works for about 10 ms, then leaves the event loop to others for eight turns and a nap of 2 ms; so the
-kernel goes on answering, and a pause takes effect within some milliseconds.
+kernel goes on answering, and a pause takes effect within some milliseconds. At full speed the iterations are
+run on a helper thread, 20 ms at a time, where there can be one; the task is then free for the frames.
 
 Every iteration is recorded. Frames are another matter: they show the latest state, at most 20 times a second
 and never more than two ahead of what the viewers have acknowledged. Without a viewer none is sent, and the
@@ -41,6 +42,7 @@ from ewens_widgets.playback.background import BackgroundTask
 from ewens_widgets.playback.chain import RecordedChain
 from ewens_widgets.playback.engine import Engine
 from ewens_widgets.playback.fanout import FanOut, StatusListener, ViewErrorHook
+from ewens_widgets.playback.flight import helper_thread
 from ewens_widgets.playback.frame import Frame
 from ewens_widgets.playback.interfaces import EventRecorder, Source, View
 from ewens_widgets.playback.pacing import Pacing
@@ -107,6 +109,7 @@ class Player:
             pacing=pacing,
             clock=clock,
             preparing_message=preparing_message,
+            helper=helper_thread(),
         )
         self._background = BackgroundTask(self._engine, pacing, sleep)
         self._post = self._background.mailbox.post
@@ -135,6 +138,10 @@ class Player:
     def views(self) -> tuple[View, ...]:
         """The attached views, in the order in which they are shown frames."""
         return self._engine.fan_out.views
+
+    def settle(self) -> None:
+        """Carry out the commands given before, and record what is under way: source and record agree."""
+        self._background.settle(self._engine.land)
 
     def current_frame(self) -> Frame:
         """Return what a frame sent now would show, for static pictures; on the event loop's thread only."""
@@ -182,6 +189,7 @@ class Player:
         target = None if target_iterations is None else check_count("target_iterations", target_iterations)
 
         def replace() -> None:
+            self.settle()
             kept = self.recorder if recorder is None else recorder
             if recorder is None:
                 kept.clear()

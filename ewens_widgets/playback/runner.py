@@ -1,6 +1,7 @@
 """Runs a chain in blocks that fit the time they are given."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 from ewens_widgets.playback.blocks import BlockSizer
 from ewens_widgets.playback.chain import RecordedChain
@@ -18,12 +19,17 @@ class Runner:
         The source with its recorder.
     clock
         Seconds from an arbitrary start.
+    helper
+        A thread for blocks, or None.
     """
 
-    def __init__(self, chain: RecordedChain, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, chain: RecordedChain, clock: Callable[[], float], helper: Executor | None = None
+    ) -> None:
         self.chain = chain
         self.is_prepared = False
         self._clock = clock
+        self._helper = helper
         self._sizer = BlockSizer()
         self._meter = RateMeter()
 
@@ -35,6 +41,24 @@ class Runner:
     def start_counting(self) -> None:
         """Count the iterations a second from now on."""
         self._meter.restart(self._clock())
+
+    @property
+    def can_launch(self) -> bool:
+        """Whether blocks can run on the helper thread; the first one, which compiles the source, does not."""
+        return self._helper is not None and self.is_prepared and self.chain.can_launch
+
+    def launch(self, limit: int, seconds: float) -> None:
+        """Have a block of at most `limit` iterations, or so many seconds, run on the helper thread."""
+        if self._helper is not None:
+            self.chain.launch(min(limit, self._sizer.size(seconds)), self._helper, self._clock)
+
+    def land(self) -> int:
+        """Record the block that was launched; return its iterations, 0 if there is none."""
+        flight, done = self.chain.flight, self.chain.land()
+        if flight is not None and done:
+            self._meter.add(done, self._clock())
+            self._sizer.measured(done, flight.seconds)
+        return done
 
     def run_block(self, limit: int, seconds: float) -> int:
         """Run and record a block of at most `limit` iterations that should take at most so many seconds.

@@ -76,6 +76,11 @@ class _Engine:
         self._is_announced = False
 
     @property
+    def flight(self) -> None:
+        """Nothing is done on other threads."""
+        return
+
+    @property
     def has_work(self) -> bool:
         return self.status.is_running or (self._is_stale and self.throttle.has_viewers(self.clock()))
 

@@ -78,9 +78,14 @@ class Recorder:
         return self._recorded("n_clusters")
 
     @property
+    def theta_index(self) -> NDArray[Any]:
+        """Place of the variance ratio on its grid at each iteration recorded so far."""
+        return self._recorded("theta_index")
+
+    @property
     def theta(self) -> NDArray[np.float64]:
         """Variance ratio at each iteration recorded so far."""
-        return read_only(self.posterior.theta_grid[self._recorded("theta_index")])
+        return read_only(self.posterior.theta_grid[self.theta_index])
 
     @property
     def theta_weights(self) -> NDArray[np.float32]:
@@ -158,6 +163,27 @@ class Recorder:
         columns["acceptances"][rows] = acceptances
         self._length += count
 
+    def sibling(self, capacity: int) -> "Recorder":
+        """Return an empty recorder of the same chain, for another thread to fill.
+
+        Room for so many records is made here too, so that taking them over cannot fail for lack of memory.
+        """
+        self._room(capacity)
+        return Recorder(self.posterior, self._names, capacity)
+
+    def absorb(self, other: "Recorder") -> None:
+        """Record once more what a sibling has recorded; interrupted, all of it or nothing."""
+        self.append_block(
+            iterations=other.iterations,
+            labels=other.labels,
+            theta_index=other.theta_index,
+            theta_weights=other.theta_weights,
+            log_posterior=other.log_posterior,
+            concentration=other.concentration,
+            proposals=other.proposals,
+            acceptances=other.acceptances,
+        )
+
     def event(self, index: int) -> Event:
         """Return the event recorded at a place, counted from 0 (or from the end, if negative).
 
@@ -198,7 +224,7 @@ class Recorder:
             raise ValueError(f"burn_in must not be negative; got {burn_in}.")
         everything = Trace(
             labels=self.labels,
-            theta_index=self._recorded("theta_index"),
+            theta_index=self.theta_index,
             theta_weights=self.theta_weights,
             log_posterior=self.log_posterior,
             concentration=self.concentration,

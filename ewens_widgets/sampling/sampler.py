@@ -386,6 +386,8 @@ class Sampler:
             if done is not None:
                 done(rows * step)
 
+    records_aside = True  # Another thread may call `record`: it touches only the chain and the recorder.
+
     def record(self, n: int, recorder: Recorder) -> None:
         """Run `n` iterations as one block and record them; interrupted, none of them has happened."""
         self._settle()

@@ -1,0 +1,373 @@
+"""Blocks on a helper thread: the loop goes on meanwhile, and nothing is seen, lost or done twice."""
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from playback.fakes import FakeRecorder, FakeSource
+
+from ewens_widgets import Sampler
+from ewens_widgets.datasets import unit_square
+from ewens_widgets.playback import Player, PlayerState, flight
+from ewens_widgets.playback.chain import RecordedChain
+from ewens_widgets.playback.ensemble import Ensemble
+from ewens_widgets.sampling.recorder import Recorder
+
+
+class FlyingSource(FakeSource):
+    """Records blocks by itself, on whichever thread, and can be made to wait or to fail there."""
+
+    records_aside = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[str] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.fault: Exception | None = None
+
+    def record(self, n: int, recorder: FakeRecorder) -> None:
+        self.threads.add(threading.current_thread().name)
+        assert self.gate.wait(30)
+        time.sleep(0.0005)
+        if self.fault is not None:
+            raise self.fault
+        for event in self.events(n, block=n):
+            recorder.append(event)
+
+
+class FlyingRecorder(FakeRecorder):
+    """Takes over what a sibling has kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.after_absorbing: Callable[[], None] | None = None
+
+    def sibling(self, capacity: int) -> "FlyingRecorder":
+        assert capacity > 0
+        return FlyingRecorder()
+
+    def absorb(self, other: "FlyingRecorder") -> None:
+        self.kept = [*self.kept, *other.kept]
+        if self.after_absorbing is not None:
+            self.after_absorbing()
+
+
+class Cockpit:
+    """A player at full speed on a real loop, whose blocks can be held up."""
+
+    def __init__(self, target: int = 1_000_000) -> None:
+        self.source, self.recorder = FlyingSource(), FlyingRecorder()
+        self.player = Player(self.source, self.recorder, target_iterations=target, strict=True)
+
+    async def in_flight(self) -> None:
+        """Play, and hold up a block that was launched."""
+        self.player.play()
+        while len(self.recorder) < 20:
+            await asyncio.sleep(0.001)
+        self.source.gate.clear()
+        await asyncio.sleep(0.05)
+        assert self.player._engine.flight is not None
+        assert not self.player._engine.flight.done()
+
+    def release_soon(self) -> None:
+        threading.Timer(0.05, self.source.gate.set).start()
+
+    @property
+    def iterations(self) -> list[int]:
+        return [event.iteration for event in self.recorder.kept]
+
+    def assert_in_step(self) -> None:
+        assert self.iterations == list(range(1, self.source.iteration + 1))
+
+
+def run(scene: Callable[[Cockpit], Coroutine[Any, Any, None]], **options: int) -> Cockpit:
+    async def main() -> Cockpit:
+        cockpit = Cockpit(**options)
+        try:
+            await scene(cockpit)
+        finally:
+            cockpit.source.gate.set()
+        return cockpit
+
+    return asyncio.run(main())
+
+
+pytestmark = pytest.mark.skipif(
+    flight.helper_thread() is None, reason="there is no compiler, so no helper thread"
+)
+
+
+def test_full_speed_runs_on_the_helper_thread_and_ends_at_the_target() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        cockpit.player.play()
+        assert (await cockpit.player.wait(20)).state is PlayerState.FINISHED
+
+    cockpit = run(scene, target=500)
+    assert cockpit.source.iteration == 500
+    cockpit.assert_in_step()
+    assert any(name.startswith("ewens_widgets playback") for name in cockpit.source.threads)
+
+
+def test_the_loop_goes_on_while_a_block_runs_and_sees_nothing_of_it() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        before, turns = len(cockpit.recorder), 0
+        frame = cockpit.player.current_frame()
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            await asyncio.sleep(0.001)
+            turns += 1
+        assert turns > 20
+        assert len(cockpit.recorder) == before == cockpit.player.status.iteration
+        assert cockpit.player.current_frame().status.iteration == frame.status.iteration
+
+    run(scene).assert_in_step()
+
+
+@pytest.mark.parametrize("command", ["pause", "settle", "step", "seek", "set the target"])
+def test_commands_wait_for_the_block(command: str) -> None:
+    commands: dict[str, Callable[[Player], None]] = {
+        "pause": Player.pause,
+        "settle": Player.settle,
+        "step": Player.step,
+        "seek": lambda player: player.seek(3),
+        "set the target": lambda player: setattr(player, "target_iterations", 21),
+    }
+
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        before = len(cockpit.recorder)
+        cockpit.release_soon()
+        commands[command](cockpit.player)
+        assert len(cockpit.recorder) > before
+        cockpit.assert_in_step()
+        if command == "settle":
+            cockpit.player.pause()
+        await cockpit.player.wait(20)
+        cockpit.assert_in_step()
+
+    run(scene)
+
+
+def test_another_thread_can_have_the_chain_stopped_and_in_step() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        cockpit.release_soon()
+
+        def save() -> tuple[int, list[int]]:
+            cockpit.player.pause()
+            cockpit.player.settle()
+            return cockpit.source.iteration, cockpit.iterations
+
+        source, recorded = await asyncio.to_thread(save)
+        assert recorded == list(range(1, source + 1))
+        assert cockpit.player.status.state is PlayerState.PAUSED
+        assert cockpit.iterations == recorded
+
+    run(scene)
+
+
+def test_running_in_the_foreground_raises_what_the_block_under_way_raised() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        cockpit.source.fault = ValueError("no such partition")
+        cockpit.release_soon()
+        with pytest.raises(ValueError, match="no such partition"):
+            cockpit.player.step_sync(3)
+        cockpit.assert_in_step()
+
+    run(scene)
+
+
+def test_a_failure_is_not_overwritten_by_the_end_of_the_last_block() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        engine = cockpit.player._engine
+        engine.target = cockpit.source.iteration + 1
+        engine._guard(lambda: 1 / 0)
+        cockpit.source.gate.set()
+        engine.land()
+        assert cockpit.player.status.state is PlayerState.FAILED
+
+    run(scene).assert_in_step()
+
+
+def test_a_task_that_is_cancelled_leaves_no_fault_unseen() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def scene(cockpit: Cockpit) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: seen.append(context))
+        await cockpit.in_flight()
+        cockpit.source.fault = ValueError("no such partition")
+        background = cockpit.player._background._task
+        assert background is not None
+        cockpit.release_soon()
+        background.cancel()
+        with pytest.raises(ValueError, match="no such partition"):
+            await cockpit.player.wait(20)
+        del background
+
+    run(scene)
+    gc.collect()
+    assert seen == []
+
+
+def test_reset_forgets_the_block() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        cockpit.release_soon()
+        cockpit.player.reset()
+        assert (len(cockpit.recorder), cockpit.source.iteration) == (0, 0)
+        cockpit.player.step(3)
+        await cockpit.player.wait(20)
+
+    assert run(scene).iterations == [1, 2, 3]
+
+
+def test_another_source_with_the_same_recorder_starts_empty() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        cockpit.release_soon()
+        other = FlyingSource()
+        cockpit.player.replace_source(other, target_iterations=40)
+        assert len(cockpit.recorder) == 0
+        cockpit.player.play()
+        await cockpit.player.wait(20)
+        assert other.iteration == 40
+
+    assert run(scene).iterations == list(range(1, 41))
+
+
+def test_a_fault_in_the_block_fails_the_player_and_keeps_the_record() -> None:
+    async def scene(cockpit: Cockpit) -> None:
+        await cockpit.in_flight()
+        cockpit.source.fault = ValueError("no such partition")
+        cockpit.source.gate.set()
+        with pytest.raises(ValueError, match="no such partition"):
+            await cockpit.player.wait(20)
+        assert cockpit.player.status.state is PlayerState.FAILED
+        cockpit.assert_in_step()
+        cockpit.source.fault = None
+        cockpit.player.reset()
+        cockpit.player.step(2)
+        await cockpit.player.wait(20)
+
+    assert run(scene).iterations == [1, 2]
+
+
+def test_a_block_does_not_wait_for_itself() -> None:
+    said: list[str] = []
+
+    class Selfish(FlyingSource):
+        def record(self, n: int, recorder: FakeRecorder) -> None:
+            try:
+                chain.land()
+            except RuntimeError as error:
+                said.append(str(error))
+            super().record(n, recorder)
+
+    source = Selfish()
+    chain = RecordedChain(source, FlyingRecorder())
+    with ThreadPoolExecutor(1) as helper:
+        helper.submit(time.sleep, 0.02)  # until the flight is known
+        chain.launch(5, helper, time.perf_counter)
+    assert said == ["a block cannot wait for itself"]
+
+
+def test_an_ensemble_at_full_speed_stays_on_the_loop() -> None:
+    # It records all of its chains by itself, whatever recorder it is given.
+    samplers = [Sampler(unit_square(per_cluster=4, seed=3), seed=seed) for seed in range(2)]
+    recorders = [Recorder(sampler.posterior, sampler.move_names) for sampler in samplers]
+    ensemble = Ensemble(samplers, recorders)
+    assert not RecordedChain(ensemble, recorders[0]).can_launch
+
+
+def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Sampler(unit_square(per_cluster=4, seed=3), seed=1)
+    recorder = Recorder(sampler.posterior, sampler.move_names, capacity=4)
+    chain = RecordedChain(sampler, recorder)
+    chain.advance(4)
+
+    def full(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Recorder, "_empty", full)
+    with ThreadPoolExecutor(1) as helper, pytest.raises(MemoryError, match="no room"):
+        chain.launch(5, helper, time.perf_counter)
+    assert sampler.iteration == len(recorder) == 4
+
+
+def test_a_block_is_not_recorded_twice() -> None:
+    source, recorder = FlyingSource(), FlyingRecorder()
+    chain = RecordedChain(source, recorder)
+    with ThreadPoolExecutor(1) as helper:
+        chain.launch(5, helper, time.perf_counter)
+        interrupts = [KeyboardInterrupt()]
+
+        def interrupt() -> None:
+            if interrupts:
+                raise interrupts.pop()
+
+        recorder.after_absorbing = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            chain.land()
+        assert chain.land() == 5
+    assert [event.iteration for event in recorder.kept] == [1, 2, 3, 4, 5]
+    assert chain.latest is recorder.kept[-1]
+
+
+def test_a_source_that_was_moved_meanwhile_is_noticed() -> None:
+    source, recorder = FlyingSource(), FlyingRecorder()
+    chain = RecordedChain(source, recorder)
+    with ThreadPoolExecutor(1) as helper:
+        chain.launch(5, helper, time.perf_counter)
+        assert chain.land() == 5
+        source.iteration = 9
+        with pytest.raises(RuntimeError, match="moved from outside"):
+            chain.launch(5, helper, time.perf_counter)
+
+
+def test_what_cannot_fly_says_so() -> None:
+    chain = RecordedChain(FakeSource(), FakeRecorder())
+    assert not chain.can_launch
+    with ThreadPoolExecutor(1) as helper, pytest.raises(TypeError, match="another thread"):
+        chain.launch(5, helper, time.perf_counter)
+
+
+@pytest.mark.parametrize(("compiled", "platform"), [(False, "linux"), (True, "emscripten")])
+def test_without_compiler_or_threads_everything_runs_on_the_loop(
+    compiled: bool, platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flight, "COMPILED", compiled)
+    monkeypatch.setattr(flight.sys, "platform", platform)
+    assert flight.helper_thread() is None
+
+    async def scene(cockpit: Cockpit) -> None:
+        cockpit.player.play()
+        await cockpit.player.wait(20)
+
+    cockpit = run(scene, target=300)
+    cockpit.assert_in_step()
+    assert cockpit.source.threads <= {threading.current_thread().name}
+
+
+def test_a_flown_chain_is_the_sampled_chain_bit_for_bit() -> None:
+    sampler = Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5)
+    sampled = Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5).sample(400, progress=False)
+    recorder = Recorder(sampler.posterior, sampler.move_names)
+    chain = RecordedChain(sampler, recorder)
+    with ThreadPoolExecutor(1) as helper:
+        for size in (1, 150, 49, 200):
+            chain.launch(size, helper, time.perf_counter)
+            assert chain.land() == size
+    trace = recorder.trace()
+    for name in ("labels", "theta_index", "theta_weights", "log_posterior", "iterations"):
+        assert np.array_equal(getattr(trace, name), getattr(sampled, name)), name
+    assert trace.acceptance == sampled.acceptance
