@@ -1,5 +1,5 @@
 // The link between a page and its kernel: acknowledges painted frames, starts downloads, names the parts of
-// the page for screen readers, and sweeps up after the plotting library.
+// the page for screen readers, lets them have their keys, and sweeps up after the plotting library.
 
 // Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
 const SILENCE = 3000;
@@ -7,6 +7,10 @@ const SILENCE = 3000;
 // bqplot's bars leave an empty group behind at each change; swept up once in so many frames.
 const SWEPT_FRAMES = 50;
 const LEFT_BEHIND = ".bargroup ~ g:empty:not([class])";
+
+// What the arrow keys work on. JupyterLab would take them to go from cell to cell, unless the focused element
+// itself (not one around it) forbids that.
+const USES_ARROWS = "select, .noUi-handle";
 
 function render({ model, el }) {
   el.classList.add("ew-page");
@@ -70,6 +74,10 @@ function render({ model, el }) {
     }
   };
 
+  const keepArrows = ({ target }) => {
+    if (target.matches(USES_ARROWS)) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  };
+
   const greet = () => say(isVisible() ? "here" : "gone");
   const leave = () => say("gone");
   const heartbeat = setInterval(() => {
@@ -77,7 +85,13 @@ function render({ model, el }) {
     if (isVisible() && model.get("is_running") && performance.now() - lastSign > SILENCE) say("here");
   }, SILENCE / 3);
   const namings = [0, 500, 2000].map((delay) => setTimeout(name, delay));
-  const watching = setTimeout(watchPictures); // once this element is on the page
+  let around = null;
+  const watching = setTimeout(() => {
+    // Once this element is on the page.
+    watchPictures();
+    around = root();
+    around?.addEventListener("focusin", keepArrows);
+  });
 
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
@@ -89,6 +103,7 @@ function render({ model, el }) {
     clearInterval(heartbeat);
     [...namings, watching].forEach(clearTimeout);
     letGo.disconnect();
+    around?.removeEventListener("focusin", keepArrows);
     model.off("change:frame", acknowledge);
     model.off("msg:custom", download);
     document.removeEventListener("visibilitychange", greet);

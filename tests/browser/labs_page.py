@@ -69,9 +69,9 @@ class OpenedLab(OpenedExplorer):
     def press_on_slider(self, selector: str, key: str, times: int = 1) -> None:
         """Move a slider with the keyboard."""
         handle = self.part(f"{selector} .noUi-handle")
-        # Set soon after the page is there; before, JupyterLab takes some keys for itself.
-        expect(self.part("[data-lm-suppress-shortcuts]").first).to_be_attached()
         handle.focus()
+        # Otherwise JupyterLab takes some keys for itself.
+        expect(handle).to_have_attribute("data-lm-suppress-shortcuts", "true")
         for _ in range(times):
             handle.press(key)
 

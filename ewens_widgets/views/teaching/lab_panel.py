@@ -80,8 +80,7 @@ class Lab(StillPicture, VBox):
         worker: Worker,
         names: dict[str, dict[str, str]],
     ) -> None:
-        # JupyterLab would take the arrow keys away from a slider, to go from heading to heading.
-        self.page = _LabPage({**names, ".ew-slider": {"data-lm-suppress-shortcuts": "true"}})
+        self.page = _LabPage(names)
         super().__init__((*children, self.page))
         # The first class brings the explorer's styles along.
         for name in ("ew-explorer", "ew-lab", css_class):

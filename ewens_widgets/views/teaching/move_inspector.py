@@ -128,8 +128,6 @@ class MoveInspector(StillPicture, VBox):
                 ".ew-told": {"role": "status", "aria-live": "polite"},
                 ".ew-stages select": {"aria-label": "stages of the proposal"},
                 ".ew-play-stages button": {"aria-label": "slow motion"},
-                # Arrow keys go through the stages, not through the cells of the notebook.
-                ".ew-stages": {"data-lm-suppress-shortcuts": "true"},
             }
         )
 
