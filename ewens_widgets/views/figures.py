@@ -6,7 +6,18 @@ from numpy.typing import NDArray
 
 from ewens_widgets.views.base import assign
 
-__all__ = ["make_axis", "make_figure", "make_scale", "nice_ticks", "set_limits"]
+__all__ = [
+    "horizon",
+    "make_axis",
+    "make_figure",
+    "make_scale",
+    "nice_ticks",
+    "set_iterations",
+    "set_limits",
+]
+
+_HORIZONS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000)
+_LONGEST_IN_FULL = 9999
 
 
 def nice_ticks(low: float, high: float, most: int) -> NDArray[np.float64]:
@@ -31,6 +42,18 @@ def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: f
     """Set the limits of a scale, and ticks at round numbers within them."""
     assign(scale, min=low, max=high)
     assign(axis, tick_values=nice_ticks(low, high, ticks))
+
+
+def horizon(length: int, target: int) -> float:
+    """Where the axis of iterations ends: it grows with the run by steps, so that early draws can be seen."""
+    wide_enough = (end for end in _HORIZONS if end >= length)
+    return float(max(1, min(next(wide_enough, target), target)))
+
+
+def set_iterations(axis: bqplot.Axis, first: float, last: float) -> None:
+    """Have an axis show these iterations; where numbers are long, 100k stands for 100000."""
+    assign(axis, tick_format="~g" if last <= _LONGEST_IN_FULL else "~s")
+    set_limits(axis.scale, axis, first, last)
 
 
 def make_figure(

@@ -13,7 +13,14 @@ from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import (
+    horizon,
+    make_axis,
+    make_figure,
+    make_scale,
+    set_iterations,
+    set_limits,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +102,8 @@ class TracesView(View):
 
     def draw(self, frame: Frame) -> None:
         """Send the traces, thinned."""
-        summary, last = frame.summary, float(max(1, frame.status.target))
+        # The present, not what is on display: looking back must not change the axis.
+        summary, last = frame.summary, horizon(frame.status.iteration, frame.status.target)
         places = thinned(len(summary))
         iterations = summary.iterations[places].astype(np.float64)
         values = (
@@ -105,7 +113,7 @@ class TracesView(View):
         )
         for panel, trace in zip(self.panels, values, strict=True):
             x_axis, y_axis = panel.axes
-            set_limits(x_axis.scale, x_axis, 0.0, last)
+            set_iterations(x_axis, 0.0, last)
             if trace.size:
                 # The way down from the start would squeeze everything after it.
                 settled = trace[trace.size // 4 :]

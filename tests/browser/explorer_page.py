@@ -58,6 +58,18 @@ root => ({
 })
 """
 
+# Chromium paints only what has changed, and where a dot is cut by the border of that, a faint edge of its old
+# colour may stay. So that equal pictures have equal pixels, all is painted at once.
+PAINT_ANEW = """
+async root => {
+  const painted = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  for (const visibility of ["hidden", ""]) {
+    root.style.visibility = visibility;
+    await painted();
+  }
+}
+"""
+
 # Number of pixels of a picture inside a figure that have a colour.
 COUNT_PIXELS = """
 async (image, [red, green, blue]) => {
@@ -200,6 +212,7 @@ class ExplorerPage:
         """Screenshots of the figures."""
         # The mouse would highlight something otherwise.
         self.page.mouse.move(2, 2)
+        self.root.evaluate(PAINT_ANEW)
         return {name: self.part(selector).screenshot() for name, selector in FIGURES.items()}
 
     def count_pixels(self, figure: str, colour: tuple[int, int, int]) -> int:

@@ -129,6 +129,7 @@ def test_the_lesson(
         assert added_up >= 1
     inspector.part(".ew-stages select").select_option(index=2)
     expect(inspector.part(".ew-told h4")).to_have_text("The candidates")
+    expect(inspector.part(".ew-option").first).to_be_visible()
     shares = inspector.part(".ew-option").evaluate_all(
         "rows => rows.map(row => Number(row.dataset.probability))"
     )

@@ -1,5 +1,6 @@
 """What each view shows."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -351,6 +352,20 @@ class TestTraces:
         )
         assert posterior.line.visible
         assert theta.axes[0].scale.max == 40
+
+    def test_the_axis_grows_with_the_run(self, stage: Stage, chain: Chain) -> None:
+        view = made(TracesView, stage, chain)
+        frame = chain.frame(25)
+        axis = view.panels[0].axes[0]
+        for iteration, target, end, tick_format in (
+            (25, 100_000, 50, "~g"),
+            (51, 100_000, 100, "~g"),
+            (3_000, 3_000, 3_000, "~g"),
+            (60_000, 200_000, 100_000, "~s"),
+        ):
+            status = replace(frame.status, iteration=iteration, target=target)
+            view.draw(replace(frame, status=status))
+            assert (axis.scale.max, axis.tick_format) == (end, tick_format)
 
     def test_burn_in_is_marked(self, stage: Stage, chain: Chain) -> None:
         stage.burn_in = 12

@@ -13,8 +13,15 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
-from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, horizon
+from ewens_widgets.views.figures import (
+    horizon,
+    make_axis,
+    make_figure,
+    make_scale,
+    set_iterations,
+    set_limits,
+)
+from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview
 from ewens_widgets.views.traces_view import nice_limits
 
 if TYPE_CHECKING:
@@ -92,7 +99,7 @@ class ChainDiagnostics(ChainsSubview):
         self, places: FloatArray, course: list[tuple[int, ChainAgreement]], first: int, last: float
     ) -> None:
         x_axis, y_axis = self._rhat_axes
-        set_limits(x_axis.scale, x_axis, float(first), last)
+        set_iterations(x_axis, float(first), last)
         set_limits(y_axis.scale, y_axis, 0.95, MOST_RHAT, ticks=4)
         values = [[found.rhat[name] for _, found in course] for name in QUANTITIES]
         # What never changes has nothing to disagree about.
@@ -103,7 +110,7 @@ class ChainDiagnostics(ChainsSubview):
         self, places: FloatArray, course: list[tuple[int, ChainAgreement]], first: int, last: float
     ) -> None:
         x_axis, y_axis = self._ess_axes
-        set_limits(x_axis.scale, x_axis, float(first), last)
+        set_iterations(x_axis, float(first), last)
         values = np.array([[found.ess[name] for _, found in course] for name in QUANTITIES])
         high = max(1.2 * WANTED_ESS, float(values.max()) if values.size else 0.0)
         set_limits(y_axis.scale, y_axis, 0.0, nice_limits(0.0, high)[1], ticks=4)

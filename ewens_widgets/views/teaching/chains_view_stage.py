@@ -6,7 +6,7 @@ from ewens_widgets.views.base import View
 from ewens_widgets.views.palette import CLUSTER_COLOURS
 from ewens_widgets.views.stage import Stage
 
-__all__ = ["ChainsStage", "ChainsSubview", "chain_colour", "horizon", "legend_of"]
+__all__ = ["ChainsStage", "ChainsSubview", "chain_colour", "legend_of"]
 
 
 class ChainsStage(Stage):
@@ -36,14 +36,6 @@ class ChainsSubview(View):
     def length(self, frame: Frame) -> int:
         """Draws of each chain up to the iteration on display."""
         return len(frame.summary)
-
-
-def horizon(length: int, target: int) -> float:
-    """Where the axis of iterations ends: it grows with the run by steps, so that early draws can be seen."""
-    for step in (50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000):
-        if length <= step:
-            return float(max(1, min(step, target)))
-    return float(target)
 
 
 def chain_colour(place: int) -> str:

@@ -12,8 +12,15 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
-from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, chain_colour, horizon, legend_of
+from ewens_widgets.views.figures import (
+    horizon,
+    make_axis,
+    make_figure,
+    make_scale,
+    set_iterations,
+    set_limits,
+)
+from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, chain_colour, legend_of
 from ewens_widgets.views.traces_view import nice_limits, thinned
 
 if TYPE_CHECKING:
@@ -93,7 +100,7 @@ class ChainTraces(ChainsSubview):
         start = float(first + self.record.start(length))
         for panel, values in zip(self.panels, self._values(places), strict=True):
             x_axis, y_axis = panel.axes
-            set_limits(x_axis.scale, x_axis, float(first), last)
+            set_iterations(x_axis, float(first), last)
             if not length:
                 assign(panel.lines, visible=False)
                 assign(panel.start, visible=False)

@@ -14,8 +14,8 @@ from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets.playback import PlayerState
+from ewens_widgets.views.figures import horizon
 from ewens_widgets.views.teaching.chains_view import ChainsView
-from ewens_widgets.views.teaching.chains_view_stage import horizon
 
 pytestmark = pytest.mark.usefixtures("wire")
 
