@@ -46,6 +46,7 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory notebooks
 	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory binder
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
 	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     ArchiveError,
@@ -237,6 +238,14 @@ class Trace:
         from ewens_widgets.analysis.estimates import point_estimate
 
         return self._once(("point_estimate", loss), lambda: point_estimate(self, loss))
+
+    def uncertainty(self, labels: ArrayLike) -> FloatArray:
+        """Share of draws that disagree with where a partition puts each object; 0 is sure."""
+        from ewens_widgets.analysis.draws import Draws
+        from ewens_widgets.analysis.uncertainty import object_uncertainty
+
+        self._need_draws()
+        return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))
 
     def report(self) -> "Report":
         """Say in plain words whether to trust this run, and what to change; needs ArviZ."""

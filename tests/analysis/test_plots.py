@@ -23,7 +23,7 @@ from ewens_widgets.analysis.plots import (
     plot_traces,
 )
 from ewens_widgets.analysis.plots.heatmap import _averaged
-from ewens_widgets.analysis.plots.palette import class_colours, cluster_markers
+from ewens_widgets.analysis.plots.palette import class_colours, cluster_markers, matching_colours
 from ewens_widgets.analysis.plots.scatter import two_features
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.sampling.trace import Trace
@@ -97,6 +97,33 @@ def test_the_heatmap_shows_the_ordered_distance(trace: Trace) -> None:
     (beside,) = [child for child in figure.axes[0].child_axes if child.get_xlabel() == "share apart"]
     (lines,) = [entry for entry in beside.collections if isinstance(entry, LineCollection)]
     assert len(lines.get_segments()) == trace.n_objects - 1
+
+
+def test_classes_have_the_colours_of_their_clusters() -> None:
+    true = np.array([0] * 5 + [1] * 6 + [2] * 4 + [3])
+    # Classes 0 and 1 are found with another number, class 2 but for one object; class 3 is lost in it.
+    found = np.array([0] * 5 + [1] * 6 + [0] + [2] * 3 + [2])
+    colours = cluster_colours(found)
+    matched = matching_colours(true, found)
+    assert matched[:3] == colours
+    assert matched[3] not in colours
+    assert matched[3] in OKABE_ITO
+    alone = matching_colours([0, 0, 1, 1], [0, 1, 2, 3])
+    assert len(set(alone)) == 2
+    assert set(alone) <= set(OKABE_ITO)
+
+
+def test_strips_of_the_same_partition_look_the_same(trace: Trace) -> None:
+    n_objects = trace.n_objects
+    labels = np.arange(n_objects) % 3
+    sizes = np.repeat(
+        [0, 1, 2], [n_objects // 6, n_objects // 3, n_objects - n_objects // 6 - n_objects // 3]
+    )
+    for found in (labels, sizes):
+        figure = plot_heatmap(trace, labels=found, true=(found + 1) % 3)
+        strips = {child.get_xlabel(): child for child in figure.axes[0].child_axes}
+        pixels = [np.asarray(strips[name].images[0].get_array()) for name in ("found", "true")]
+        assert np.array_equal(*pixels)
 
 
 def test_strips_follow_the_order(trace: Trace) -> None:

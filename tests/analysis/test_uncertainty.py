@@ -22,6 +22,16 @@ def test_object_uncertainty_is_one_less_the_similarity_with_companions(rng: np.r
     assert found[11] == pytest.approx(1 - alone, abs=1e-12)
 
 
+def test_a_trace_tells_the_uncertainty_of_any_partition() -> None:
+    trace = blob_trace()
+    estimate = trace.point_estimate()
+    np.testing.assert_allclose(trace.uncertainty(estimate.labels), estimate.uncertainty)
+    names = np.array(["b", "a", "c", "d", "e", "f"] * trace.n_objects)[estimate.labels]
+    np.testing.assert_array_equal(trace.uncertainty(names), trace.uncertainty(estimate.labels))
+    with pytest.raises(ValueError, match=r"label"):
+        trace.uncertainty([0, 1])
+
+
 def test_certain_draws_leave_no_uncertainty() -> None:
     labels = np.array([[0, 0, 1, 1, 2]] * 4)
     draws = Draws.of(labels)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours
+from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours, matching_colours
 from ewens_widgets.analysis.similarity import choose_rows
 from ewens_widgets.analysis.tree import Tree
 from ewens_widgets.partition import check_labels
@@ -52,7 +52,7 @@ def plot_heatmap(
     labels
         A partition to show as a strip of colours beside the heatmap.
     true
-        Known classes, shown as a second strip.
+        Known classes, shown as a second strip, in the colours of the clusters that match them best.
     rows
         The objects to show, each once. By default all of them, and of more than 2000 objects 400 that
         represent the clusters of the best draw (`Trace.representatives`).
@@ -151,11 +151,16 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
     """Draw a strip of colours for each partition; return where the last one ends."""
     from matplotlib.colors import to_rgb
 
+    colours = {name: cluster_colours(given) for name, given in partitions.items() if name == "found"}
+    if "true" in partitions:
+        true = partitions["true"]
+        found = partitions.get("found")
+        alone = class_colours(int(true.max()) + 1)
+        colours["true"] = alone if found is None else matching_colours(true, found)
     right = 1.0
     for name, canonical in partitions.items():
-        colours = cluster_colours(canonical) if name == "found" else class_colours(int(canonical.max()) + 1)
         strip = axes.inset_axes((right + _GAP, 0.0, _STRIP_WIDTH, 1.0))
-        pixels = np.array([to_rgb(colours[label]) for label in canonical[order]])
+        pixels = np.array([to_rgb(colours[name][label]) for label in canonical[order]])
         strip.imshow(pixels[:, None, :], aspect="auto", interpolation="nearest")
         strip.set_xticks([])
         strip.set_yticks([])

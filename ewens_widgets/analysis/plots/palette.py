@@ -7,10 +7,19 @@ change the marker.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
 
 from ewens_widgets.partition import check_labels
 
-__all__ = ["MARKERS", "OKABE_ITO", "SINGLETON", "class_colours", "cluster_colours", "cluster_markers"]
+__all__ = [
+    "MARKERS",
+    "OKABE_ITO",
+    "SINGLETON",
+    "class_colours",
+    "cluster_colours",
+    "cluster_markers",
+    "matching_colours",
+]
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
 SINGLETON = "#999999"
@@ -37,6 +46,21 @@ def cluster_colours(labels: ArrayLike) -> list[str]:
     for colour, label in zip(class_colours(sizes.size), _by_size(sizes), strict=False):
         colours[label] = colour
     return colours
+
+
+def matching_colours(classes: ArrayLike, labels: ArrayLike) -> list[str]:
+    """Colour of each class: that of the cluster it shares most objects with, each cluster's once.
+
+    Classes without a cluster of their own have colours that no cluster has.
+    """
+    true, found = check_labels(classes), check_labels(labels)
+    shared = np.zeros((true.max() + 1, found.max() + 1), dtype=np.intp)
+    np.add.at(shared, (true, found), 1)
+    colours = cluster_colours(found)
+    matched = {int(row): colours[column] for row, column in zip(*linear_sum_assignment(-shared), strict=True)}
+    free = iter([colour for colour in class_colours(sum(shared.shape)) if colour not in colours])
+    chosen = (matched.get(number, SINGLETON) for number in range(len(shared)))
+    return [next(free, colour) if colour == SINGLETON else colour for colour in chosen]
 
 
 def cluster_markers(labels: ArrayLike) -> list[str]:
