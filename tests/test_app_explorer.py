@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
+from voila.execute import VoilaExecutor
 
 from ewens_widgets import app
 from ewens_widgets.app import arguments, explorer, precompile, visitors
@@ -71,6 +72,15 @@ def test_no_code_is_shown_and_no_file_is_served() -> None:
     assert settings.allow_template_override == "NO"
     assert settings.theme == "dark"
     assert settings.get("strip_sources", True)
+
+
+def test_late_outputs_are_waited_for(tmp_path: Path) -> None:
+    # With many visitors at once they come minutes late; by default Voilà drops them after four seconds, and
+    # shows an empty page.
+    notebook = nbformat.read(write_page(tmp_path, "unit square"), 4)
+    executor = VoilaExecutor(notebook, config=server_settings(visitors=1, idle_minutes=1.0, theme="light"))
+    assert executor.iopub_timeout >= 120
+    assert executor.startup_timeout >= 120
 
 
 def test_the_page_shows_an_explorer(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ __all__ = ["ExplorerServer", "server_settings", "write_page"]
 _TEMPLATES = Path(__file__).parent / "page"
 _TITLE = "ewens_widgets Explorer"
 _PORTS = 50
+_PATIENCE = 180  # seconds
 
 # What the page needs of what may be installed for JupyterLab; the rest would only be loaded, and fail.
 _EXTENSIONS = [
@@ -79,6 +80,8 @@ def server_settings(*, visitors: int, idle_minutes: float, theme: str) -> Config
             "resources": {"ewens": {"idle_minutes": f"{idle_minutes:g}"}},
         }
     )
+    # When many visitors come at once, outputs lag behind: those that come later than this are dropped silently.
+    settings.VoilaExecutor = Config({"iopub_timeout": _PATIENCE, "startup_timeout": _PATIENCE})
     seconds = max(1, round(60 * idle_minutes))
     settings.VisitorKernels = Config(
         {
