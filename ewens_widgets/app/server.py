@@ -80,7 +80,7 @@ def server_settings(*, visitors: int, idle_minutes: float, theme: str) -> Config
             "resources": {"ewens": {"idle_minutes": f"{idle_minutes:g}"}},
         }
     )
-    # When many visitors come at once, outputs lag behind: those that come later than this are dropped silently.
+    # When many visitors come at once, outputs lag behind. What comes later than this is dropped silently.
     settings.VoilaExecutor = Config({"iopub_timeout": _PATIENCE, "startup_timeout": _PATIENCE})
     seconds = max(1, round(60 * idle_minutes))
     settings.VisitorKernels = Config(
