@@ -34,7 +34,7 @@ from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.outcome import Outcome, make_outcome
 from ewens_widgets.sampling.moves.reassign import Reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
 from ewens_widgets.sampling.state import State
 
 __all__ = ["Engine"]

@@ -24,7 +24,7 @@ from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.outcome import Outcome
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.records import events_of, record_block, with_proposal
 from ewens_widgets.sampling.state import State

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 import ewens_widgets as ew
 from ewens_widgets.model.enumeration import ExactPosterior
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed, reassign, split_merge
+from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed, reassign, split_merge_proposal
 from ewens_widgets.sampling.moves.distances import pair_distances
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ def split_merge_proposals(space: Space, move: SplitMerge) -> Floats:
     proposals = np.zeros((len(space.labels),) * 2)
     for fine, coarse in space.merges:
         for start, end in ((fine, coarse), (coarse, fine)):
-            log_probability = split_merge.log_proposal(
+            log_probability = split_merge_proposal.log_proposal(
                 space.posterior, space.labels[start], space.labels[end], move, space.pairs
             )
             proposals[start, end] = math.exp(log_probability)

@@ -28,7 +28,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.split_merge import log_proposal
+from ewens_widgets.sampling.moves.split_merge_proposal import log_proposal
 
 WITHIN = ("average", "maximum", "minimum")
 BETWEEN = ("average", "maximum", "minimum", "hausdorff")

@@ -22,7 +22,7 @@ from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.schedule import Move, Repeated
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
 

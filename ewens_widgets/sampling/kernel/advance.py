@@ -20,7 +20,8 @@ from ewens_widgets.sampling.moves.gibbs import gibbs_sweep
 from ewens_widgets.sampling.moves.informed import informed_split_merge
 from ewens_widgets.sampling.moves.outcome import Outcome
 from ewens_widgets.sampling.moves.reassign import reassign
-from ewens_widgets.sampling.moves.split_merge import SplitMergeOptions, split_merge
+from ewens_widgets.sampling.moves.split_merge import split_merge
+from ewens_widgets.sampling.moves.split_merge_options import SplitMergeOptions
 
 __all__ = [
     "GIBBS",

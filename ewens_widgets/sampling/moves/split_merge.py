@@ -18,21 +18,15 @@ a side, the partition stays as it is.
 
 The paper prints the second fraction upside down. `acceptance="as-printed"` of the sampler does so too, to
 show what happens. With many exact duplicates the floor under the distances makes some splits possible in
-principle only: use another schedule for such data. P(sides) is :math:`(1-\epsilon) \prod_i P_i` with the
-cores apart, and the sum over the two ways (either core jumped) with both on one side.
+principle only: use another schedule for such data.
 """
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.compiled import entry, inlined, jit
+from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose
 from ewens_widgets.sampling.kernel.partition_changes import (
     gather_members,
@@ -41,22 +35,13 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     make_merge,
     make_split,
 )
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Problem, Workspace, make_problem, make_workspace
-from ewens_widgets.sampling.moves.comparison import single_split
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Problem, Workspace
 from ewens_widgets.sampling.moves.distances import (
-    BETWEEN,
-    FLOOR,
-    MINIMUM,
-    PAIR_TOTAL,
     STALE,
-    WITHIN,
     Distances,
     between_weight,
-    combine,
     drop_distances,
     install_row,
-    make_distances,
-    pair_distances,
     rebuild,
     refresh_totals,
     row_statistics,
@@ -65,233 +50,20 @@ from ewens_widgets.sampling.moves.distances import (
     within_weight,
 )
 from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, WANTED, Outcome
+from ewens_widgets.sampling.moves.split_merge_options import SplitMergeOptions
+from ewens_widgets.sampling.moves.split_merge_proposal import (
+    choose_pair,
+    draw_sides,
+    log_merge_proposal,
+    log_sides_probability,
+    log_split_proposal,
+    merged_within,
+    split_total,
+)
 
-__all__ = [
-    "SplitMerge",
-    "SplitMergeOptions",
-    "choose_pair",
-    "draw_sides",
-    "log_merge_proposal",
-    "log_proposal",
-    "log_sides_probability",
-    "log_split_proposal",
-    "merged_within",
-    "split_merge",
-    "split_total",
-]
+__all__ = ["split_merge"]
 
 KEPT, REJECTED, MADE = -1, 0, 1
-
-
-class SplitMergeOptions(NamedTuple):
-    """Options in the form that the kernel takes."""
-
-    within: int
-    between: int
-    split: float
-    merge: float
-    core_jump: float
-    as_printed: bool
-
-
-@dataclass(frozen=True)
-class SplitMerge:
-    """Split by distance to the farthest pair, merge near clusters.
-
-    Parameters
-    ----------
-    within
-        Distance within a cluster: ``"average"``, ``"maximum"`` or ``"minimum"``.
-    between
-        Distance between clusters: ``"average"``, ``"maximum"``, ``"minimum"`` or ``"hausdorff"``.
-    probabilities
-        Probabilities of proposing a split, a merge, and nothing.
-    core_jump
-        Probability that one of the two cores changes sides.
-    """
-
-    within: str = "average"
-    between: str = "average"
-    probabilities: tuple[float, float, float] = (0.475, 0.475, 0.05)
-    core_jump: float = 0.01
-
-    name: ClassVar[str] = "split-merge"
-
-    def __post_init__(self) -> None:
-        """Refuse unknown distances and probabilities that are none."""
-        for option, known in (("within", WITHIN), ("between", BETWEEN)):
-            given = getattr(self, option)
-            if not isinstance(given, str) or given not in known:
-                raise ValueError(f"{option} must be one of {', '.join(known)}; got {given!r}.")
-        probabilities = _as_floats(self.probabilities)
-        if len(probabilities) != 3 or min(probabilities) < 0.0 or abs(sum(probabilities) - 1.0) > 1e-9:
-            raise ValueError(
-                "the probabilities of split, merge and keep must be three numbers, none negative, that sum "
-                f"to 1; got {self.probabilities!r}."
-            )
-        if (probabilities[0] == 0.0) != (probabilities[1] == 0.0):
-            raise ValueError(
-                "split and merge undo each other: give both a positive probability, or neither; "
-                f"got {self.probabilities!r}."
-            )
-        object.__setattr__(self, "probabilities", probabilities)
-        jump = _as_floats((self.core_jump,))
-        if len(jump) != 1 or not 0.0 <= jump[0] < 1.0:
-            raise ValueError(
-                f"the probability of a core jump must be at least 0 and below 1; got {self.core_jump!r}."
-            )
-        object.__setattr__(self, "core_jump", jump[0])
-
-    def options(self, as_printed: bool = False) -> SplitMergeOptions:
-        """Options for the kernel."""
-        split, merge, _ = self.probabilities
-        return SplitMergeOptions(
-            WITHIN[self.within], BETWEEN[self.between], split, merge, self.core_jump, as_printed
-        )
-
-
-def _as_floats(values: object) -> tuple[float, ...]:
-    """Finite floats, or nothing where `values` are none."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return ()
-    return tuple(numbers.tolist()) if numbers.ndim == 1 and np.all(np.isfinite(numbers)) else ()
-
-
-@inlined
-def _log_assignment(
-    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], low_side: int
-) -> float:
-    """Log probability of the sides of all members but the cores, if `low_side` is the first core's."""
-    pairs, floor = distances.pairs, distances.reals[FLOOR]
-    low, high = cores
-    total = 0.0
-    product = 1.0
-    for k in range(count):
-        i = workspace.members[k]
-        if i == low or i == high:
-            continue
-        to_low = max(pairs[i, low], floor)
-        to_high = max(pairs[i, high], floor)
-        opposite = to_high if workspace.sides[k] == low_side else to_low
-        product *= opposite / (to_low + to_high)
-        if product < 1e-150:
-            total += math.log(product)
-            product = 1.0
-    return total + math.log(product)
-
-
-@inlined
-def log_sides_probability(
-    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], core_jump: float
-) -> float:
-    """Log probability that a split of the gathered members gives the sides they are on."""
-    low, high = cores
-    low_side = high_side = 0
-    for k in range(count):
-        if workspace.members[k] == low:
-            low_side = workspace.sides[k]
-        elif workspace.members[k] == high:
-            high_side = workspace.sides[k]
-    if low_side != high_side:
-        return math.log(1.0 - core_jump) + _log_assignment(distances, workspace, count, cores, low_side)
-    if core_jump == 0.0:
-        return -np.inf
-    # Both on one side: either the first core left the other side, or the second did.
-    first = _log_assignment(distances, workspace, count, cores, 1 - low_side)
-    second = _log_assignment(distances, workspace, count, cores, low_side)
-    highest = max(first, second)
-    return (
-        math.log(0.5 * core_jump) + highest + math.log(math.exp(first - highest) + math.exp(second - highest))
-    )
-
-
-@inlined
-def draw_sides(
-    distances: Distances,
-    workspace: Workspace,
-    count: int,
-    cores: tuple[int, int],
-    core_jump: float,
-    rng: np.random.Generator,
-) -> int:
-    """Draw the sides of the gathered members and return how many are on side 1."""
-    pairs, floor = distances.pairs, distances.reals[FLOOR]
-    low, high = cores
-    moved = 0
-    low_place = high_place = 0
-    for k in range(count):
-        i = workspace.members[k]
-        if i == low:
-            low_place, side = k, 0
-        elif i == high:
-            high_place, side = k, 1
-        else:
-            to_low = max(pairs[i, low], floor)
-            to_high = max(pairs[i, high], floor)
-            side = 0 if rng.random() * (to_low + to_high) < to_high else 1
-        workspace.sides[k] = side
-        moved += side
-    if rng.random() < core_jump:
-        if rng.random() < 0.5:
-            workspace.sides[low_place] = 1
-            moved += 1
-        else:
-            workspace.sides[high_place] = 0
-            moved -= 1
-    return moved
-
-
-@inlined
-def split_total(distances: Distances, workspace: Workspace, within: int, slot: int, other: int) -> float:
-    """Sum of the split weights of all clusters but two (or twice the same)."""
-    total = 0.0
-    for b in range(workspace.integers[CLUSTERS]):
-        if b != slot and b != other:
-            total += within_weight(distances, within, distances.within[b], workspace.sizes[b])
-    return total
-
-
-@inlined
-def log_split_proposal(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, count: int
-) -> float:
-    """Log probability of proposing to split `slot` into the sides that its gathered members are on."""
-    weight = within_weight(distances, options.within, distances.within[slot], workspace.sizes[slot])
-    total = weight + split_total(distances, workspace, options.within, slot, slot)
-    cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
-    log_sides = log_sides_probability(distances, workspace, count, cores, options.core_jump)
-    return math.log(options.split) + math.log(weight / total) + log_sides
-
-
-@inlined
-def log_merge_proposal(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int
-) -> float:
-    """Log probability of proposing to merge two slots."""
-    size, other_size = workspace.sizes[slot], workspace.sizes[other]
-    weight = between_weight(distances, options.between, distances.cross[slot, other], size, other_size)
-    return math.log(options.merge) + math.log(weight / distances.reals[PAIR_TOTAL])
-
-
-@jit
-def merged_within(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int, count: int
-) -> float:
-    """Within statistic of the union of two slots, whose members have been gathered."""
-    within = options.within
-    if within == options.between:
-        across = distances.cross[slot, other]
-    else:
-        across = np.inf if within == MINIMUM else 0.0
-        for k in range(count):
-            for j in range(k + 1, count):
-                if workspace.sides[k] != workspace.sides[j]:
-                    across = combine(
-                        within, across, distances.pairs[workspace.members[k], workspace.members[j]]
-                    )
-    return combine(within, combine(within, distances.within[slot], distances.within[other]), across)
 
 
 @inlined
@@ -413,23 +185,6 @@ def _split(
     return MADE
 
 
-@inlined
-def choose_pair(
-    distances: Distances, workspace: Workspace, between: int, rng: np.random.Generator
-) -> tuple[int, int]:
-    """Choose two slots in proportion to their merge weight: first the row, then the place in the row."""
-    n_clusters = workspace.integers[CLUSTERS]
-    weights = workspace.weights
-    weights[:n_clusters] = distances.row_totals[:n_clusters]
-    slot = choose(weights, n_clusters, rng.random())
-    for b in range(n_clusters):
-        weights[b] = 0.0
-        if b > slot:
-            size, other_size = workspace.sizes[slot], workspace.sizes[b]
-            weights[b] = between_weight(distances, between, distances.cross[slot, b], size, other_size)
-    return slot, choose(weights, n_clusters, rng.random())
-
-
 @jit
 def _merge(
     problem: Problem,
@@ -478,55 +233,6 @@ def _merge(
     install_row(distances, n_clusters - 1, kept, distances.scratch[0])
     refresh_totals(distances, workspace, between)
     return MADE
-
-
-@entry
-def _log_proposal(
-    workspace: Workspace,
-    distances: Distances,
-    options: SplitMergeOptions,
-    slot: int,
-    other: int,
-    moved: NDArray[np.bool_],
-) -> float:
-    """Log probability of splitting `slot` so that the `moved` objects leave it, or of merging it."""
-    rebuild(distances, workspace, options.within, options.between)
-    if slot != other:
-        return log_merge_proposal(distances, workspace, options, slot, other)
-    count = gather_members(workspace, slot, slot)
-    for k in range(count):
-        workspace.sides[k] = 1 if moved[workspace.members[k]] else 0
-    return log_split_proposal(distances, workspace, options, slot, count)
-
-
-def log_proposal(
-    posterior: Posterior,
-    labels: ArrayLike,
-    proposed: ArrayLike,
-    move: SplitMerge | None = None,
-    pairs: FloatArray | None = None,
-) -> float:
-    """Log probability that a split-merge move at partition `labels` proposes another partition, `proposed`.
-
-    Parameters
-    ----------
-    posterior
-        Gives the coordinates.
-    labels, proposed
-        Two different partitions; minus infinity is returned unless one is a split of a cluster of the other.
-    move
-        Options of the move.
-    pairs
-        Distances between objects; in canonical coordinates by default.
-    """
-    start, end = check_labels(labels, posterior.n_objects), check_labels(proposed, posterior.n_objects)
-    options = (move or SplitMerge()).options()
-    change = single_split(start, end)
-    if change is None or options.split == 0.0:
-        return -math.inf
-    given = pair_distances(posterior.coordinates) if pairs is None else pairs
-    workspace = make_workspace(make_problem(posterior), start, 0, 0.0)
-    return float(_log_proposal(workspace, make_distances(given), options, *change))
 
 
 @jit

@@ -1,0 +1,246 @@
+r"""What split-merge proposes, and how probable that is.
+
+A split of cluster b has probability :math:`p_s \, \delta(b) / \sum \delta \cdot P(\text{sides})`, and a merge
+of a and b :math:`p_m \, \Delta(a,b)^{-1} / \sum \Delta^{-1}`, with distances δ within and Δ between clusters.
+P(sides) is :math:`(1-\epsilon) \prod_i P_i` with the cores apart, and the sum over the two ways (either core
+jumped) with both on one side; :math:`P_i` favours the nearer core.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import check_labels
+from ewens_widgets.sampling.compiled import entry, inlined, jit
+from ewens_widgets.sampling.kernel.parameters import choose
+from ewens_widgets.sampling.kernel.partition_changes import gather_members
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Workspace, make_problem, make_workspace
+from ewens_widgets.sampling.moves.comparison import single_split
+from ewens_widgets.sampling.moves.distances import (
+    FLOOR,
+    MINIMUM,
+    PAIR_TOTAL,
+    Distances,
+    between_weight,
+    combine,
+    make_distances,
+    pair_distances,
+    rebuild,
+    within_weight,
+)
+from ewens_widgets.sampling.moves.split_merge_options import SplitMerge, SplitMergeOptions
+
+__all__ = [
+    "choose_pair",
+    "draw_sides",
+    "log_merge_proposal",
+    "log_proposal",
+    "log_sides_probability",
+    "log_split_proposal",
+    "merged_within",
+    "split_total",
+]
+
+
+@inlined
+def _log_assignment(
+    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], low_side: int
+) -> float:
+    """Log probability of the sides of all members but the cores, if `low_side` is the first core's."""
+    pairs, floor = distances.pairs, distances.reals[FLOOR]
+    low, high = cores
+    total = 0.0
+    product = 1.0
+    for k in range(count):
+        i = workspace.members[k]
+        if i == low or i == high:
+            continue
+        to_low = max(pairs[i, low], floor)
+        to_high = max(pairs[i, high], floor)
+        opposite = to_high if workspace.sides[k] == low_side else to_low
+        product *= opposite / (to_low + to_high)
+        if product < 1e-150:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@inlined
+def log_sides_probability(
+    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], core_jump: float
+) -> float:
+    """Log probability that a split of the gathered members gives the sides they are on."""
+    low, high = cores
+    low_side = high_side = 0
+    for k in range(count):
+        if workspace.members[k] == low:
+            low_side = workspace.sides[k]
+        elif workspace.members[k] == high:
+            high_side = workspace.sides[k]
+    if low_side != high_side:
+        return math.log(1.0 - core_jump) + _log_assignment(distances, workspace, count, cores, low_side)
+    if core_jump == 0.0:
+        return -np.inf
+    # Both on one side: either the first core left the other side, or the second did.
+    first = _log_assignment(distances, workspace, count, cores, 1 - low_side)
+    second = _log_assignment(distances, workspace, count, cores, low_side)
+    highest = max(first, second)
+    return (
+        math.log(0.5 * core_jump) + highest + math.log(math.exp(first - highest) + math.exp(second - highest))
+    )
+
+
+@inlined
+def draw_sides(
+    distances: Distances,
+    workspace: Workspace,
+    count: int,
+    cores: tuple[int, int],
+    core_jump: float,
+    rng: np.random.Generator,
+) -> int:
+    """Draw the sides of the gathered members and return how many are on side 1."""
+    pairs, floor = distances.pairs, distances.reals[FLOOR]
+    low, high = cores
+    moved = 0
+    low_place = high_place = 0
+    for k in range(count):
+        i = workspace.members[k]
+        if i == low:
+            low_place, side = k, 0
+        elif i == high:
+            high_place, side = k, 1
+        else:
+            to_low = max(pairs[i, low], floor)
+            to_high = max(pairs[i, high], floor)
+            side = 0 if rng.random() * (to_low + to_high) < to_high else 1
+        workspace.sides[k] = side
+        moved += side
+    if rng.random() < core_jump:
+        if rng.random() < 0.5:
+            workspace.sides[low_place] = 1
+            moved += 1
+        else:
+            workspace.sides[high_place] = 0
+            moved -= 1
+    return moved
+
+
+@inlined
+def split_total(distances: Distances, workspace: Workspace, within: int, slot: int, other: int) -> float:
+    """Sum of the split weights of all clusters but two (or twice the same)."""
+    total = 0.0
+    for b in range(workspace.integers[CLUSTERS]):
+        if b != slot and b != other:
+            total += within_weight(distances, within, distances.within[b], workspace.sizes[b])
+    return total
+
+
+@inlined
+def log_split_proposal(
+    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, count: int
+) -> float:
+    """Log probability of proposing to split `slot` into the sides that its gathered members are on."""
+    weight = within_weight(distances, options.within, distances.within[slot], workspace.sizes[slot])
+    total = weight + split_total(distances, workspace, options.within, slot, slot)
+    cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
+    log_sides = log_sides_probability(distances, workspace, count, cores, options.core_jump)
+    return math.log(options.split) + math.log(weight / total) + log_sides
+
+
+@inlined
+def log_merge_proposal(
+    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int
+) -> float:
+    """Log probability of proposing to merge two slots."""
+    size, other_size = workspace.sizes[slot], workspace.sizes[other]
+    weight = between_weight(distances, options.between, distances.cross[slot, other], size, other_size)
+    return math.log(options.merge) + math.log(weight / distances.reals[PAIR_TOTAL])
+
+
+@jit
+def merged_within(
+    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int, count: int
+) -> float:
+    """Within statistic of the union of two slots, whose members have been gathered."""
+    within = options.within
+    if within == options.between:
+        across = distances.cross[slot, other]
+    else:
+        across = np.inf if within == MINIMUM else 0.0
+        for k in range(count):
+            for j in range(k + 1, count):
+                if workspace.sides[k] != workspace.sides[j]:
+                    across = combine(
+                        within, across, distances.pairs[workspace.members[k], workspace.members[j]]
+                    )
+    return combine(within, combine(within, distances.within[slot], distances.within[other]), across)
+
+
+@inlined
+def choose_pair(
+    distances: Distances, workspace: Workspace, between: int, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Choose two slots in proportion to their merge weight: first the row, then the place in the row."""
+    n_clusters = workspace.integers[CLUSTERS]
+    weights = workspace.weights
+    weights[:n_clusters] = distances.row_totals[:n_clusters]
+    slot = choose(weights, n_clusters, rng.random())
+    for b in range(n_clusters):
+        weights[b] = 0.0
+        if b > slot:
+            size, other_size = workspace.sizes[slot], workspace.sizes[b]
+            weights[b] = between_weight(distances, between, distances.cross[slot, b], size, other_size)
+    return slot, choose(weights, n_clusters, rng.random())
+
+
+@entry
+def _log_proposal(
+    workspace: Workspace,
+    distances: Distances,
+    options: SplitMergeOptions,
+    slot: int,
+    other: int,
+    moved: NDArray[np.bool_],
+) -> float:
+    """Log probability of splitting `slot` so that the `moved` objects leave it, or of merging it."""
+    rebuild(distances, workspace, options.within, options.between)
+    if slot != other:
+        return log_merge_proposal(distances, workspace, options, slot, other)
+    count = gather_members(workspace, slot, slot)
+    for k in range(count):
+        workspace.sides[k] = 1 if moved[workspace.members[k]] else 0
+    return log_split_proposal(distances, workspace, options, slot, count)
+
+
+def log_proposal(
+    posterior: Posterior,
+    labels: ArrayLike,
+    proposed: ArrayLike,
+    move: SplitMerge | None = None,
+    pairs: FloatArray | None = None,
+) -> float:
+    """Log probability that a split-merge move at partition `labels` proposes another partition, `proposed`.
+
+    Parameters
+    ----------
+    posterior
+        Gives the coordinates.
+    labels, proposed
+        Two different partitions; minus infinity is returned unless one is a split of a cluster of the other.
+    move
+        Options of the move.
+    pairs
+        Distances between objects; in canonical coordinates by default.
+    """
+    start, end = check_labels(labels, posterior.n_objects), check_labels(proposed, posterior.n_objects)
+    options = (move or SplitMerge()).options()
+    change = single_split(start, end)
+    if change is None or options.split == 0.0:
+        return -math.inf
+    given = pair_distances(posterior.coordinates) if pairs is None else pairs
+    workspace = make_workspace(make_problem(posterior), start, 0, 0.0)
+    return float(_log_proposal(workspace, make_distances(given), options, *change))
