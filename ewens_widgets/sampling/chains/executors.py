@@ -1,5 +1,6 @@
 """Where tasks run: local processes by default, or any executor that is given."""
 
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -75,6 +76,15 @@ class GivenExecutor:
         return False
 
 
+def _leave_interrupts_to_the_driver() -> None:
+    """Ignore Ctrl-C, which a terminal sends to all processes.
+
+    Raised in a process that was just taking its next task from the queue, it left the queue locked, and the
+    next call waited for ever.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class LocalProcesses:
     """Processes on this machine, kept for the next call; a broken set of them is replaced by a new one.
 
@@ -109,7 +119,12 @@ class LocalProcesses:
         # Not the package loky itself: joblib brings it, and scikit-learn brings joblib.
         from joblib.externals.loky import get_reusable_executor
 
-        return get_reusable_executor(max_workers=self.count, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
+        return get_reusable_executor(
+            max_workers=self.count,
+            timeout=_IDLE_SECONDS,
+            env=_ONE_THREAD,
+            initializer=_leave_interrupts_to_the_driver,
+        )
 
 
 def open_workers(executor: ExecutorLike | None, chains: int, timeout: float | None = None) -> Workers:

@@ -119,6 +119,13 @@ def test_local_processes_use_one_thread_each() -> None:
     assert seen == "1"
 
 
+def test_local_processes_leave_interrupts_to_the_driver() -> None:
+    from ewens_widgets.sampling.chains.executors import LocalProcesses
+
+    handler = LocalProcesses(2).submit(signal.getsignal, signal.SIGINT).result(timeout=60)
+    assert handler == signal.SIG_IGN
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_dask_cluster_survives_the_death_of_a_worker(
     square: ew.datasets.Dataset, undisturbed: ew.Chains
