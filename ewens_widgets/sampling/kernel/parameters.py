@@ -23,7 +23,14 @@ import numpy as np
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.scatter import cholesky, dot, fill_scatter_matrix, log_product, refresh
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_CONCENTRATION, THETA, Problem, Workspace
+from ewens_widgets.sampling.kernel.workspace import (
+    CHANGED,
+    CLUSTERS,
+    LOG_CONCENTRATION,
+    THETA,
+    Problem,
+    Workspace,
+)
 
 __all__ = ["choose", "draw_concentration", "draw_theta", "from_logs", "theta_log_weights"]
 
@@ -90,17 +97,23 @@ def theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -
 
 @inlined
 def draw_theta(problem: Problem, workspace: Workspace, weights: FloatArray, rng: np.random.Generator) -> None:
-    """Draw θ, write its conditional probabilities to `weights`, and compute the scatter for the new value."""
-    theta_log_weights(problem, workspace, weights)
-    from_logs(weights, weights.shape[0])
-    chosen = choose(weights, weights.shape[0], rng.random())
+    """Draw θ, write its conditional probabilities to `weights`, and compute the scatter for the new value.
+
+    Most moves of the paper are rejected: the weights are kept for as long as the partition stays the same.
+    """
+    kept = workspace.theta_weights
+    if workspace.integers[CHANGED] == 1:
+        theta_log_weights(problem, workspace, kept)
+        from_logs(kept, kept.shape[0])
+        workspace.integers[CHANGED] = 0
+    chosen = choose(kept, kept.shape[0], rng.random())
     if chosen >= 0:
         workspace.integers[THETA] = chosen
     total = 0.0
-    for g in range(weights.shape[0]):
-        total += weights[g]
-    for g in range(weights.shape[0]):
-        weights[g] /= total
+    for g in range(kept.shape[0]):
+        total += kept[g]
+    for g in range(kept.shape[0]):
+        weights[g] = kept[g] / total
     refresh(problem, workspace)
 
 

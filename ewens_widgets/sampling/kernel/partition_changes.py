@@ -15,6 +15,7 @@ from ewens_widgets.sampling.kernel.scatter import (
     split_coefficients,
 )
 from ewens_widgets.sampling.kernel.workspace import (
+    CHANGED,
     CLUSTERS,
     LOG_CONCENTRATION,
     THETA,
@@ -135,6 +136,7 @@ def _finish_split(
 ) -> None:
     """Change scatter, sizes and sums for the split that was set up, once the labels have been changed."""
     ill_conditioned = apply_exchange(problem, workspace)
+    workspace.integers[CHANGED] = 1
     fresh = workspace.integers[CLUSTERS]
     workspace.sizes[slot] -= moved
     workspace.sizes[fresh] = moved
@@ -158,6 +160,7 @@ def make_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
 def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
     """Change scatter, sizes and sums for the merge that was set up, once the labels have been changed."""
     ill_conditioned = apply_exchange(problem, workspace)
+    workspace.integers[CHANGED] = 1
     workspace.sizes[slot] += workspace.sizes[other]
     for r in range(workspace.sums.shape[1]):
         _store_entry(workspace, slot, r, workspace.sums[slot, r] + workspace.sums[other, r])

@@ -21,6 +21,7 @@ from ewens_widgets.model.likelihood import cluster_sums
 from ewens_widgets.model.posterior import Posterior
 
 __all__ = [
+    "CHANGED",
     "CLUSTERS",
     "LOG_CONCENTRATION",
     "LOG_DETERMINANT",
@@ -34,7 +35,7 @@ __all__ = [
 IntArray = NDArray[np.int64]
 
 # Places in Workspace.integers and Workspace.reals, which hold the scalars that the moves change.
-CLUSTERS, THETA = 0, 1
+CLUSTERS, THETA, CHANGED = 0, 1, 2
 LOG_DETERMINANT, LOG_CONCENTRATION = 0, 1
 
 
@@ -61,7 +62,8 @@ class Workspace(NamedTuple):
     `columns` is `sums` transposed: loops over all clusters run along it, loops over features along `sums`.
     `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and
     `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
-    it.
+    it. `theta_weights` are those of the conditional of θ for the partition of the last iteration; where that
+    has changed since, ``integers[CHANGED]`` is 1.
     """
 
     labels: IntArray
@@ -84,6 +86,7 @@ class Workspace(NamedTuple):
     second: FloatArray
     precision: FloatArray
     candidates: FloatArray
+    theta_weights: FloatArray
 
 
 def make_problem(posterior: Posterior) -> Problem:
@@ -125,7 +128,7 @@ def make_workspace(
         scatter=np.ones(n_features),
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),
-        integers=np.array([n_clusters, theta_index], dtype=np.int64),
+        integers=np.array([n_clusters, theta_index, 1], dtype=np.int64),
         reals=np.array([0.0, log_concentration]),
         coefficients=np.zeros(3),
         vectors=np.zeros((2, n_features)),
@@ -138,4 +141,5 @@ def make_workspace(
         second=np.zeros(n_features),
         precision=np.zeros(n_features),
         candidates=np.zeros((4, n_objects + 1)),
+        theta_weights=np.zeros(problem.theta.size),
     )
