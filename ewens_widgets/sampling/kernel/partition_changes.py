@@ -8,6 +8,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.scatter import (
     apply_exchange,
+    exchange_diagonal,
     log_partition_terms,
     log_scale,
     log_scale_after,
@@ -135,7 +136,11 @@ def _finish_split(
     problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
 ) -> None:
     """Change scatter, sizes and sums for the split that was set up, once the labels have been changed."""
-    ill_conditioned = apply_exchange(problem, workspace)
+    ill_conditioned = False
+    if problem.model == 2:  # Calls cost as much as this exchange.
+        exchange_diagonal(workspace)
+    else:
+        ill_conditioned = apply_exchange(problem, workspace)
     workspace.integers[CHANGED] = 1
     fresh = workspace.integers[CLUSTERS]
     workspace.sizes[slot] -= moved
@@ -144,7 +149,8 @@ def _finish_split(
         _store_entry(workspace, fresh, r, moved_sum[r])
         _store_entry(workspace, slot, r, workspace.sums[slot, r] - moved_sum[r])
     workspace.integers[CLUSTERS] = fresh + 1
-    settle(problem, workspace, slot, fresh, ill_conditioned)
+    if problem.model != 2:
+        settle(problem, workspace, slot, fresh, ill_conditioned)
 
 
 @jit
@@ -159,7 +165,11 @@ def make_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
 @inlined
 def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
     """Change scatter, sizes and sums for the merge that was set up, once the labels have been changed."""
-    ill_conditioned = apply_exchange(problem, workspace)
+    ill_conditioned = False
+    if problem.model == 2:  # Calls cost as much as this exchange.
+        exchange_diagonal(workspace)
+    else:
+        ill_conditioned = apply_exchange(problem, workspace)
     workspace.integers[CHANGED] = 1
     workspace.sizes[slot] += workspace.sizes[other]
     for r in range(workspace.sums.shape[1]):
@@ -167,7 +177,8 @@ def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int)
     last = workspace.integers[CLUSTERS] - 1
     _drop_slot(workspace, other)
     kept = other if slot == last else slot
-    settle(problem, workspace, kept, kept, ill_conditioned)
+    if problem.model != 2:
+        settle(problem, workspace, kept, kept, ill_conditioned)
 
 
 @jit

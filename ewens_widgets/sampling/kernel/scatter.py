@@ -261,9 +261,20 @@ def plane_determinant(
     ) * (beta * gram_mean + gamma * crossed)
 
 
+@inlined
+def exchange_diagonal(workspace: Workspace) -> None:
+    """Model II: change the scatter by the exchange in the workspace. Nothing has to be settled afterwards."""
+    alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
+    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    for r in range(mean.shape[0]):
+        workspace.scatter[r] += (
+            alpha * mean[r] * mean[r] + 2.0 * beta * mean[r] * gap[r] + gamma * gap[r] * gap[r]
+        )
+
+
 @jit
 def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
-    """Change the scatter by the exchange in the workspace; return whether it was too ill-conditioned.
+    """Models I and III: the same; return whether it was too ill-conditioned.
 
     To be followed by the change of sizes and sums, and then by `settle`.
     """
@@ -272,12 +283,6 @@ def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
     if problem.model == 1:
         change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
         workspace.scatter[0] += change
-        return False
-    if problem.model == 2:
-        for r in range(mean.shape[0]):
-            workspace.scatter[r] += (
-                alpha * mean[r] * mean[r] + 2.0 * beta * mean[r] * gap[r] + gamma * gap[r] * gap[r]
-            )
         return False
     determinant = update_inverse(workspace, workspace.inverse)
     if not determinant > ILL_CONDITIONED:
