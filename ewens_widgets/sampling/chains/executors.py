@@ -79,8 +79,8 @@ class GivenExecutor:
 def _leave_interrupts_to_the_driver() -> None:
     """Ignore Ctrl-C, which a terminal sends to all processes.
 
-    Raised in a process that was just taking its next task from the queue, it left the queue locked, and the
-    next call waited for ever.
+    Raised in a process that is just taking its next task or sending a result, it may leave a queue locked.
+    Once the call after an interrupt was seen to wait for ever, and this is the likely reason.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
