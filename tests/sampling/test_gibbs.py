@@ -1,11 +1,13 @@
 """The Gibbs sweep: its conditionals against the posterior, and the running sweep against its exact matrix."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from oracle import ewens_probability, log_likelihood
 from sampling.exact import (
     assert_does_not_follow,
@@ -25,6 +27,20 @@ MODELS = ("I", "II", "III")
 FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 
+def conditional_of_the_oracle(
+    X: NDArray[np.float64], labels: Sequence[int], item: int, theta: float, concentration: float, model: str
+) -> NDArray[np.float64]:
+    """The object's conditional over the clusters and a new one from the posterior of every partition."""
+    alone = labels.count(labels[item]) == 1
+    log_weights = []
+    for target in range(max(labels) + (1 if alone else 2)):
+        changed = [*labels[:item], target, *labels[item + 1 :]]
+        log_prior = math.log(ewens_probability(to_clusters(changed), concentration))
+        log_weights.append(log_prior + log_likelihood(X, changed, theta, model))
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    return weights / weights.sum()
+
+
 @pytest.mark.parametrize("model", MODELS)
 @given(st.data())
 def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -> None:
@@ -36,15 +52,30 @@ def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -
     theta, concentration = data.draw(st.sampled_from([0.125, 2.0, 1024.0])), data.draw(st.floats(0.01, 30.0))
     posterior = Posterior.from_data(X, model=model, concentration=concentration, theta_grid=[theta])
     found = conditional_probabilities(posterior, labels, item, 0)
-    alone = labels.count(labels[item]) == 1
-    candidates = range(max(labels) + (1 if alone else 2))
-    log_weights = []
-    for target in candidates:
-        changed = [*labels[:item], target, *labels[item + 1 :]]
-        log_prior = math.log(ewens_probability(to_clusters(changed), concentration))
-        log_weights.append(log_prior + log_likelihood(X, changed, theta, model))
-    weights = np.exp(np.array(log_weights) - max(log_weights))
-    np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-7, atol=1e-12)
+    expected = conditional_of_the_oracle(X, labels, item, theta, concentration, model)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [18, 19, 200, 2_000])
+@pytest.mark.parametrize("model", ["I", "II"])
+@given(st.data())
+@settings(max_examples=30)
+def test_products_over_many_features_neither_underflow_nor_overflow(
+    model: str, n_features: int, data: st.DataObject
+) -> None:
+    n_objects = data.draw(st.integers(3, 8))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    # Clusters that lie closer than θ says, and farther: both are needed for products in either direction.
+    spread = data.draw(st.sampled_from([1e-3, 1.0, 30.0]))
+    X = rng.normal(size=(2, n_features))[rng.integers(0, 2, n_objects)] * spread
+    X += rng.normal(size=X.shape)
+    labels = canonical(data.draw(st.lists(st.integers(0, 3), min_size=n_objects, max_size=n_objects)))
+    item = data.draw(st.integers(0, n_objects - 1))
+    theta = data.draw(st.sampled_from([0.125, 1024.0, 2.0**20]))
+    posterior = Posterior.from_data(X, model=model, theta_grid=[theta])
+    found = conditional_probabilities(posterior, labels, item, 0)
+    expected = conditional_of_the_oracle(X, labels, item, theta, 1.0, model)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-12)
 
 
 def test_a_gamma_prior_takes_a_given_concentration_or_its_mean() -> None:

@@ -132,16 +132,21 @@ def make_split(problem: Problem, workspace: Workspace, slot: int, moved_sum: Flo
 
 
 @inlined
+def _exchange_scatter(problem: Problem, workspace: Workspace) -> bool:
+    """Change the scatter by the exchange that was set up; return whether it was too ill-conditioned."""
+    workspace.integers[CHANGED] = 1
+    if problem.model == 2:  # A call costs as much as this exchange.
+        exchange_diagonal(workspace)
+        return False
+    return apply_exchange(problem, workspace)
+
+
+@inlined
 def _finish_split(
     problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
 ) -> None:
     """Change scatter, sizes and sums for the split that was set up, once the labels have been changed."""
-    ill_conditioned = False
-    if problem.model == 2:  # Calls cost as much as this exchange.
-        exchange_diagonal(workspace)
-    else:
-        ill_conditioned = apply_exchange(problem, workspace)
-    workspace.integers[CHANGED] = 1
+    ill_conditioned = _exchange_scatter(problem, workspace)
     fresh = workspace.integers[CLUSTERS]
     workspace.sizes[slot] -= moved
     workspace.sizes[fresh] = moved
@@ -165,12 +170,7 @@ def make_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
 @inlined
 def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
     """Change scatter, sizes and sums for the merge that was set up, once the labels have been changed."""
-    ill_conditioned = False
-    if problem.model == 2:  # Calls cost as much as this exchange.
-        exchange_diagonal(workspace)
-    else:
-        ill_conditioned = apply_exchange(problem, workspace)
-    workspace.integers[CHANGED] = 1
+    ill_conditioned = _exchange_scatter(problem, workspace)
     workspace.sizes[slot] += workspace.sizes[other]
     for r in range(workspace.sums.shape[1]):
         _store_entry(workspace, slot, r, workspace.sums[slot, r] + workspace.sums[other, r])

@@ -44,6 +44,8 @@ class Problem(NamedTuple):
 
     `log_grown[g, m]` is :math:`\log(1+\theta_g m)`; `shrinkage[g, m]` is
     :math:`\theta_g/(1+\theta_g m)`, divided by n (and by d for model I), so that scatters come out as means.
+    The posterior falls with the power `exponent` / 2 of the scale; `handicap[g, m]` is what the scale (for
+    model II, each of its factors) is multiplied by for an object to join a cluster of m (see `moves.gibbs`).
     """
 
     coordinates: FloatArray
@@ -54,6 +56,8 @@ class Problem(NamedTuple):
     shrinkage: FloatArray
     log_gamma: FloatArray
     log_size: FloatArray
+    exponent: int
+    handicap: FloatArray
 
 
 class Workspace(NamedTuple):
@@ -63,7 +67,7 @@ class Workspace(NamedTuple):
     `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and
     `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
     it. `theta_weights` are those of the conditional of θ for the partition of the last iteration; where that
-    has changed since, ``integers[CHANGED]`` is 1.
+    has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs sweep looks up for each slot.
     """
 
     labels: IntArray
@@ -86,6 +90,7 @@ class Workspace(NamedTuple):
     second: FloatArray
     precision: FloatArray
     candidates: FloatArray
+    slots: FloatArray
     theta_weights: FloatArray
 
 
@@ -94,16 +99,23 @@ def make_problem(posterior: Posterior) -> Problem:
     n_objects, n_features = posterior.n_objects, posterior.n_features
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
-    divisor = n_objects * n_features if posterior.model == "I" else n_objects
+    # The trace of model I stands for each of the features.
+    exponent = n_objects * n_features if posterior.model == "I" else n_objects
+    log_grown, log_size = np.log(grown), np.log(np.maximum(sizes, 1.0))
+    log_handicap = np.zeros_like(log_grown)
+    factors = n_features if posterior.model == "II" else 1
+    log_handicap[:, :-1] = (n_features * np.diff(log_grown) - 2.0 * log_size[:-1]) / (exponent * factors)
     return Problem(
         coordinates=posterior.coordinates,
         model={"I": 1, "II": 2, "III": 3}[posterior.model],
         theta=posterior.theta_grid,
         log_theta_prior=posterior.log_theta_prior,
-        log_grown=np.log(grown),
-        shrinkage=posterior.theta_grid[:, None] / grown / divisor,
+        log_grown=log_grown,
+        shrinkage=posterior.theta_grid[:, None] / grown / exponent,
         log_gamma=gammaln(np.maximum(sizes, 1.0)),
-        log_size=np.log(np.maximum(sizes, 1.0)),
+        log_size=log_size,
+        exponent=exponent,
+        handicap=np.exp(log_handicap),
     )
 
 
@@ -140,6 +152,7 @@ def make_workspace(
         first=np.zeros(n_features),
         second=np.zeros(n_features),
         precision=np.zeros(n_features),
-        candidates=np.zeros((4, n_objects + 1)),
+        candidates=np.zeros((4, n_objects + 2)),
+        slots=np.zeros((3, n_objects + 1)),
         theta_weights=np.zeros(problem.theta.size),
     )

@@ -1,0 +1,251 @@
+r"""What a Gibbs draw weighs: the scale with the object in each of the clusters and in a new one, handicapped.
+
+The values of the candidates are written to `workspace.candidates[0]`, a new cluster last; the weights of
+`moves.gibbs` are powers of them. A candidate costs O(d) operations in every model. For III this is so because
+making the object a singleton changes M only in a plane (see `kernel.scatter`), and joining it to cluster b
+only in the plane of :math:`s_b` and y: with :math:`A = M^{-1}`, two products with A an object, and
+:math:`s_b^T A s_b` kept up to date, the determinants follow from inner products.
+"""
+
+import math
+
+import numpy as np
+
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.sampling.compiled import inlined
+from ewens_widgets.sampling.kernel.scatter import (
+    dot,
+    multiply,
+    plane_determinant,
+    plane_inverse,
+    split_coefficients,
+)
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_CONCENTRATION, THETA, Problem, Workspace
+
+__all__ = ["tabulate", "write_values"]
+
+# A factor of model II's scale is at least 1 / (1 + θn), above 1e-16: the product of so many cannot underflow.
+_SAFE_FACTORS = 18
+# Longer products are lifted whenever they fall below the inverse of this. A power of two changes no digit.
+_LIFT = 2.0**500
+
+
+@inlined
+def _overlaps(workspace: Workspace, vector: FloatArray, out: FloatArray) -> None:
+    """Write the inner products of a vector with all cluster sums to `out`, running along the clusters."""
+    n_clusters = workspace.integers[CLUSTERS]
+    for b in range(n_clusters):
+        out[b] = 0.0
+    for r in range(vector.shape[0]):
+        factor = vector[r]
+        column = workspace.columns[r]
+        for b in range(n_clusters):
+            out[b] += factor * column[b]
+
+
+@inlined
+def tabulate(problem: Problem, workspace: Workspace) -> None:
+    """Write to `slots` what stays the same until the partition changes; do so after every change.
+
+    This is, for each slot, the shrinkage now and with one more object, and the handicap, which has a place
+    for a new cluster, too.
+    """
+    theta_index, n_clusters = workspace.integers[THETA], workspace.integers[CLUSTERS]
+    shrinkage, handicap = problem.shrinkage[theta_index], problem.handicap[theta_index]
+    present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
+    for b in range(n_clusters):
+        size = workspace.sizes[b]
+        present[b], following[b], handicaps[b] = shrinkage[size], shrinkage[size + 1], handicap[size]
+    handicaps[n_clusters] = _lone_handicap(problem, workspace)
+
+
+@inlined
+def _lone_handicap(problem: Problem, workspace: Workspace) -> float:
+    """Handicap of a new cluster: λ in place of its size."""
+    divisor = problem.exponent * problem.coordinates.shape[1] if problem.model == 2 else problem.exponent
+    factor = math.exp(-2.0 * workspace.reals[LOG_CONCENTRATION] / divisor)
+    return factor * problem.handicap[workspace.integers[THETA], 0]
+
+
+@inlined
+def _values_one(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
+    """Model I: write scale times handicap with the object in each slot, and in a new one, to `values`."""
+    shrinkage = problem.shrinkage[workspace.integers[THETA]]
+    vector = problem.coordinates[item]
+    own = workspace.labels[item]
+    own_size = workspace.sizes[own]
+    values, overlaps = workspace.candidates[0], workspace.candidates[1]
+    present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
+    _overlaps(workspace, vector, overlaps)
+    square = dot(vector, vector)
+    reduced = workspace.gram[own] - 2.0 * overlaps[own] + square
+    base = (
+        workspace.scatter[0] + shrinkage[own_size] * workspace.gram[own] - shrinkage[own_size - 1] * reduced
+    )
+    n_clusters = workspace.integers[CLUSTERS]
+    for b in range(n_clusters):
+        gram = workspace.gram[b]
+        grown = gram + 2.0 * overlaps[b] + square
+        values[b] = handicaps[b] * (base + present[b] * gram - following[b] * grown)
+    values[n_clusters] = handicaps[n_clusters] * (base - shrinkage[1] * square)
+    values[own] = own_handicap * workspace.scatter[0]
+
+
+@inlined
+def _values_two(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
+    """Model II: the same, products over features, up to a common power of two."""
+    shrinkage = problem.shrinkage[workspace.integers[THETA]]
+    n_features = problem.coordinates.shape[1]
+    vector = problem.coordinates[item]
+    own = workspace.labels[item]
+    own_shrinkage = shrinkage[workspace.sizes[own]]
+    rest_shrinkage = shrinkage[workspace.sizes[own] - 1]
+    n_clusters = workspace.integers[CLUSTERS]
+    # The product for the slot that the object is in has a place of its own behind the others.
+    fresh, stay = n_clusters, n_clusters + 1
+    values, lifts = workspace.candidates[0], workspace.candidates[1]
+    present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
+    for b in range(n_clusters + 2):
+        values[b] = 1.0
+        lifts[b] = 0.0
+    for r in range(n_features):
+        value = vector[r]
+        own_sum = workspace.sums[own, r]
+        rest = own_sum - value
+        base = workspace.scatter[r] + own_shrinkage * own_sum * own_sum - rest_shrinkage * rest * rest
+        column = workspace.columns[r]
+        for b in range(n_clusters):
+            grown = column[b] + value
+            scale = base + present[b] * column[b] * column[b] - following[b] * grown * grown
+            values[b] *= handicaps[b] * scale
+        values[fresh] *= handicaps[fresh] * (base - shrinkage[1] * value * value)
+        values[stay] *= own_handicap * workspace.scatter[r]
+        # Looking at the products takes a third of the time; with eight more factors they stay in range.
+        if n_features > _SAFE_FACTORS and r % 8 == 7:
+            _lift(values, lifts, n_clusters + 2)
+    values[own], lifts[own] = values[stay], lifts[stay]
+    if n_features > _SAFE_FACTORS:
+        _level(values, lifts, n_clusters + 1)
+
+
+@inlined
+def _lift(values: FloatArray, lifts: FloatArray, count: int) -> None:
+    """Bring products that have become very small or large back into range, and count how often."""
+    for b in range(count):
+        if 0.0 < values[b] < 1.0 / _LIFT:
+            values[b] *= _LIFT
+            lifts[b] += 1.0
+        elif values[b] > _LIFT:
+            values[b] /= _LIFT
+            lifts[b] -= 1.0
+
+
+@inlined
+def _level(values: FloatArray, lifts: FloatArray, count: int) -> None:
+    """Lift all as often as the smallest one; what is much larger becomes infinite, and is never chosen."""
+    most = lifts[0]
+    for b in range(1, count):
+        most = max(most, lifts[b])
+    for b in range(count):
+        while lifts[b] < most and values[b] < np.inf:
+            values[b] = values[b] * _LIFT if values[b] < _LIFT else np.inf
+            lifts[b] += 1.0
+
+
+@inlined
+def _values_three(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
+    """Model III: the same, with determinants relative to the present one, from products with A p and A q."""
+    n_objects = float(problem.coordinates.shape[0])
+    theta = problem.theta[workspace.integers[THETA]]
+    vector = problem.coordinates[item]
+    own = workspace.labels[item]
+    n_clusters = workspace.integers[CLUSTERS]
+    values, with_items, scratch = workspace.candidates[0], workspace.candidates[1], workspace.candidates[2]
+    grams, handicaps = workspace.candidates[3], workspace.slots[2]
+    size = float(workspace.sizes[own])
+    coefficients, plane = workspace.coefficients, workspace.plane
+    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    determinant = 1.0
+    if size == 1.0:
+        multiply(workspace.inverse, vector, workspace.first)
+        square = dot(vector, workspace.first)
+        _overlaps(workspace, workspace.first, with_items)
+        for b in range(n_clusters):
+            grams[b] = workspace.gram[b]
+    else:
+        # Make it a singleton first, in thought: y = p + (1 - 1/m) q lies in the plane of that exchange.
+        split_coefficients(theta, n_objects, size, 1.0, coefficients)
+        for r in range(vector.shape[0]):
+            mean[r] = workspace.sums[own, r] / size
+            gap[r] = vector[r] - (workspace.sums[own, r] - vector[r]) / (size - 1.0)
+        share = 1.0 - 1.0 / size
+        multiply(workspace.inverse, mean, workspace.first)
+        multiply(workspace.inverse, gap, workspace.second)
+        _overlaps(workspace, workspace.first, with_items)
+        _overlaps(workspace, workspace.second, scratch)
+        gram_mean, crossed = dot(mean, workspace.first), dot(mean, workspace.second)
+        gram_gap = dot(gap, workspace.second)
+        alpha, beta, gamma = coefficients[0], coefficients[1], coefficients[2]
+        determinant = plane_determinant(alpha, beta, gamma, gram_mean, crossed, gram_gap)
+        plane_inverse(alpha, beta, gamma, gram_mean, crossed, gram_gap, determinant, plane)
+        item_mean, item_gap = gram_mean + share * crossed, crossed + share * gram_gap
+        out_mean = plane[0] * item_mean + plane[1] * item_gap
+        out_gap = plane[1] * item_mean + plane[2] * item_gap
+        square = item_mean + share * item_gap - item_mean * out_mean - item_gap * out_gap
+        for b in range(n_clusters):
+            along_mean, along_gap = with_items[b], scratch[b]
+            with_items[b] = along_mean + share * along_gap - along_mean * out_mean - along_gap * out_gap
+            grams[b] = workspace.gram[b] - (
+                plane[0] * along_mean * along_mean
+                + 2.0 * plane[1] * along_mean * along_gap
+                + plane[2] * along_gap * along_gap
+            )
+    values[n_clusters] = handicaps[n_clusters] * determinant
+    for b in range(n_clusters):
+        joined = _joined(
+            theta, n_objects, float(workspace.sizes[b]), grams[b], with_items[b], square, coefficients
+        )
+        values[b] = handicaps[b] * determinant * joined
+    values[own] = own_handicap
+
+
+@inlined
+def _joined(
+    theta: float,
+    n_objects: float,
+    size: float,
+    gram: float,
+    overlap: float,
+    square: float,
+    scratch: FloatArray,
+) -> float:
+    """Determinant ratio of merging a singleton y into a cluster of sum s, from sᵀAs, sᵀAy and yᵀAy."""
+    split_coefficients(theta, n_objects, size + 1.0, 1.0, scratch)
+    mean_square, mean_item = gram / (size * size), overlap / size
+    total = size + 1.0
+    gram_mean = (gram + 2.0 * overlap + square) / (total * total)
+    crossed = (overlap - size * mean_square + square - mean_item) / total
+    gram_gap = square - 2.0 * mean_item + mean_square
+    return plane_determinant(-scratch[0], -scratch[1], -scratch[2], gram_mean, crossed, gram_gap)
+
+
+@inlined
+def write_values(problem: Problem, workspace: Workspace, item: int) -> int:
+    """Write the values of an object's candidates to `candidates[0]`; return how many there are.
+
+    Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
+    for that. `slots` must be up to date.
+    """
+    size = workspace.sizes[workspace.labels[item]]
+    if size == 1:
+        own_handicap = _lone_handicap(problem, workspace)
+    else:
+        own_handicap = problem.handicap[workspace.integers[THETA], size - 1]
+    if problem.model == 1:
+        _values_one(problem, workspace, item, own_handicap)
+    elif problem.model == 2:
+        _values_two(problem, workspace, item, own_handicap)
+    else:
+        _values_three(problem, workspace, item, own_handicap)
+    n_clusters = workspace.integers[CLUSTERS]
+    return n_clusters if size == 1 else n_clusters + 1
