@@ -46,6 +46,7 @@ try:
     if os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0"):
         raise ImportError
     import numba
+    from numba.core.cpu import CPUTargetOptions
 except ImportError:
     COMPILED = False
 
@@ -60,6 +61,13 @@ else:
 
     # error_model="numpy": a division by zero gives inf as in NumPy, and inner loops need no branch for it.
     _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    # Leaving out the way in from Python halves the time that it takes to compile a function.
+    _INNER = {**_OPTIONS, "no_cpython_wrapper": True}
+    # An inner function makes and keeps no arrays: those that it is given live for as long as the entry runs.
+    # Counting references to all arrays of a workspace at every call would take half of the time of a Gibbs
+    # sweep. The option is numba's own (`numba.extending` mentions it), so a version may come without it.
+    if hasattr(CPUTargetOptions, "_nrt"):
+        _INNER["_nrt"] = False
 
     def entry(function: Function) -> Function:
         """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
@@ -67,13 +75,11 @@ else:
         return compiled
 
     def jit(function: Function) -> Function:
-        """Compile a function for compiled callers; leaving out the way in from Python halves the time."""
-        options = {**_OPTIONS, "no_cpython_wrapper": True}
-        compiled: Function = numba.njit(**options)(function)
+        """Compile a function for compiled callers. It can make no arrays, nor assign one to a slice."""
+        compiled: Function = numba.njit(**_INNER)(function)
         return compiled
 
     def inlined(function: Function) -> Function:
         """Compile a small function of an inner loop into each place that it is called from."""
-        options = {**_OPTIONS, "no_cpython_wrapper": True, "forceinline": True}
-        compiled: Function = numba.njit(**options)(function)
+        compiled: Function = numba.njit(forceinline=True, **_INNER)(function)
         return compiled

@@ -50,7 +50,7 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_workspace,
 )
 from ewens_widgets.sampling.moves.comparison import single_split
-from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, WANTED, Outcome
+from ewens_widgets.sampling.moves.outcome import WANTED, Outcome, report
 
 __all__ = [
     "InformedSplitMerge",
@@ -103,7 +103,9 @@ def merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> N
     """
     precision = workspace.precision
     if problem.model == 3:
-        workspace.matrix[:] = workspace.inverse
+        for r in range(workspace.inverse.shape[0]):
+            for c in range(workspace.inverse.shape[0]):
+                workspace.matrix[r, c] = workspace.inverse[r, c]
         if merging:
             update_inverse(workspace, workspace.matrix)
         return
@@ -176,8 +178,9 @@ def allocate(
     (2 × d) receives the sums of the sides. The precision of the merged state must have been written before.
     """
     members, sides = workspace.members, workspace.sides
-    sizes = np.ones(2)
+    sizes = workspace.plane  # Scratch: an exchange needs it only later.
     for side in range(2):
+        sizes[side] = 1.0
         if not replay:
             sides[side] = side
         for r in range(sums.shape[1]):
@@ -290,13 +293,10 @@ def informed_split_merge(
         log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
     accepted = log_uniform < log_ratio
     if wanted:
-        outcome.labels[:] = workspace.labels
+        report(outcome, workspace.labels, log_ratio, accepted)
         for k in range(count):
             apart = workspace.sides[k] == 1 and not merging
             outcome.labels[workspace.members[k]] = n_objects if apart else slot
-        outcome.log_ratio[0] = log_ratio
-        outcome.flags[PROPOSED] = 1
-        outcome.flags[ACCEPTED] = 1 if accepted else 0
     if not accepted:
         return 0
     if merging:

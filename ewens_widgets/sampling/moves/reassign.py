@@ -23,7 +23,7 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     log_change_of_split,
 )
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Problem, Workspace
-from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, WANTED, Outcome
+from ewens_widgets.sampling.moves.outcome import WANTED, Outcome, report
 
 __all__ = ["Reassign", "log_proposal", "reassign"]
 
@@ -74,11 +74,8 @@ def reassign(problem: Problem, workspace: Workspace, outcome: Outcome, rng: np.r
         log_ratio += log_change_of_merge(problem, workspace, target, slot)
     accepted = math.log(1.0 - rng.random()) < log_ratio
     if outcome.flags[WANTED]:
-        outcome.labels[:] = workspace.labels
+        report(outcome, workspace.labels, log_ratio, accepted)
         outcome.labels[item] = target
-        outcome.log_ratio[0] = log_ratio
-        outcome.flags[PROPOSED] = 1
-        outcome.flags[ACCEPTED] = 1 if accepted else 0
     if accepted and joins:
         attach(problem, workspace, item, target)
     elif not accepted and not alone:

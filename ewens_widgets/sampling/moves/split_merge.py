@@ -49,7 +49,7 @@ from ewens_widgets.sampling.moves.distances import (
     within_statistic,
     within_weight,
 )
-from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, WANTED, Outcome
+from ewens_widgets.sampling.moves.outcome import WANTED, Outcome, report
 from ewens_widgets.sampling.moves.split_merge_options import SplitMergeOptions
 from ewens_widgets.sampling.moves.split_merge_proposal import (
     choose_pair,
@@ -124,12 +124,9 @@ def _report(
     accepted: bool,
 ) -> None:
     """Tell a watcher what was proposed: the members on side 1 get the label `target`, the others `slot`."""
-    outcome.labels[:] = workspace.labels
+    report(outcome, workspace.labels, log_ratio, accepted)
     for k in range(count):
         outcome.labels[workspace.members[k]] = target if workspace.sides[k] == 1 else slot
-    outcome.log_ratio[0] = log_ratio
-    outcome.flags[PROPOSED] = 1
-    outcome.flags[ACCEPTED] = 1 if accepted else 0
 
 
 @jit

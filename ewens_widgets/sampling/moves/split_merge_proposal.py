@@ -187,7 +187,8 @@ def choose_pair(
     """Choose two slots in proportion to their merge weight: first the row, then the place in the row."""
     n_clusters = workspace.integers[CLUSTERS]
     weights = workspace.weights
-    weights[:n_clusters] = distances.row_totals[:n_clusters]
+    for b in range(n_clusters):
+        weights[b] = distances.row_totals[b]
     slot = choose(weights, n_clusters, rng.random())
     for b in range(n_clusters):
         weights[b] = 0.0
