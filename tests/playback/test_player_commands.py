@@ -191,7 +191,7 @@ class Commands(RuleBasedStateMachine):
 
 
 SETTINGS = settings(max_examples=100, stateful_step_count=40)
-# A sabotaged twin has to fail; nobody wants its shortest example. It stops at its first failure, which was seen
+# A sabotaged twin has to fail; nobody wants its shortest example. The first failure, which ends it, was seen
 # after 4 to 141 examples: with a hundred of them it would be a matter of luck.
 TWIN = settings(SETTINGS, max_examples=2_000, phases=[Phase.generate], report_multiple_bugs=False)
 
