@@ -26,6 +26,7 @@ from ewens_widgets.sampling.kernel.workspace import (
 
 __all__ = [
     "attach",
+    "count_moved",
     "detach",
     "gather_members",
     "log_change_of_merge",
@@ -122,11 +123,10 @@ def make_split(problem: Problem, workspace: Workspace, slot: int, moved_sum: Flo
     beginning of `members` and `sides`.
     """
     fresh = workspace.integers[CLUSTERS]
-    moved = 0
     for k in range(workspace.sizes[slot]):
         if workspace.sides[k] == 1:
             workspace.labels[workspace.members[k]] = fresh
-            moved += 1
+    moved = count_moved(workspace, workspace.sizes[slot])
     _finish_split(problem, workspace, slot, moved, moved_sum)
     return fresh
 
@@ -208,6 +208,15 @@ def gather_members(workspace: Workspace, slot: int, other: int) -> int:
             workspace.sides[count] = 1 if label != slot else 0
             count += 1
     return count
+
+
+@inlined
+def count_moved(workspace: Workspace, count: int) -> int:
+    """How many of the members have side 1."""
+    moved = 0
+    for k in range(count):
+        moved += workspace.sides[k]
+    return moved
 
 
 @jit

@@ -35,6 +35,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, jit
 from ewens_widgets.sampling.kernel.partition_changes import (
+    count_moved,
     gather_members,
     log_change_of_merge,
     log_change_of_split,
@@ -287,9 +288,7 @@ def informed_split_merge(
     if merging:
         log_ratio += log_probability
     else:
-        moved = 0
-        for k in range(count):
-            moved += workspace.sides[k]
+        moved = count_moved(workspace, count)
         log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
     accepted = log_uniform < log_ratio
     if wanted:
