@@ -102,9 +102,10 @@ def make_problem(posterior: Posterior) -> Problem:
     # The trace of model I stands for each of the features.
     exponent = n_objects * n_features if posterior.model == "I" else n_objects
     log_grown, log_size = np.log(grown), np.log(np.maximum(sizes, 1.0))
-    log_handicap = np.zeros_like(log_grown)
     factors = n_features if posterior.model == "II" else 1
-    log_handicap[:, :-1] = (n_features * np.diff(log_grown) - 2.0 * log_size[:-1]) / (exponent * factors)
+    handicap = np.ones_like(log_grown)
+    for row, logs in zip(handicap, log_grown, strict=True):  # In rows, to need no second table on the way.
+        np.exp((n_features * np.diff(logs) - 2.0 * log_size[:-1]) / (exponent * factors), out=row[:-1])
     return Problem(
         coordinates=posterior.coordinates,
         model={"I": 1, "II": 2, "III": 3}[posterior.model],
@@ -115,7 +116,7 @@ def make_problem(posterior: Posterior) -> Problem:
         log_gamma=gammaln(np.maximum(sizes, 1.0)),
         log_size=log_size,
         exponent=exponent,
-        handicap=np.exp(log_handicap),
+        handicap=handicap,
     )
 
 
