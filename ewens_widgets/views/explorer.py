@@ -20,6 +20,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View
+from ewens_widgets.views.columns import in_columns
 from ewens_widgets.views.data_panel import DataPanel, as_dataset
 from ewens_widgets.views.exports import Exports
 from ewens_widgets.views.files_panel import FilesPanel
@@ -151,17 +152,14 @@ class Explorer(StillPicture, VBox):
             "Save and export": self.files,
         }
         accordion = Accordion(tuple(sections.values()), titles=tuple(sections), selected_index=1)
-        columns = (
-            (VBox((self.panel.apply, self.panel.notice, accordion)), "ew-settings"),
-            (VBox((self.views["partition"],)), "ew-column-partition"),
-            (VBox((self.views["tree"], self.views["heatmap"])), "ew-column-similarity"),
-            (VBox((self.views["theta"], self.views["traces"])), "ew-column-chain"),
+        return in_columns(
+            {
+                "ew-settings": (self.panel.apply, self.panel.notice, accordion),
+                "ew-column-partition": (self.views["partition"],),
+                "ew-column-similarity": (self.views["tree"], self.views["heatmap"]),
+                "ew-column-chain": (self.views["theta"], self.views["traces"]),
+            }
         )
-        for box, css_class in columns:
-            box.add_class(css_class)
-        row = HBox(tuple(box for box, _ in columns))
-        row.add_class("ew-columns")
-        return row
 
     @property
     def dataset(self) -> Dataset:

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 from ewens_widgets.views.base import assign
 
 __all__ = [
+    "fit_axis",
     "horizon",
     "make_axis",
     "make_figure",
     "make_scale",
+    "nice_limits",
     "nice_ticks",
     "set_iterations",
     "set_limits",
@@ -33,6 +35,15 @@ def nice_ticks(low: float, high: float, most: int) -> NDArray[np.float64]:
     return np.round(np.arange(first, last + 1) * step, 12) + 0.0
 
 
+def nice_limits(low: float, high: float) -> tuple[float, float]:
+    """Limits around an interval, on a coarse raster, so that they change rarely."""
+    if not np.isfinite(low) or not np.isfinite(high):
+        return 0.0, 1.0
+    spread = high - low or max(1.0, 0.1 * abs(high))
+    raster = 10.0 ** np.floor(np.log10(spread)) / 2.0
+    return float(np.floor(low / raster - 0.5) * raster), float(np.ceil(high / raster + 0.5) * raster)
+
+
 def make_scale(low: float = 0.0, high: float = 1.0) -> bqplot.LinearScale:
     """Linear scale with fixed limits: marks do not widen it."""
     return bqplot.LinearScale(min=low, max=high, allow_padding=False, stabilized=False)
@@ -42,6 +53,14 @@ def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: f
     """Set the limits of a scale, and ticks at round numbers within them."""
     assign(scale, min=low, max=high)
     assign(axis, tick_values=nice_ticks(low, high, ticks))
+
+
+def fit_axis(axis: bqplot.Axis, values: NDArray[np.float64], label: str) -> None:
+    """Have an axis show all values of a feature, with a small margin, and its name."""
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low) or 1.0
+    set_limits(axis.scale, axis, low - margin, high + margin, ticks=6)
+    assign(axis, label=label)
 
 
 def horizon(length: int, target: int) -> float:

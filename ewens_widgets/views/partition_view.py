@@ -18,7 +18,7 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.brushing import Brush
 from ewens_widgets.views.colours import ALONE, changed_objects, colour_of
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
 from ewens_widgets.views.palette import GREY, SELECTED
 
 if TYPE_CHECKING:
@@ -151,12 +151,8 @@ class PartitionView(View):
         if self.stage.selection.source is self.brush:
             self.stage.selection.source = None  # its rectangle means other objects now
         x, y = (self._projections[chooser.value] for chooser in self.choosers)
-        axes = ((self._x_scale, self._x_axis), (self._y_scale, self._y_axis))
-        for (scale, axis), values, chooser in zip(axes, (x, y), self.choosers, strict=True):
-            low, high = float(values.min()), float(values.max())
-            margin = 0.05 * (high - low) or 1.0
-            set_limits(scale, axis, low - margin, high + margin, ticks=6)
-            assign(axis, label=chooser.value)
+        for axis, values, chooser in zip((self._x_axis, self._y_axis), (x, y), self.choosers, strict=True):
+            fit_axis(axis, values, chooser.value)
         assign(self.points, x=x, y=y)
         self.redraw()
 

@@ -11,14 +11,14 @@ from views.chains import Chain, Wire
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import HeatmapView, PartitionView, Stage, ThetaView, TracesView, TreeView, View
-from ewens_widgets.views.figures import nice_ticks
+from ewens_widgets.views.figures import nice_limits, nice_ticks
 from ewens_widgets.views.heatmap_view import band_share, ordered_means
 from ewens_widgets.views.live_tree import LiveTree
 from ewens_widgets.views.palette import GREY, SELECTED, rgb
 from ewens_widgets.views.partition_view import projections
 from ewens_widgets.views.stage import Cut
 from ewens_widgets.views.theta_view import value_text
-from ewens_widgets.views.traces_view import nice_limits, thinned
+from ewens_widgets.views.trace_panel import thinned
 
 
 @pytest.fixture
@@ -345,12 +345,12 @@ class TestTraces:
         view = made(TracesView, stage, chain)
         view.show(chain.frame(25))
         clusters, posterior, theta = view.panels
-        np.testing.assert_array_equal(clusters.line.x, np.arange(1, 26))
+        np.testing.assert_array_equal(clusters.lines.x, np.arange(1, 26))
         np.testing.assert_array_equal(
-            clusters.line.y,
+            clusters.lines.y,
             np.clip(chain.trace.n_clusters[:25], clusters.axes[1].scale.min, clusters.axes[1].scale.max),
         )
-        assert posterior.line.visible
+        assert posterior.lines.visible
         assert theta.axes[0].scale.max == 40
 
     def test_the_axis_grows_with_the_run(self, stage: Stage, chain: Chain) -> None:
@@ -371,11 +371,11 @@ class TestTraces:
         stage.burn_in = 12
         view = made(TracesView, stage, chain)
         view.show(chain.frame(25))
-        assert all(panel.burn_in.visible for panel in view.panels)
-        np.testing.assert_array_equal(view.panels[0].burn_in.x, [12, 12])
+        assert all(panel.start.visible for panel in view.panels)
+        np.testing.assert_array_equal(view.panels[0].start.x, [12, 12])
         stage.burn_in = 0
         view.show(chain.frame(26))
-        assert not any(panel.burn_in.visible for panel in view.panels)
+        assert not any(panel.start.visible for panel in view.panels)
 
     def test_acceptance_by_move(self, stage: Stage, chain: Chain) -> None:
         view = made(TracesView, stage, chain)

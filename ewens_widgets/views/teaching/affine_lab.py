@@ -16,6 +16,7 @@ from ewens_widgets.model.checks import FloatArray, check_count, check_data, chec
 from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.colours import ClusterColours, colour_of
+from ewens_widgets.views.columns import in_columns
 from ewens_widgets.views.data_panel import LOADERS, as_dataset
 from ewens_widgets.views.fields import Field, entry, whole_number
 from ewens_widgets.views.palette import GREY
@@ -183,17 +184,12 @@ class AffineLab(Lab):
         self.sentence = note("ew-verdict")
 
     def _columns(self) -> HBox:
-        settings = VBox((self.data_field, self.feature_box, self.controls, self.seed))
-        settings.add_class("ew-settings")
         top = HBox((self.original, self.transformed, self.k_means))
         bottom = HBox(tuple(self.models.values()))
         for row in (top, bottom):
             row.add_class("ew-lab-row")
-        main = VBox((top, bottom))
-        main.add_class("ew-lab-main")
-        columns = HBox((settings, main))
-        columns.add_class("ew-columns")
-        return columns
+        settings = (self.data_field, self.feature_box, self.controls, self.seed)
+        return in_columns({"ew-settings": settings, "ew-lab-main": (top, bottom)})
 
     def _names(self) -> dict[str, dict[str, str]]:
         groups = (self.original, self.transformed, self.k_means, *self.models.values())

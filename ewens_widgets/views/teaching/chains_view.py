@@ -15,6 +15,7 @@ from ewens_widgets.playback.chains_record import ChainsRecord
 from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.columns import in_columns
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.static_page import overview_png
 from ewens_widgets.views.still_picture import StillPicture
@@ -146,16 +147,13 @@ class ChainsView(StillPicture, VBox):
         self.sentence.add_class("ew-sentence")
 
     def _columns(self) -> HBox:
-        columns = (
-            (VBox((self.views["traces"],)), "ew-column-traces"),
-            (VBox((self.views["diagnostics"],)), "ew-column-agreement"),
-            (VBox((self.views["similarities"],)), "ew-column-pictures"),
+        return in_columns(
+            {
+                "ew-column-traces": (self.views["traces"],),
+                "ew-column-agreement": (self.views["diagnostics"],),
+                "ew-column-pictures": (self.views["similarities"],),
+            }
         )
-        for box, css_class in columns:
-            box.add_class(css_class)
-        row = HBox(tuple(box for box, _ in columns))
-        row.add_class("ew-columns")
-        return row
 
     def _attach(self) -> None:
         for view in self.views.values():

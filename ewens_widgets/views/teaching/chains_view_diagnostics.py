@@ -18,11 +18,11 @@ from ewens_widgets.views.figures import (
     make_axis,
     make_figure,
     make_scale,
+    nice_limits,
     set_iterations,
     set_limits,
 )
 from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview
-from ewens_widgets.views.traces_view import nice_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from ewens_widgets.playback.mailbox import Mailbox
 from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import assign
+from ewens_widgets.views.columns import in_columns
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.still_picture import StillPicture
 from ewens_widgets.views.teaching.move_inspector_controls import InspectorButtons, MoveFields
@@ -132,16 +133,13 @@ class MoveInspector(StillPicture, VBox):
         )
 
     def _columns(self) -> HBox:
-        columns = (
-            (VBox((self.fields, self.list)), "ew-settings"),
-            (VBox((self.scatter,)), "ew-column-picture"),
-            (VBox((self.told, self.options, self.waterfall, self.numbers)), "ew-column-numbers"),
+        return in_columns(
+            {
+                "ew-settings": (self.fields, self.list),
+                "ew-column-picture": (self.scatter,),
+                "ew-column-numbers": (self.told, self.options, self.waterfall, self.numbers),
+            }
         )
-        for box, css_class in columns:
-            box.add_class(css_class)
-        row = HBox(tuple(box for box, _ in columns))
-        row.add_class("ew-columns")
-        return row
 
     @property
     def dataset(self) -> Dataset:

@@ -12,7 +12,7 @@ from ewens_widgets.analysis.explanation.stages import Stage
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.colours import ClusterColours, colour_of
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
 from ewens_widgets.views.palette import GREY, SELECTED, rgb
 from ewens_widgets.views.partition_view import projections
 
@@ -94,13 +94,9 @@ class StageScatter(VBox):
         return chooser
 
     def _place(self) -> None:
-        axes = ((self._x_scale, self._x_axis), (self._y_scale, self._y_axis))
         x, y = (self._projections[chooser.value] for chooser in self.choosers)
-        for (scale, axis), values, chooser in zip(axes, (x, y), self.choosers, strict=True):
-            low, high = float(values.min()), float(values.max())
-            margin = 0.05 * (high - low) or 1.0
-            set_limits(scale, axis, low - margin, high + margin, ticks=6)
-            assign(axis, label=chooser.value)
+        for axis, values, chooser in zip((self._x_axis, self._y_axis), (x, y), self.choosers, strict=True):
+            fit_axis(axis, values, chooser.value)
         assign(self.points, x=x, y=y)
         self._point_at()
 

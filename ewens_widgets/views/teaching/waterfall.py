@@ -11,8 +11,7 @@ from ewens_widgets.analysis.explanation.number_words import signed
 from ewens_widgets.analysis.explanation.proposal import Term
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
-from ewens_widgets.views.traces_view import nice_limits
+from ewens_widgets.views.figures import make_axis, make_figure, make_scale, nice_limits, set_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

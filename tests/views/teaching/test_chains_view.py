@@ -84,6 +84,13 @@ def test_traces_of_all_chains_are_drawn_over_each_other(view: ChainsView) -> Non
     assert len(set(panel.lines.colors)) == 3
 
 
+def test_after_one_iteration_there_is_a_line_for_every_chain(view: ChainsView) -> None:
+    run(view, 1)
+    panel = view.views["traces"].panels[0]
+    drawn = np.array([recorder.n_clusters[0] for recorder in view.record.recorders])
+    np.testing.assert_array_equal(panel.lines.y, np.stack([drawn, drawn], axis=1))
+
+
 def test_stepping_one_by_one_gives_the_same_chains_as_running(square: ew.datasets.Dataset) -> None:
     settings = {"chains": 2, "model": "I", "iterations": 12, "burn_in": 0}
     one, other = ChainsView(square, **settings), ChainsView(square, **settings)
