@@ -1,6 +1,7 @@
 """Opening a notebook that shows an explorer."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,13 @@ class OpenedExplorer(ExplorerPage):
         """Value of an expression in the kernel."""
         assert self.kernel is not None
         return self.kernel.value(expression)
+
+    def wait_for_value(self, expression: str, expected: object) -> None:
+        """Wait until an expression has a value in the kernel: what is done on the page gets there later."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while (value := self.value(expression)) != expected:
+            assert time.monotonic() < deadline, f"{expression} is {value}, not {expected}"
+            self.page.wait_for_timeout(100)
 
 
 def write_notebook(path: Path, code: str, kernel: str = "python3") -> None:

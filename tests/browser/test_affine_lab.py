@@ -71,12 +71,12 @@ def test_rotation_stretching_and_the_keyboard(lab: OpenedLab) -> None:
     assert differences(lab)["II"] > 0.1
     lab.part("button.ew-paper-I").click()
     lab.press_on_slider(".ew-scale-x", "ArrowRight", 40)
+    lab.wait_for_value("float(lab.matrix[0, 0])", pytest.approx(10**0.4, abs=1e-3))
     expect(lab.part(".ew-verdict")).to_contain_text("Models II and III survived")
     assert differences(lab)["I"] > 0.1
-    assert lab.value("float(lab.matrix[0, 0])") == pytest.approx(10**0.4, abs=1e-3)
     lab.press_on_slider(".ew-shift-y", "ArrowRight", 3)
+    lab.wait_for_value("lab.controls.shift", pytest.approx((0.0, 0.3)))
     expect(lab.part(".ew-verdict")).to_contain_text("Models II and III survived")
-    assert lab.value("lab.controls.shift") == pytest.approx((0.0, 0.3))
 
 
 def test_a_matrix_can_be_typed_and_a_singular_one_is_refused(lab: OpenedLab) -> None:
