@@ -46,7 +46,6 @@ try:
     if os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0"):
         raise ImportError
     import numba
-    from numba.core.cpu import CPUTargetOptions
 except ImportError:
     COMPILED = False
 
@@ -66,8 +65,11 @@ else:
     # An inner function makes and keeps no arrays: those that it is given live for as long as the entry runs.
     # Counting references to all arrays of a workspace at every call would take half of the time of a Gibbs
     # sweep. The option is numba's own (`numba.extending` mentions it), so a version may come without it.
-    if hasattr(CPUTargetOptions, "_nrt"):
-        _INNER["_nrt"] = False
+    with contextlib.suppress(ImportError):
+        from numba.core.cpu import CPUTargetOptions
+
+        if hasattr(CPUTargetOptions, "_nrt"):
+            _INNER["_nrt"] = False
 
     def entry(function: Function) -> Function:
         """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
@@ -75,7 +77,10 @@ else:
         return compiled
 
     def jit(function: Function) -> Function:
-        """Compile a function for compiled callers. It can make no arrays, nor assign one to a slice."""
+        """Compile a function for compiled callers.
+
+        It can make no arrays, nor assign one to a slice, and must return none, not even in a tuple.
+        """
         compiled: Function = numba.njit(**_INNER)(function)
         return compiled
 

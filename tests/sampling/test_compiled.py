@@ -1,9 +1,12 @@
 """The kernels interpreted and compiled: the same chain."""
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling import compiled, kernel
+from ewens_widgets.sampling import moves as all_moves
 from ewens_widgets.sampling.moves import SplitMerge
 
 SCHEDULES: dict[str, Any] = {
@@ -142,3 +146,17 @@ def test_machine_code_of_changed_sources_is_discarded(tmp_path: Path) -> None:
     (tmp_path / "plain" / "unrelated.py").write_text("no kernel")
     assert not compiled.discard_stale_code(tmp_path)
     assert all(file.exists() for file in code)
+
+
+def test_inner_functions_return_no_arrays() -> None:
+    """Without reference counts a view that is handed out would be freed while it is in use."""
+    functions = {}
+    for package in (kernel, all_moves):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                function = getattr(value, "py_func", None)
+                if function is not None and function.__module__ == module.name:
+                    functions[f"{module.name}.{name}"] = typing.get_type_hints(function)["return"]
+    assert len(functions) > 60 or not compiled.COMPILED
+    allowed = (type(None), int, float, bool, tuple[int, int])
+    assert {name: kind for name, kind in functions.items() if kind not in allowed} == {}

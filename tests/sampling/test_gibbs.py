@@ -21,6 +21,7 @@ from sampling.exact import (
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import to_clusters
+from ewens_widgets.sampling.moves import gibbs
 from ewens_widgets.sampling.moves.gibbs import conditional_probabilities
 
 MODELS = ("I", "II", "III")
@@ -56,26 +57,90 @@ def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
+def conditional_of_the_posterior(
+    posterior: Posterior, labels: Sequence[int], item: int
+) -> NDArray[np.float64]:
+    """The same from the package's own log density, for what is too large for the oracle."""
+    alone = labels.count(labels[item]) == 1
+    log_weights = np.array(
+        [
+            posterior.log_density([*labels[:item], target, *labels[item + 1 :]], 0)
+            for target in range(max(labels) + (1 if alone else 2))
+        ]
+    )
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
+
+
 @pytest.mark.parametrize("n_features", [18, 19, 200, 2_000])
-@pytest.mark.parametrize("model", ["I", "II"])
 @given(st.data())
 @settings(max_examples=30)
-def test_products_over_many_features_neither_underflow_nor_overflow(
-    model: str, n_features: int, data: st.DataObject
-) -> None:
+def test_products_over_many_features_do_not_underflow(n_features: int, data: st.DataObject) -> None:
     n_objects = data.draw(st.integers(3, 8))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
-    # Clusters that lie closer than θ says, and farther: both are needed for products in either direction.
     spread = data.draw(st.sampled_from([1e-3, 1.0, 30.0]))
     X = rng.normal(size=(2, n_features))[rng.integers(0, 2, n_objects)] * spread
     X += rng.normal(size=X.shape)
     labels = canonical(data.draw(st.lists(st.integers(0, 3), min_size=n_objects, max_size=n_objects)))
     item = data.draw(st.integers(0, n_objects - 1))
-    theta = data.draw(st.sampled_from([0.125, 1024.0, 2.0**20]))
-    posterior = Posterior.from_data(X, model=model, theta_grid=[theta])
+    theta = data.draw(st.sampled_from([0.125, 1024.0, 2.0**30]))
+    posterior = Posterior.from_data(X, model="II", theta_grid=[theta])
     found = conditional_probabilities(posterior, labels, item, 0)
-    expected = conditional_of_the_oracle(X, labels, item, theta, 1.0, model)
+    expected = conditional_of_the_oracle(X, labels, item, theta, 1.0, "II")
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 6_000), (5, 20_000)])
+def test_products_over_very_many_features_do_not_overflow(shape: tuple[int, int]) -> None:
+    X = np.random.default_rng(0).normal(size=shape)
+    posterior = Posterior.from_data(X, model="II", theta_grid=[1024.0])
+    labels = (0,) * shape[0]
+    expected = conditional_of_the_posterior(posterior, labels, 0)
+    np.testing.assert_allclose(conditional_probabilities(posterior, labels, 0, 0), expected, atol=1e-9)
+
+
+def test_candidates_that_were_lifted_differently_are_compared() -> None:
+    """Two clusters in one place and another far away: products lie on both sides of the threshold."""
+    compared = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        sides = rng.choice([-1.0, 1.0], 5)
+        X = sides[:, None] + 0.0135 * rng.normal(size=(5, 48))
+        labels = canonical(rng.integers(0, 3, 5).tolist())
+        posterior = Posterior.from_data(X, model="II", theta_grid=[1024.0])
+        expected = conditional_of_the_posterior(posterior, labels, 0)
+        compared += np.sum(expected > 1e-6) > 1
+        np.testing.assert_allclose(conditional_probabilities(posterior, labels, 0, 0), expected, atol=1e-5)
+    assert compared > 50, "the candidates of many draws compete"
+
+
+@pytest.mark.parametrize("concentration", [5e-324, 1e-300, 1e-100, 1e-9, 1e9, 1e100, 1e250, 1.7e308])
+@pytest.mark.parametrize("theta", [1.0, 2.0**30])
+@pytest.mark.parametrize(
+    ("model", "n_objects", "n_features"),
+    [("I", 2, 1), ("I", 2, 40), ("III", 3, 1), ("III", 8, 6)]
+    + [("II", 2, n_features) for n_features in (1, 2, 5, 9, 18, 19, 60)]
+    + [("II", 4, 18)],
+)
+def test_no_concentration_is_too_small_or_too_large(
+    model: str, n_objects: int, n_features: int, theta: float, concentration: float
+) -> None:
+    X = np.random.default_rng(0).normal(size=(n_objects, n_features))
+    posterior = Posterior.from_data(X, model=model, concentration=concentration, theta_grid=[theta])
+    for labels in ((0,) * n_objects, tuple(range(n_objects)), (0,) * (n_objects - 1) + (1,)):
+        expected = conditional_of_the_posterior(posterior, labels, 0)
+        np.testing.assert_allclose(
+            conditional_probabilities(posterior, labels, 0, 0), expected, rtol=1e-5, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("exponent", [4, 5])
+def test_candidates_without_a_scale_have_no_weight(exponent: int) -> None:
+    """Rounding can leave nothing, or less; the others keep their weights."""
+    weights = np.zeros(5)
+    powers = getattr(gibbs._powers, "py_func", gibbs._powers)
+    powers(np.array([2.0, -1.0, 4.0, 0.0, np.inf]), 5, exponent, weights)
+    np.testing.assert_allclose(weights, [1.0, 0.0, 0.5 ** (exponent / 2), 0.0, 0.0], rtol=1e-14)
 
 
 def test_a_gamma_prior_takes_a_given_concentration_or_its_mean() -> None:

@@ -65,10 +65,8 @@ def _prior_change_of_split(problem: Problem, workspace: Workspace, size: int, mo
 @inlined
 def _set_exchange(problem: Problem, workspace: Workspace, size: int, moved: int) -> None:
     """Write the coefficients of the split of `moved` from `size` objects."""
-    n_objects, n_features = problem.coordinates.shape
-    divisor = n_objects * n_features if problem.model == 1 else n_objects
     theta = problem.theta[workspace.integers[THETA]]
-    split_coefficients(theta, float(divisor), float(size), float(moved), workspace.coefficients)
+    split_coefficients(theta, float(problem.exponent), float(size), float(moved), workspace.coefficients)
 
 
 @inlined
@@ -212,7 +210,7 @@ def gather_members(workspace: Workspace, slot: int, other: int) -> int:
 
 @inlined
 def count_moved(workspace: Workspace, count: int) -> int:
-    """How many of the members have side 1."""
+    """How many of the members have side 1, not 0."""
     moved = 0
     for k in range(count):
         moved += workspace.sides[k]

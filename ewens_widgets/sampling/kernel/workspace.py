@@ -25,6 +25,8 @@ __all__ = [
     "CLUSTERS",
     "LOG_CONCENTRATION",
     "LOG_DETERMINANT",
+    "LONE_FACTOR",
+    "LONE_LIFTS",
     "THETA",
     "Problem",
     "Workspace",
@@ -36,7 +38,7 @@ IntArray = NDArray[np.int64]
 
 # Places in Workspace.integers and Workspace.reals, which hold the scalars that the moves change.
 CLUSTERS, THETA, CHANGED = 0, 1, 2
-LOG_DETERMINANT, LOG_CONCENTRATION = 0, 1
+LOG_DETERMINANT, LOG_CONCENTRATION, LONE_FACTOR, LONE_LIFTS = 0, 1, 2, 3
 
 
 class Problem(NamedTuple):
@@ -45,7 +47,8 @@ class Problem(NamedTuple):
     `log_grown[g, m]` is :math:`\log(1+\theta_g m)`; `shrinkage[g, m]` is
     :math:`\theta_g/(1+\theta_g m)`, divided by n (and by d for model I), so that scatters come out as means.
     The posterior falls with the power `exponent` / 2 of the scale; `handicap[g, m]` is what the scale (for
-    model II, each of its factors) is multiplied by for an object to join a cluster of m (see `moves.gibbs`).
+    model II, each of its factors) is multiplied by for an object to join a cluster of m (see `moves.gibbs`);
+    for m = 0, a new cluster, the share of λ is missing. (No object joins a cluster of n + 1.)
     """
 
     coordinates: FloatArray
@@ -66,8 +69,9 @@ class Workspace(NamedTuple):
     `columns` is `sums` transposed: loops over all clusters run along it, loops over features along `sums`.
     `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and
     `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
-    it. `theta_weights` are those of the conditional of θ for the partition of the last iteration; where that
-    has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs sweep looks up for each slot.
+    that and for other small things. `theta_weights` are those of the conditional of θ for the partition of
+    the last iteration; where that has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs
+    sweep looks up for each slot.
     """
 
     labels: IntArray
@@ -99,7 +103,7 @@ def make_problem(posterior: Posterior) -> Problem:
     n_objects, n_features = posterior.n_objects, posterior.n_features
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
-    # The trace of model I stands for each of the features.
+    # Model I: d equal factors, of which the scatter keeps one, the mean over the features too.
     exponent = n_objects * n_features if posterior.model == "I" else n_objects
     log_grown, log_size = np.log(grown), np.log(np.maximum(sizes, 1.0))
     factors = n_features if posterior.model == "II" else 1
@@ -142,7 +146,7 @@ def make_workspace(
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),
         integers=np.array([n_clusters, theta_index, 1], dtype=np.int64),
-        reals=np.array([0.0, log_concentration]),
+        reals=np.array([0.0, log_concentration, 1.0, 0.0]),
         coefficients=np.zeros(3),
         vectors=np.zeros((2, n_features)),
         plane=np.zeros(3),

@@ -12,7 +12,8 @@ the scatter with the object in b. The first two factors depend on the size alone
 *handicap*, is tabulated and multiplies the scale. The weight of a candidate is then the power n/2 of the
 least such value over its own: whole powers by repeated squaring take less time than a logarithm and an
 exponential for each candidate, and the largest weight is exactly 1. (For model I read nd for n, as its trace
-stands for every feature; for model II the handicap is shared out among the factors of the scale.)
+stands for every feature; for model II the handicap, but for the share of λ, is spread over the factors of the
+scale.)
 
 The sweep is deterministic in its order, so it leaves the posterior invariant but is not reversible; each
 single draw is.
@@ -48,14 +49,15 @@ class Gibbs:
 
 @inlined
 def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) -> None:
-    """Write (least / value) to the power exponent/2 to `weights`; use up the values.
+    """Write (least / value) to the power exponent/2 to `weights`; the values are overwritten.
 
     Below e⁻⁴⁰ a weight is lost in the rounding of the sum: it is 0 at once, before its powers become
     denormal numbers, which are slow.
     """
     least = np.inf
     for b in range(count):
-        # Rounding may leave no scale at all where θ is huge; such a candidate is never chosen.
+        # With huge θ and equal rows rounding may leave no scale at all. Whether such a candidate is good
+        # cannot be told then; it is never chosen.
         values[b] = values[b] if values[b] > 0.0 else np.inf
         least = min(least, values[b])
     smallest = math.exp(-80.0 / exponent)
@@ -78,11 +80,7 @@ def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) 
 
 @inlined
 def conditional_weights(problem: Problem, workspace: Workspace, item: int) -> int:
-    """Write the weights of the object's conditional, the largest 1, to `weights`; return their number.
-
-    Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
-    for that. `slots` must be up to date.
-    """
+    """Write the weights of an object's candidates, the largest 1, to `weights`; return their number."""
     count = write_values(problem, workspace, item)
     _powers(workspace.candidates[0], count, problem.exponent, workspace.weights)
     return count
@@ -98,7 +96,10 @@ def _conditional(problem: Problem, workspace: Workspace, item: int) -> int:
 def conditional_probabilities(
     posterior: Posterior, labels: ArrayLike, item: int, theta_index: int, concentration: float | None = None
 ) -> FloatArray:
-    """Probabilities that an object joins each cluster (canonical), and a new one unless it is alone."""
+    """Probabilities that an object joins each cluster (canonical), and a new one unless it is alone.
+
+    Those below e⁻⁴⁰ times the largest are 0: the sampler does not tell them from nothing either.
+    """
     prior = posterior.concentration
     value = concentration if concentration is not None else prior.mean if isinstance(prior, Gamma) else prior
     problem = make_problem(posterior)

@@ -20,14 +20,27 @@ from ewens_widgets.sampling.kernel.scatter import (
     plane_inverse,
     split_coefficients,
 )
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_CONCENTRATION, THETA, Problem, Workspace
+from ewens_widgets.sampling.kernel.workspace import (
+    CLUSTERS,
+    LOG_CONCENTRATION,
+    LONE_FACTOR,
+    LONE_LIFTS,
+    THETA,
+    Problem,
+    Workspace,
+)
 
 __all__ = ["tabulate", "write_values"]
 
-# A factor of model II's scale is at least 1 / (1 + θn), above 1e-16: the product of so many cannot underflow.
+# A factor of model II's scale is at least about 1 / (1 + θn), above 1e-16: the product of so many cannot
+# underflow, whatever λ is, as its factor is kept near 1 (see `tabulate`).
 _SAFE_FACTORS = 18
-# Longer products are lifted whenever they fall below the inverse of this. A power of two changes no digit.
+# Longer products are brought back by this factor whenever they are below its inverse, or above it. A power of
+# two changes no digit.
 _LIFT = 2.0**500
+_LOG_LIFT = 500.0 * math.log(2.0)
+# Models I and III: beyond this a new cluster is certain, or impossible; scales differ by far less.
+_CERTAIN = 600.0
 
 
 @inlined
@@ -45,10 +58,11 @@ def _overlaps(workspace: Workspace, vector: FloatArray, out: FloatArray) -> None
 
 @inlined
 def tabulate(problem: Problem, workspace: Workspace) -> None:
-    """Write to `slots` what stays the same until the partition changes; do so after every change.
+    """Write down what stays the same until the partition changes; to be done after every change.
 
-    This is, for each slot, the shrinkage now and with one more object, and the handicap, which has a place
-    for a new cluster, too.
+    For each slot this is the shrinkage now and with one more object, and the handicap (`slots`); for a new
+    cluster, which has λ in place of a size, the factor that λ adds to the handicap. For model II that factor
+    is `reals[LONE_FACTOR]` times a power of _LIFT, `reals[LONE_LIFTS]`.
     """
     theta_index, n_clusters = workspace.integers[THETA], workspace.integers[CLUSTERS]
     shrinkage, handicap = problem.shrinkage[theta_index], problem.handicap[theta_index]
@@ -56,24 +70,20 @@ def tabulate(problem: Problem, workspace: Workspace) -> None:
     for b in range(n_clusters):
         size = workspace.sizes[b]
         present[b], following[b], handicaps[b] = shrinkage[size], shrinkage[size + 1], handicap[size]
-    handicaps[n_clusters] = _lone_handicap(problem, workspace)
+    log_factor = -2.0 * workspace.reals[LOG_CONCENTRATION] / problem.exponent
+    lifts = math.floor(log_factor / _LOG_LIFT + 0.5) if problem.model == 2 else 0.0
+    workspace.reals[LONE_LIFTS] = lifts
+    workspace.reals[LONE_FACTOR] = math.exp(min(max(log_factor - lifts * _LOG_LIFT, -_CERTAIN), _CERTAIN))
 
 
 @inlined
-def _lone_handicap(problem: Problem, workspace: Workspace) -> float:
-    """Handicap of a new cluster: λ in place of its size."""
-    divisor = problem.exponent * problem.coordinates.shape[1] if problem.model == 2 else problem.exponent
-    factor = math.exp(-2.0 * workspace.reals[LOG_CONCENTRATION] / divisor)
-    return factor * problem.handicap[workspace.integers[THETA], 0]
-
-
-@inlined
-def _values_one(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
-    """Model I: write scale times handicap with the object in each slot, and in a new one, to `values`."""
+def _values_one(problem: Problem, workspace: Workspace, item: int) -> None:
+    """Model I: write scale times handicap with the object in each slot, and in a new one (but for λ)."""
     shrinkage = problem.shrinkage[workspace.integers[THETA]]
     vector = problem.coordinates[item]
     own = workspace.labels[item]
     own_size = workspace.sizes[own]
+    handicap = problem.handicap[workspace.integers[THETA]]
     values, overlaps = workspace.candidates[0], workspace.candidates[1]
     present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
     _overlaps(workspace, vector, overlaps)
@@ -87,21 +97,23 @@ def _values_one(problem: Problem, workspace: Workspace, item: int, own_handicap:
         gram = workspace.gram[b]
         grown = gram + 2.0 * overlaps[b] + square
         values[b] = handicaps[b] * (base + present[b] * gram - following[b] * grown)
-    values[n_clusters] = handicaps[n_clusters] * (base - shrinkage[1] * square)
-    values[own] = own_handicap * workspace.scatter[0]
+    values[n_clusters] = handicap[0] * (base - shrinkage[1] * square)
+    values[own] = handicap[own_size - 1] * workspace.scatter[0]
 
 
 @inlined
-def _values_two(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
-    """Model II: the same, products over features, up to a common power of two."""
+def _values_two(problem: Problem, workspace: Workspace, item: int) -> None:
+    """Model II: the same, products over features; `candidates[1]` counts how often each was lifted."""
     shrinkage = problem.shrinkage[workspace.integers[THETA]]
+    handicap = problem.handicap[workspace.integers[THETA]]
     n_features = problem.coordinates.shape[1]
     vector = problem.coordinates[item]
     own = workspace.labels[item]
     own_shrinkage = shrinkage[workspace.sizes[own]]
     rest_shrinkage = shrinkage[workspace.sizes[own] - 1]
     n_clusters = workspace.integers[CLUSTERS]
-    # The product for the slot that the object is in has a place of its own behind the others.
+    own_handicap = handicap[workspace.sizes[own] - 1]
+    # The loop over slots counts the object twice in its own; the right product has a place behind the others.
     fresh, stay = n_clusters, n_clusters + 1
     values, lifts = workspace.candidates[0], workspace.candidates[1]
     present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
@@ -118,14 +130,12 @@ def _values_two(problem: Problem, workspace: Workspace, item: int, own_handicap:
             grown = column[b] + value
             scale = base + present[b] * column[b] * column[b] - following[b] * grown * grown
             values[b] *= handicaps[b] * scale
-        values[fresh] *= handicaps[fresh] * (base - shrinkage[1] * value * value)
+        values[fresh] *= handicap[0] * (base - shrinkage[1] * value * value)
         values[stay] *= own_handicap * workspace.scatter[r]
         # Looking at the products takes a third of the time; with eight more factors they stay in range.
         if n_features > _SAFE_FACTORS and r % 8 == 7:
             _lift(values, lifts, n_clusters + 2)
     values[own], lifts[own] = values[stay], lifts[stay]
-    if n_features > _SAFE_FACTORS:
-        _level(values, lifts, n_clusters + 1)
 
 
 @inlined
@@ -142,10 +152,11 @@ def _lift(values: FloatArray, lifts: FloatArray, count: int) -> None:
 
 @inlined
 def _level(values: FloatArray, lifts: FloatArray, count: int) -> None:
-    """Lift all as often as the smallest one; what is much larger becomes infinite, and is never chosen."""
-    most = lifts[0]
-    for b in range(1, count):
-        most = max(most, lifts[b])
+    """Lift all as often as the one that was lifted most; what is far above it becomes infinite."""
+    most = -np.inf
+    for b in range(count):
+        if values[b] > 0.0:
+            most = max(most, lifts[b])
     for b in range(count):
         while lifts[b] < most and values[b] < np.inf:
             values[b] = values[b] * _LIFT if values[b] < _LIFT else np.inf
@@ -153,7 +164,7 @@ def _level(values: FloatArray, lifts: FloatArray, count: int) -> None:
 
 
 @inlined
-def _values_three(problem: Problem, workspace: Workspace, item: int, own_handicap: float) -> None:
+def _values_three(problem: Problem, workspace: Workspace, item: int) -> None:
     """Model III: the same, with determinants relative to the present one, from products with A p and A q."""
     n_objects = float(problem.coordinates.shape[0])
     theta = problem.theta[workspace.integers[THETA]]
@@ -162,6 +173,7 @@ def _values_three(problem: Problem, workspace: Workspace, item: int, own_handica
     n_clusters = workspace.integers[CLUSTERS]
     values, with_items, scratch = workspace.candidates[0], workspace.candidates[1], workspace.candidates[2]
     grams, handicaps = workspace.candidates[3], workspace.slots[2]
+    handicap = problem.handicap[workspace.integers[THETA]]
     size = float(workspace.sizes[own])
     coefficients, plane = workspace.coefficients, workspace.plane
     mean, gap = workspace.vectors[0], workspace.vectors[1]
@@ -200,13 +212,13 @@ def _values_three(problem: Problem, workspace: Workspace, item: int, own_handica
                 + 2.0 * plane[1] * along_mean * along_gap
                 + plane[2] * along_gap * along_gap
             )
-    values[n_clusters] = handicaps[n_clusters] * determinant
+    values[n_clusters] = handicap[0] * determinant
     for b in range(n_clusters):
         joined = _joined(
             theta, n_objects, float(workspace.sizes[b]), grams[b], with_items[b], square, coefficients
         )
         values[b] = handicaps[b] * determinant * joined
-    values[own] = own_handicap
+    values[own] = handicap[workspace.sizes[own] - 1]
 
 
 @inlined
@@ -234,18 +246,25 @@ def write_values(problem: Problem, workspace: Workspace, item: int) -> int:
     """Write the values of an object's candidates to `candidates[0]`; return how many there are.
 
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
-    for that. `slots` must be up to date.
+    for that. What `tabulate` writes must be up to date.
     """
-    size = workspace.sizes[workspace.labels[item]]
-    if size == 1:
-        own_handicap = _lone_handicap(problem, workspace)
-    else:
-        own_handicap = problem.handicap[workspace.integers[THETA], size - 1]
+    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
+    alone = workspace.sizes[own] == 1
     if problem.model == 1:
-        _values_one(problem, workspace, item, own_handicap)
+        _values_one(problem, workspace, item)
     elif problem.model == 2:
-        _values_two(problem, workspace, item, own_handicap)
+        _values_two(problem, workspace, item)
     else:
-        _values_three(problem, workspace, item, own_handicap)
-    n_clusters = workspace.integers[CLUSTERS]
-    return n_clusters if size == 1 else n_clusters + 1
+        _values_three(problem, workspace, item)
+    values = workspace.candidates[0]
+    factor, new_lifts = workspace.reals[LONE_FACTOR], workspace.reals[LONE_LIFTS]
+    values[n_clusters] *= factor
+    if alone:
+        values[own] *= factor
+    if problem.model == 2 and (problem.coordinates.shape[1] > _SAFE_FACTORS or new_lifts != 0.0):
+        lifts = workspace.candidates[1]
+        lifts[n_clusters] -= new_lifts
+        if alone:
+            lifts[own] -= new_lifts
+        _level(values, lifts, n_clusters + 1)
+    return n_clusters if alone else n_clusters + 1
