@@ -139,11 +139,13 @@ def small_notebook(tmp_path: Path, output: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_nbval_accepts_the_right_output_at_another_address(tmp_path: Path) -> None:
     result = nbval(small_notebook(tmp_path, "2.333 0x7f0000000000\n"))
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_nbval_rejects_a_corrupted_output(tmp_path: Path) -> None:
     result = nbval(small_notebook(tmp_path, "2.334 0x7f0000000000\n"))
     assert result.returncode == 1

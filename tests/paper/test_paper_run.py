@@ -59,6 +59,7 @@ def test_the_page_names_what_has_converged_and_what_has_not() -> None:
     assert "Not the paper's number, which is 1500" in short
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_page_and_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

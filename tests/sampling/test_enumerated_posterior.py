@@ -12,6 +12,8 @@ import ewens_widgets as ew
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.trace import Trace
 
+pytestmark = pytest.mark.slow
+
 FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 SIX = np.vstack([FIVE, [-0.7, -1.5]])
 GRID = [0.25, 1.0, 8.0]
@@ -119,7 +121,6 @@ def test_a_gamma_prior_of_the_concentration(model: str, moves: str, thin: int) -
     assert compare(make_space(FIVE, model, 2.0, GRID), trace)[0] < LEVEL
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("moves", ["paper-1", "paper-2"])
 def test_the_papers_schedules_on_six_points(model: str, moves: str) -> None:

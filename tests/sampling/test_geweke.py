@@ -36,6 +36,8 @@ from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.state import State
 
+pytestmark = pytest.mark.slow
+
 Floats = NDArray[np.float64]
 Labels = NDArray[np.integer]
 N_OBJECTS, N_FEATURES = 6, 2
@@ -156,7 +158,6 @@ def test_both_simulators_have_the_same_law(model: str, name: str) -> None:
     assert np.abs(found).max() < limit(), found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), ALL)
 def test_both_simulators_have_the_same_law_in_long_runs(model: str, name: str) -> None:
     found = scores(forward(model, 20_000), alternating(Chain(model, name), 5000))
@@ -205,7 +206,6 @@ def test_exact_joint_draws_stay_so(model: str, name: str) -> None:
     assert min(found.values()) > LEVEL, found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("model", "name"), ALL)
 def test_many_exact_joint_draws_stay_so(model: str, name: str) -> None:
     found = misfits(joint_draws(Chain(model, name), 3500, 4))

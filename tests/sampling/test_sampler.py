@@ -266,6 +266,7 @@ print("calm after", interrupts, "interrupts and", sampler.iteration, "iterations
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper-2", "mixed"])
 def test_a_storm_of_interrupts_leaves_a_consistent_sampler(name: str) -> None:
     """What Ctrl-C does, many times and at any moment; in a process of its own, which must not crash."""

@@ -19,6 +19,8 @@ import ewens_widgets as ew
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves import SplitMerge
 
+pytestmark = pytest.mark.slow
+
 SCHEDULES: dict[str, object] = {
     "default": "default",
     "paper-1": ["reassign"] * 3,
