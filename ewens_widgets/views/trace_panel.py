@@ -16,7 +16,7 @@ from ewens_widgets.views.figures import (
     set_limits,
 )
 
-__all__ = ["TracePanel", "thinned"]
+__all__ = ["TracePanel", "thinned", "trace_panels"]
 
 MOST_POINTS = 240
 
@@ -106,3 +106,13 @@ class TracePanel:
     def clear(self) -> None:
         """Show no trace."""
         assign(self.lines, visible=False)
+
+
+def trace_panels(colours: Sequence[str], height: int, left: int) -> tuple[TracePanel, ...]:
+    """Panels of the number of clusters, the log posterior and θ; parameters as for each of them."""
+    named = {
+        "clusters": "ew-trace-clusters",
+        "log posterior": "ew-trace-posterior",
+        "log₂ θ": "ew-trace-theta",
+    }
+    return tuple(TracePanel(name, css_class, colours, height, left) for name, css_class in named.items())

@@ -12,7 +12,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.figures import horizon
-from ewens_widgets.views.trace_panel import TracePanel, thinned
+from ewens_widgets.views.trace_panel import thinned, trace_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,14 +32,7 @@ class TracesView(View):
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures and a table."""
-        self.panels = tuple(
-            TracePanel(name, css_class, [_COLOUR], height=92, left=46)
-            for name, css_class in (
-                ("clusters", "ew-trace-clusters"),
-                ("log posterior", "ew-trace-posterior"),
-                ("log₂ θ", "ew-trace-theta"),
-            )
-        )
+        self.panels = trace_panels([_COLOUR], height=92, left=46)
         self.acceptance = HTML()
         self.acceptance.add_class("ew-acceptance")
         return *(panel.figure for panel in self.panels), self.acceptance

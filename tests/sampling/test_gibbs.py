@@ -1,7 +1,7 @@
 """The Gibbs sweep: its conditionals against the posterior, and the running sweep against its exact matrix."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -28,18 +28,34 @@ MODELS = ("I", "II", "III")
 FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 
+def conditional(
+    log_posterior: Callable[[list[int]], float], labels: Sequence[int], item: int
+) -> NDArray[np.float64]:
+    """The object's conditional over the clusters and a new one, from the posterior of every partition."""
+    alone = labels.count(labels[item]) == 1
+    targets = range(max(labels) + (1 if alone else 2))
+    log_weights = np.array(
+        [log_posterior([*labels[:item], target, *labels[item + 1 :]]) for target in targets]
+    )
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
+
+
 def conditional_of_the_oracle(
     X: NDArray[np.float64], labels: Sequence[int], item: int, theta: float, concentration: float, model: str
 ) -> NDArray[np.float64]:
-    """The object's conditional over the clusters and a new one from the posterior of every partition."""
-    alone = labels.count(labels[item]) == 1
-    log_weights = []
-    for target in range(max(labels) + (1 if alone else 2)):
-        changed = [*labels[:item], target, *labels[item + 1 :]]
+    def log_posterior(changed: list[int]) -> float:
         log_prior = math.log(ewens_probability(to_clusters(changed), concentration))
-        log_weights.append(log_prior + log_likelihood(X, changed, theta, model))
-    weights = np.exp(np.array(log_weights) - max(log_weights))
-    return weights / weights.sum()
+        return log_prior + log_likelihood(X, changed, theta, model)
+
+    return conditional(log_posterior, labels, item)
+
+
+def conditional_of_the_posterior(
+    posterior: Posterior, labels: Sequence[int], item: int
+) -> NDArray[np.float64]:
+    """From the package's own log density, for what is too large for the oracle."""
+    return conditional(lambda changed: posterior.log_density(changed, 0), labels, item)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -55,21 +71,6 @@ def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -
     found = conditional_probabilities(posterior, labels, item, 0)
     expected = conditional_of_the_oracle(X, labels, item, theta, concentration, model)
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
-
-
-def conditional_of_the_posterior(
-    posterior: Posterior, labels: Sequence[int], item: int
-) -> NDArray[np.float64]:
-    """The same from the package's own log density, for what is too large for the oracle."""
-    alone = labels.count(labels[item]) == 1
-    log_weights = np.array(
-        [
-            posterior.log_density([*labels[:item], target, *labels[item + 1 :]], 0)
-            for target in range(max(labels) + (1 if alone else 2))
-        ]
-    )
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()
 
 
 @pytest.mark.parametrize("n_features", [18, 19, 200, 2_000])

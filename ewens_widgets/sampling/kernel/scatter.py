@@ -35,6 +35,7 @@ from ewens_widgets.sampling.kernel.workspace import (
 __all__ = [
     "apply_exchange",
     "dot",
+    "exchange_diagonal",
     "log_partition_terms",
     "log_product",
     "log_scale",
@@ -42,6 +43,7 @@ __all__ = [
     "multiply",
     "plane_determinant",
     "plane_inverse",
+    "quadratic",
     "refresh",
     "settle",
     "split_coefficients",
@@ -59,6 +61,12 @@ def dot(left: FloatArray, right: FloatArray) -> float:
     for r in range(left.shape[0]):
         total += left[r] * right[r]
     return total
+
+
+@inlined
+def quadratic(first: float, crossed: float, last: float, x: float, y: float) -> float:
+    """Value of a quadratic form in two variables: first x² + 2 crossed x y + last y²."""
+    return first * x * x + 2.0 * crossed * x * y + last * y * y
 
 
 @inlined
@@ -232,9 +240,7 @@ def log_scale_after(problem: Problem, workspace: Workspace) -> float:
         total = 0.0
         product = 1.0
         for r in range(n_features):
-            product *= workspace.scatter[r] + (
-                alpha * mean[r] * mean[r] + 2.0 * beta * mean[r] * gap[r] + gamma * gap[r] * gap[r]
-            )
+            product *= workspace.scatter[r] + quadratic(alpha, beta, gamma, mean[r], gap[r])
             if product < 1e-150:
                 total += math.log(product)
                 product = 1.0
@@ -267,9 +273,7 @@ def exchange_diagonal(workspace: Workspace) -> None:
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
     mean, gap = workspace.vectors[0], workspace.vectors[1]
     for r in range(mean.shape[0]):
-        workspace.scatter[r] += (
-            alpha * mean[r] * mean[r] + 2.0 * beta * mean[r] * gap[r] + gamma * gap[r] * gap[r]
-        )
+        workspace.scatter[r] += quadratic(alpha, beta, gamma, mean[r], gap[r])
 
 
 @jit
@@ -293,11 +297,7 @@ def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
             dot(workspace.sums[b], workspace.first),
             dot(workspace.sums[b], workspace.second),
         )
-        workspace.gram[b] -= (
-            h_mean * along_mean * along_mean
-            + 2.0 * h_crossed * along_mean * along_gap
-            + h_gap * along_gap * along_gap
-        )
+        workspace.gram[b] -= quadratic(h_mean, h_crossed, h_gap, along_mean, along_gap)
     workspace.reals[LOG_DETERMINANT] += math.log(determinant)
     return False
 

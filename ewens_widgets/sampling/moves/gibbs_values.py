@@ -18,6 +18,7 @@ from ewens_widgets.sampling.kernel.scatter import (
     multiply,
     plane_determinant,
     plane_inverse,
+    quadratic,
     split_coefficients,
 )
 from ewens_widgets.sampling.kernel.workspace import (
@@ -207,11 +208,7 @@ def _values_three(problem: Problem, workspace: Workspace, item: int) -> None:
         for b in range(n_clusters):
             along_mean, along_gap = with_items[b], scratch[b]
             with_items[b] = along_mean + share * along_gap - along_mean * out_mean - along_gap * out_gap
-            grams[b] = workspace.gram[b] - (
-                plane[0] * along_mean * along_mean
-                + 2.0 * plane[1] * along_mean * along_gap
-                + plane[2] * along_gap * along_gap
-            )
+            grams[b] = workspace.gram[b] - quadratic(plane[0], plane[1], plane[2], along_mean, along_gap)
     values[n_clusters] = handicap[0] * determinant
     for b in range(n_clusters):
         joined = _joined(

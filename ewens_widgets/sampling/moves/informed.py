@@ -42,7 +42,7 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     make_merge,
     make_split,
 )
-from ewens_widgets.sampling.kernel.scatter import dot, multiply, refresh, update_inverse
+from ewens_widgets.sampling.kernel.scatter import dot, multiply, quadratic, refresh, update_inverse
 from ewens_widgets.sampling.kernel.workspace import (
     THETA,
     Problem,
@@ -118,7 +118,7 @@ def merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> N
         precision[:] = 1.0 / (workspace.scatter[0] + factor * change)
     else:
         for r in range(mean.shape[0]):
-            change = alpha * mean[r] * mean[r] + 2.0 * beta * mean[r] * gap[r] + gamma * gap[r] * gap[r]
+            change = quadratic(alpha, beta, gamma, mean[r], gap[r])
             precision[r] = 1.0 / (workspace.scatter[r] + factor * change)
 
 

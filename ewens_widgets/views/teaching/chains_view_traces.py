@@ -12,7 +12,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.figures import horizon
 from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, chain_colour, legend_of
-from ewens_widgets.views.trace_panel import TracePanel, thinned
+from ewens_widgets.views.trace_panel import thinned, trace_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,13 +32,8 @@ class ChainTraces(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures."""
-        names = ("clusters", "log posterior", "log₂ θ")
-        classes = ("ew-trace-clusters", "ew-trace-posterior", "ew-trace-theta")
         colours = [chain_colour(place) for place in range(self.record.n_chains)]
-        self.panels = tuple(
-            TracePanel(name, css_class, colours, height=108, left=52)
-            for name, css_class in zip(names, classes, strict=True)
-        )
+        self.panels = trace_panels(colours, height=108, left=52)
         self.legend = HTML(legend_of(tuple(escape(name) for name in self.record.names)))
         self.legend.add_class("ew-legend")
         return self.legend, *(panel.figure for panel in self.panels)
