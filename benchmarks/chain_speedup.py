@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.executors import ExecutorLike, InSequence, LocalProcesses
+from ewens_widgets.sampling.chains.workers import ExecutorLike, InSequence, LocalProcesses
 
 WANTED = 1.7
 

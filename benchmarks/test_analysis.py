@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from ewens_widgets.analysis.agreement import variation_of_information
-from ewens_widgets.analysis.draws import Draws
 from ewens_widgets.analysis.evidence_tree import evidence_tree
-from ewens_widgets.analysis.expected_loss import ExpectedLoss
-from ewens_widgets.analysis.running_similarity import RunningSimilarity
-from ewens_widgets.analysis.similarity import similarity
+from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
+from ewens_widgets.analysis.similarity import RunningSimilarity, similarity
 from ewens_widgets.datasets import wine
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels

@@ -11,10 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ewens_widgets.analysis.consensus import consensus_tree
-from ewens_widgets.analysis.evidence_tree import evidence_tree
+from ewens_widgets.analysis.evidence_tree import consensus_tree, evidence_tree
 from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.concentration import Concentration
 from ewens_widgets.sampling.sampler import Sampler

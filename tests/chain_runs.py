@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.executors import InSequence
+from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.trace import COLUMNS
 
 

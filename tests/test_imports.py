@@ -165,7 +165,7 @@ def test_a_wrong_import_is_found(tmp_path: Path, file: str, code: str, complaint
     ("file", "code"),
     [
         ("sampling/trace.py", "def similarity():\n    from ewens_widgets.analysis import similarity"),
-        ("sampling/trace.py", "if TYPE_CHECKING:\n    from ewens_widgets.analysis.tree import Tree"),
+        ("sampling/trace.py", "if TYPE_CHECKING:\n    from ewens_widgets.analysis.trees import Tree"),
         ("sampling/sampler.py", "from ..model.posterior import Posterior"),
         ("analysis/plots.py", "def plot():\n    from matplotlib import pyplot"),
         ("views/scatter.py", "import bqplot\nfrom ewens_widgets.playback import player"),

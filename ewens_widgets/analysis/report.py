@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ewens_widgets.analysis.diagnostics import Diagnostics, diagnose
+from ewens_widgets.analysis.convergence import Diagnostics, diagnose
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Report", "Verdict", "report"]

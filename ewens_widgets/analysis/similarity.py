@@ -8,6 +8,20 @@ The memberships of many draws, side by side, make one matrix Z, so S is a matrix
 The columns of small clusters are nearly all zeros; they are multiplied as a sparse matrix. Counts of draws
 are whole numbers below 2²⁴, which single precision adds without error: S is exactly symmetric, with ones on
 its diagonal.
+
+Similarity of the draws so far, kept up to date while a chain runs.
+
+A pair that stays together needs no work. Each object i carries the time :math:`a_i` since when it has been in
+its present cluster, so two objects that are together now have been so since :math:`\max(a_i, a_j)`. Only when
+an object leaves its cluster at time t are its pairs settled: for each member j of the cluster it leaves,
+
+.. math:: C_{ij} \mathrel{+}= t - \max(a_i, a_j), \qquad \text{then} \quad a_i = t.
+
+An event therefore costs O(n) to see what changed, and then (objects that moved) × (size of the cluster they
+left). Labels are renumbered from draw to draw, so the clusters are first matched by overlap, which keeps the
+movers few.
+
+A few objects that stand for many, chosen evenly from the clusters of a partition.
 """
 
 from typing import Any
@@ -17,8 +31,18 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from ewens_widgets.memory import check_fits
+from ewens_widgets.model.checks import check_count
+from ewens_widgets.partition import check_labels
+from ewens_widgets.sampling.compiled import entry, jit
 
-__all__ = ["check_pairs_fit", "choose_rows", "similarity"]
+__all__ = [
+    "MOST_REPRESENTATIVES",
+    "RunningSimilarity",
+    "check_pairs_fit",
+    "choose_rows",
+    "representative_rows",
+    "similarity",
+]
 
 _BLOCK_ENTRIES = 4_000_000  # Entries of Z at once: 16 MB, so that a block stays near the processor.
 _SMALL_CLUSTER = (
@@ -125,3 +149,247 @@ def _sparse_product(cells: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDAr
     memberships = csr_array((np.ones(member.size, dtype=np.float32), (member, columns)), shape=shape)
     product: NDArray[np.float32] = (memberships @ memberships.T).toarray()
     return product
+
+
+class RunningSimilarity:
+    """Pairwise similarity of a stream of partitions.
+
+    Parameters
+    ----------
+    n_objects
+        Number of objects.
+    rows
+        The objects to compare, as indices or as a mask; all of them by default.
+    """
+
+    def __init__(self, n_objects: int, rows: ArrayLike | None = None) -> None:
+        self.n_objects = n_objects
+        self.rows = choose_rows(rows, n_objects)
+        self._n_rows = n_objects if self.rows is None else self.rows.size
+        check_pairs_fit(self._n_rows, np.dtype(np.float64).itemsize)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all draws, e.g. at the end of burn-in."""
+        self.n_draws = 0
+        self._counts = np.zeros((self._n_rows, self._n_rows), dtype=np.int32)
+        self._since = np.zeros(self._n_rows, dtype=np.int32)
+        self._slots = np.zeros(self._n_rows, dtype=np.intp)
+        self._labels = np.full(self._n_rows, -1, dtype=np.intp)
+
+    def add(self, labels: ArrayLike) -> None:
+        """Count one more draw, given by its labels (canonical, or any integers from 0 to n − 1)."""
+        self.add_block(np.asarray(labels)[None, :])
+
+    def add_block(self, labels: ArrayLike) -> None:
+        """Count a block of draws, a draw a row."""
+        block = np.asarray(labels)
+        if block.ndim != 2 or block.shape[1] != self.n_objects:
+            raise ValueError(
+                f"each draw must have {self.n_objects} labels, one an object; got shape {block.shape}."
+            )
+        chosen = block if self.rows is None else block[:, self.rows]
+        # Always a copy: a read-only array would be another type to the compiler, and be compiled for anew.
+        draws = np.array(chosen, dtype=np.intp, order="C")
+        # As unsigned numbers, negative labels are large ones: one pass finds both faults.
+        if draws.size and draws.view(np.uintp).max() >= self.n_objects:
+            raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
+        _count_draws(
+            draws, self.n_draws, self._labels, self._slots, self._since, self._counts, self.n_objects
+        )
+        self.n_draws += len(draws)
+
+    def similarity(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Similarity of the draws counted so far; the identity before the first one."""
+        if not self.n_draws:
+            return np.eye(self._n_rows, dtype=dtype)
+        result = np.empty((self._n_rows, self._n_rows), dtype=dtype)
+        _settle(self.n_draws, self._slots, self._since, self._counts, result)
+        return result
+
+
+def _settle(
+    n_draws: int,
+    slots: NDArray[np.intp],
+    since: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    result: NDArray[Any],
+) -> None:
+    """Write the similarity, with what pairs now together have earned since they met."""
+    together = n_draws - np.maximum.outer(since, since)
+    together *= slots[:, None] == slots[None, :]
+    together += counts
+    together += counts.T
+    np.divide(together, n_draws, out=result, casting="unsafe")
+    np.fill_diagonal(result, 1)
+
+
+@entry
+def _count_draws(
+    draws: NDArray[np.intp],
+    n_before: int,
+    labels: NDArray[np.intp],
+    slots: NDArray[np.intp],
+    since: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    n_labels: int,
+) -> None:
+    """Count draws one after another; the state is changed in place.
+
+    `labels` are those of the last draw; `slots` names the clusters by numbers that stay the same from draw to
+    draw.
+    """
+    n_objects = slots.size
+    old_start = np.empty(n_objects + 1, dtype=np.intp)
+    old_members = np.empty(n_objects, dtype=np.intp)
+    new_start = np.empty(n_labels + 1, dtype=np.intp)
+    new_members = np.empty(n_objects, dtype=np.intp)
+    slot_of_label = np.empty(n_labels, dtype=np.intp)
+    overlap = np.zeros(n_objects, dtype=np.intp)
+    holder = np.empty(n_objects, dtype=np.intp)
+    claim = np.empty(n_objects, dtype=np.intp)
+    for row in range(draws.shape[0]):
+        time = n_before + row
+        if time > 0 and np.array_equal(draws[row], labels):
+            continue
+        labels[:] = draws[row]
+        _group(labels, new_start, new_members)
+        _group(slots, old_start, old_members)
+        _match(slots, new_start, new_members, overlap, claim, holder, slot_of_label)
+        _settle_movers(time, labels, slot_of_label, slots, old_start, old_members, since, counts)
+        for item in range(n_objects):
+            slots[item] = slot_of_label[labels[item]]
+
+
+@jit
+def _group(labels: NDArray[np.intp], start: NDArray[np.intp], members: NDArray[np.intp]) -> None:
+    """List the objects by label: those with label k are members[start[k]:start[k + 1]]."""
+    start[:] = 0
+    for item in range(labels.size):
+        start[labels[item] + 1] += 1
+    for label in range(start.size - 1):
+        start[label + 1] += start[label]
+    for item in range(labels.size - 1, -1, -1):
+        # Counting down from the end of each group, then shifting back, needs no second array of positions.
+        label = labels[item]
+        start[label + 1] -= 1
+        members[start[label + 1]] = item
+    for label in range(start.size - 1):
+        start[label] = start[label + 1]
+    start[start.size - 1] = labels.size
+
+
+@jit
+def _match(
+    slots: NDArray[np.intp],
+    new_start: NDArray[np.intp],
+    new_members: NDArray[np.intp],
+    overlap: NDArray[np.intp],
+    claim: NDArray[np.intp],
+    holder: NDArray[np.intp],
+    slot_of_label: NDArray[np.intp],
+) -> None:
+    """Give each new cluster the slot of the old one it shares most with, or a free one if it must."""
+    claim[:] = 0
+    holder[:] = -1
+    for label in range(slot_of_label.size):
+        slot_of_label[label] = -1
+        best, most = -1, 0
+        for place in range(new_start[label], new_start[label + 1]):
+            slot = slots[new_members[place]]
+            overlap[slot] += 1
+            if overlap[slot] > most:
+                best, most = slot, overlap[slot]
+        for place in range(new_start[label], new_start[label + 1]):
+            overlap[slots[new_members[place]]] = 0
+        if best >= 0 and most > claim[best]:
+            claim[best] = most
+            holder[best] = label
+    _hand_out(new_start, holder, slot_of_label)
+
+
+@jit
+def _hand_out(new_start: NDArray[np.intp], holder: NDArray[np.intp], slot_of_label: NDArray[np.intp]) -> None:
+    """Note who holds which slot, and give free slots to the clusters that hold none."""
+    for slot in range(holder.size):
+        if holder[slot] >= 0:
+            slot_of_label[holder[slot]] = slot
+    free = 0
+    for label in range(slot_of_label.size):
+        if slot_of_label[label] < 0 and new_start[label + 1] > new_start[label]:
+            while holder[free] >= 0:
+                free += 1
+            holder[free] = label
+            slot_of_label[label] = free
+
+
+@jit
+def _settle_movers(
+    time: int,
+    labels: NDArray[np.intp],
+    slot_of_label: NDArray[np.intp],
+    slots: NDArray[np.intp],
+    old_start: NDArray[np.intp],
+    old_members: NDArray[np.intp],
+    since: NDArray[np.int32],
+    counts: NDArray[np.int32],
+) -> None:
+    """Settle the pairs of each object that leaves its cluster at `time`."""
+    for item in range(labels.size):
+        slot = slots[item]
+        if slot_of_label[labels[item]] == slot:
+            continue
+        for place in range(old_start[slot], old_start[slot + 1]):
+            other = old_members[place]
+            earned = time - max(since[item], since[other])
+            if other != item:
+                counts[item, other] += earned
+        since[item] = time
+
+
+MOST_REPRESENTATIVES = 400
+
+
+def representative_rows(labels: ArrayLike, most: int = MOST_REPRESENTATIVES) -> NDArray[np.intp]:
+    """Choose at most so many objects, from each cluster in proportion to its size.
+
+    The same partition always gives the same objects. Every cluster is represented, unless there are more
+    clusters than objects to choose: then the largest ones are.
+
+    Parameters
+    ----------
+    labels
+        A partition.
+    most
+        How many objects to choose.
+
+    Returns
+    -------
+    numbers of the objects, in increasing order
+    """
+    canonical = check_labels(labels)
+    if canonical.size <= check_count("the number of representatives", most, 1):
+        return np.arange(canonical.size)
+    sizes = np.bincount(canonical)
+    quotas = _quotas(sizes, most)
+    members = np.split(np.argsort(canonical, kind="stable"), np.cumsum(sizes)[:-1])
+    chosen = [
+        own[(np.arange(quota) * own.size + own.size // 2) // quota]  # the middles of equal stretches
+        for own, quota in zip(members, quotas.tolist(), strict=True)
+        if quota
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def _quotas(sizes: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Share `most` places out in proportion to the sizes, one to each of the largest first."""
+    by_size = np.argsort(-sizes, kind="stable")
+    quotas = np.zeros(sizes.size, dtype=np.intp)
+    quotas[by_size[:most]] = 1
+    spare = most - int(quotas.sum())
+    wanted = np.maximum(spare * (sizes - quotas) / max(int((sizes - quotas).sum()), 1), 0.0)
+    quotas += np.floor(wanted).astype(np.intp)
+    # What rounding left over goes to those that lost most by it.
+    left = most - int(quotas.sum())
+    quotas[np.argsort(-(wanted - np.floor(wanted)), kind="stable")[:left]] += 1
+    return quotas

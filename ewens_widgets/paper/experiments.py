@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets import datasets
-from ewens_widgets.analysis.consensus import consensus_tree
+from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.trace import Trace
 

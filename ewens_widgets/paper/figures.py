@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ewens_widgets.analysis.consensus import consensus_tree
+from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.analysis.plots import plot_heatmap, plot_scatter, plot_theta, plot_traces
 from ewens_widgets.analysis.plots.canvas import new_figure
 from ewens_widgets.paper.experiments import experiment_named

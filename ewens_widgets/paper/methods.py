@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
-from ewens_widgets.analysis.diagnostics import diagnose
+from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.paper.experiments import Experiment, experiment_named
 from ewens_widgets.sampling.initial import INITIAL
 from ewens_widgets.sampling.sampler import Sampler

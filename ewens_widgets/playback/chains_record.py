@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ewens_widgets.analysis.chain_agreement import ChainAgreement, agreement_of
+from ewens_widgets.analysis.convergence import ChainAgreement, agreement_of
 from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
 from ewens_widgets.sampling.recorder import Recorder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.running_similarity import RunningSimilarity
+from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.playback.interfaces import EventRecorder
 
 __all__ = ["RunningSummaries", "Summary"]

@@ -32,7 +32,7 @@ from ewens_widgets.sampling.posterior_record import pack_posterior, same_posteri
 if TYPE_CHECKING:
     from ewens_widgets.analysis.estimates import PointEstimate
     from ewens_widgets.analysis.report import Report
-    from ewens_widgets.analysis.tree import Tree
+    from ewens_widgets.analysis.trees import Tree
 
 __all__ = ["COLUMNS", "Trace"]
 
@@ -199,13 +199,13 @@ class Trace:
 
     def representatives(self, most: int = 400) -> NDArray[np.intp]:
         """Numbers of at most so many objects, in proportion from each cluster of the best draw."""
-        from ewens_widgets.analysis.representatives import representative_rows
+        from ewens_widgets.analysis.similarity import representative_rows
 
         return representative_rows(self.best, most)
 
     def similarity_tree(self, method: str = "single", rows: ArrayLike | None = None) -> "Tree":
         """Hierarchy by linkage of the distance: ``"single"``, ``"average"`` or ``"complete"``."""
-        from ewens_widgets.analysis.similarity_tree import similarity_tree
+        from ewens_widgets.analysis.trees import similarity_tree
 
         if rows is not None:
             return similarity_tree(self, method, rows)
@@ -229,7 +229,7 @@ class Trace:
 
     def consensus_tree(self, n_clusters: int) -> "Tree":
         """Average of the evidence trees of many draws, from their own clusters down to `n_clusters`."""
-        from ewens_widgets.analysis.consensus import consensus_tree
+        from ewens_widgets.analysis.evidence_tree import consensus_tree
 
         return self._once(("consensus_tree", n_clusters), lambda: consensus_tree(self, n_clusters))
 
@@ -241,8 +241,8 @@ class Trace:
 
     def uncertainty(self, labels: ArrayLike) -> FloatArray:
         """Share of draws that disagree with where a partition puts each object; 0 is sure."""
-        from ewens_widgets.analysis.draws import Draws
-        from ewens_widgets.analysis.uncertainty import object_uncertainty
+        from ewens_widgets.analysis.estimates import object_uncertainty
+        from ewens_widgets.analysis.expected_loss import Draws
 
         self._need_draws()
         return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))

@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.evidence_tree import evidence_tree
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.playback import Frame
 
 if TYPE_CHECKING:

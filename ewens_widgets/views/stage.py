@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.mailbox import Mailbox
 from ewens_widgets.views.colours import ClusterColours

@@ -7,7 +7,7 @@ import numpy as np
 from ipywidgets import HTML, BoundedIntText, Dropdown, HBox, ToggleButton, Widget
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame

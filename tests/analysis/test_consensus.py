@@ -3,8 +3,12 @@ import pytest
 from traces import blob_trace, blobs, synthetic_trace
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.consensus import consensus_distance, consensus_tree, merge_levels
-from ewens_widgets.analysis.evidence_tree import evidence_tree
+from ewens_widgets.analysis.evidence_tree import (
+    consensus_distance,
+    consensus_tree,
+    evidence_tree,
+    merge_levels,
+)
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.trace import Trace
@@ -85,10 +89,10 @@ def test_many_clusters_mean_fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None
     labels = np.array([np.unique(row, return_inverse=True)[1] for row in labels])
     trace = synthetic_trace(labels, Posterior.from_data(X, model="I"), rng)
     made = []
-    monkeypatch.setattr("ewens_widgets.analysis.consensus._WORK", 1.0)
+    monkeypatch.setattr("ewens_widgets.analysis.evidence_tree._WORK", 1.0)
     real = merge_levels
     monkeypatch.setattr(
-        "ewens_widgets.analysis.consensus.merge_levels",
+        "ewens_widgets.analysis.evidence_tree.merge_levels",
         lambda posterior, row: made.append(1) or real(posterior, row),
     )
     consensus_distance(trace, 2)

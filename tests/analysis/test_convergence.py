@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.chain_agreement import ChainAgreement, agreement_of, largest_gap
-from ewens_widgets.analysis.convergence import bulk_ess, rhat
+from ewens_widgets.analysis.convergence import ChainAgreement, agreement_of, bulk_ess, largest_gap, rhat
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

@@ -1,7 +1,7 @@
 import numpy as np
 from traces import random_partitions
 
-from ewens_widgets.analysis.draws import Draws
+from ewens_widgets.analysis.expected_loss import Draws
 
 
 def test_repeated_draws_are_kept_once_with_their_weight(rng: np.random.Generator) -> None:

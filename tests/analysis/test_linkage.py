@@ -11,9 +11,7 @@ from scipy.cluster.hierarchy import cophenet, fcluster, is_valid_linkage, linkag
 from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.evidence_tree import evidence_tree
-from ewens_widgets.analysis.leftovers import assign_leftovers
-from ewens_widgets.analysis.linkage import labels_after, nodes_after, restricted_linkage
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree, assign_leftovers, labels_after, nodes_after, restricted_linkage
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
 
@@ -100,7 +98,7 @@ def test_an_evidence_tree_of_many_objects_takes_no_loop_over_them() -> None:
 
 
 def test_leftovers_of_many_objects_need_no_matrix_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ewens_widgets.analysis import leftovers
+    from ewens_widgets.analysis import trees as leftovers
 
     rng = np.random.default_rng(4)
     points = rng.normal(size=(40, 2))

@@ -8,8 +8,8 @@ from traces import blob_trace
 
 from ewens_widgets.analysis.plots import heatmap as heatmap_module
 from ewens_widgets.analysis.plots import plot_heatmap
-from ewens_widgets.analysis.representatives import representative_rows
-from ewens_widgets.analysis.similarity_tree import similarity_tree
+from ewens_widgets.analysis.similarity import representative_rows
+from ewens_widgets.analysis.trees import similarity_tree
 
 
 @given(sizes=st.lists(st.integers(1, 60), min_size=1, max_size=12), most=st.integers(1, 80))

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from traces import random_partitions, wandering_partitions
 
-from ewens_widgets.analysis import running_similarity as module
-from ewens_widgets.analysis.running_similarity import RunningSimilarity
-from ewens_widgets.analysis.similarity import similarity
+from ewens_widgets.analysis import similarity as module
+from ewens_widgets.analysis.similarity import RunningSimilarity, similarity
 from ewens_widgets.memory import TooLargeError
 
 

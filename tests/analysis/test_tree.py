@@ -7,9 +7,7 @@ from scipy.spatial.distance import pdist
 from traces import blob_trace
 
 from ewens_widgets.analysis.agreement import error_rate
-from ewens_widgets.analysis.leftovers import LEFTOVER
-from ewens_widgets.analysis.linkage import labels_after
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import LEFTOVER, Tree, labels_after
 from ewens_widgets.partition import canonical_labels
 
 

@@ -3,10 +3,9 @@ import pytest
 from traces import blob_trace, random_partitions
 
 from ewens_widgets.analysis.agreement import variation_of_information
-from ewens_widgets.analysis.draws import Draws
-from ewens_widgets.analysis.expected_loss import ExpectedLoss
+from ewens_widgets.analysis.estimates import credible_ball, membership, object_uncertainty
+from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
 from ewens_widgets.analysis.similarity import similarity
-from ewens_widgets.analysis.uncertainty import credible_ball, membership, object_uncertainty
 from ewens_widgets.partition import canonical_labels
 
 

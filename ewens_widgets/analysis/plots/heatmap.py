@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
 from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours, matching_colours
 from ewens_widgets.analysis.similarity import choose_rows
-from ewens_widgets.analysis.tree import Tree
+from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.trace import Trace
 

@@ -1,4 +1,11 @@
-"""States and draws on disk, so that a run survives the end of its process.
+"""One process at a time in a folder.
+
+The lock belongs to the process and ends with it, however it ends; a file that merely exists would stay after
+a `kill -9`, and stand in the way of whoever resumes.
+
+One chunk of a chain in a file: its draws and the state at its end.
+
+States and draws on disk, so that a run survives the end of its process.
 
 A checkpoint is a folder. ``run.npz`` tells what the run is: data, settings, the state that each chain starts
 from, and the goal. ``chain-0003/000000000500.npz`` holds the chunk of chain 3 that begins after iteration
@@ -7,21 +14,116 @@ what is on disk is always a run up to some point, and a chunk costs the same how
 """
 
 import contextlib
+import errno
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from ewens_widgets.sampling.archive import ArchiveError
-from ewens_widgets.sampling.chains.chunk_file import Place, read_chunk, write_chunk
-from ewens_widgets.sampling.chains.folder_lock import LOCK, FolderLock
-from ewens_widgets.sampling.chains.plan import Plan
-from ewens_widgets.sampling.chains.plan_file import read_plan, write_plan
-from ewens_widgets.sampling.chains.result import Chains
+import numpy as np
+
+from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
+from ewens_widgets.sampling.chains.plan import Plan, draws_kept, read_plan, write_plan
+from ewens_widgets.sampling.chains.result import Chains, draws_arrays, draws_from_arrays
+from ewens_widgets.sampling.chains.workers import ChainsError
+from ewens_widgets.sampling.columns import label_type
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.state import State
+from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Checkpoint"]
+__all__ = ["LOCK", "Checkpoint", "FolderLock", "Place", "read_chunk", "write_chunk"]
+
+LOCK = ".lock"
+
+
+class FolderLock:
+    """A lock on a folder, held from the beginning until `release`; Windows has no such locks.
+
+    Parameters
+    ----------
+    folder
+        An existing folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / LOCK).open("a", encoding="utf-8")
+        if sys.platform != "win32":
+            self._lock(folder)
+
+    def _lock(self, folder: Path) -> None:
+        import fcntl
+
+        try:
+            # A record lock: forked children do not inherit it, so none can outlive its owner with it.
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as fault:
+            if fault.errno not in {errno.EACCES, errno.EAGAIN}:
+                return  # A file system without locks.
+            self.release()
+            raise ChainsError(
+                f"another process is working on the checkpoint {str(folder)!r}; wait for it or end it, or "
+                "give another path."
+            ) from fault
+
+    def release(self) -> None:
+        """Let others in."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self.release()
+
+
+_KIND = "chunk of a chain"
+_LAST_ITERATION = 2**53  # More than any computer does.
+
+
+class Place(NamedTuple):
+    """Where a chunk belongs: the number of its chain, and the state that it begins at."""
+
+    chain: int
+    before: State
+
+
+def write_chunk(path: Path, plan: Plan, place: Place, trace: Trace, after: State) -> None:
+    """Write a chunk; with it goes which run and place it belongs to."""
+    settings, labels = state_parts(after)
+    metadata = {
+        "run": plan.identity,
+        "chain": place.chain,
+        "after": place.before.iteration,
+        "state": settings,
+        "moves": list(trace.move_counts),
+    }
+    slots = labels.astype(label_type(labels.size))
+    write_archive(path, _KIND, metadata, {**draws_arrays(trace), "state.labels": slots})
+
+
+def read_chunk(path: Path, plan: Plan, place: Place) -> tuple[Trace, State]:
+    """Read a chunk; what does not belong at this place of the run raises one of several errors."""
+    posterior = plan.problem.posterior
+    metadata, arrays = read_archive(path, _KIND)
+    wanted = plan.identity, place.chain, place.before.iteration
+    if (metadata["run"], metadata["chain"], metadata["after"]) != wanted:
+        raise ValueError("it belongs to another run or place")
+    size = posterior.n_objects, posterior.theta_grid.size
+    state = state_from_parts(metadata["state"], arrays["state.labels"], *size)
+    trace = draws_from_arrays(arrays, metadata["moves"], posterior)
+    if not _fit_together(plan, place.before, trace, state):
+        raise ValueError("its draws and its state do not fit together")
+    return trace, state
+
+
+def _fit_together(plan: Plan, before: State, trace: Trace, after: State) -> bool:
+    """Whether these are the draws from one state to another."""
+    if not before.iteration < after.iteration <= _LAST_ITERATION:
+        return False
+    first, last = (draws_kept(state, plan.burn_in, plan.thin) for state in (before, after))
+    due = plan.burn_in + plan.thin * (first + np.arange(1, len(trace) + 1))
+    return len(trace) == last - first and bool(np.array_equal(trace.iterations, due))
+
 
 _PLAN = "run.npz"
 

@@ -1,26 +1,194 @@
-"""What a run of several chains will do, checked before anything is started."""
+"""Where chains start and which random numbers they use: dispersed starts, independent streams.
+
+Run until the chains agree, instead of for a number of draws.
+
+What a run of several chains will do, checked before anything is started.
+
+The plan of a run in a file, without pickle.
+"""
 
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
+from math import inf, isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_count
-from ewens_widgets.sampling.chains.starts import Start, chain_seeds, chain_starts, start_name
-from ewens_widgets.sampling.chains.stopping import Until
+from ewens_widgets.model.checks import check_count, check_data
+from ewens_widgets.sampling.archive import ArchiveError, MissingArchiveError, read_archive, write_archive
 from ewens_widgets.sampling.chains.task import Problem
-from ewens_widgets.sampling.initial import first_state
-from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.state import State, state_parts
+from ewens_widgets.sampling.columns import label_type
+from ewens_widgets.sampling.initial import INITIAL, first_state
+from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
+from ewens_widgets.sampling.posterior_record import pack_posterior, unpack_posterior
+from ewens_widgets.sampling.sampler import ACCEPTANCES, Sampler
+from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 
-__all__ = ["Plan", "check_goal", "make_plan"]
+__all__ = [
+    "Check",
+    "Plan",
+    "Start",
+    "Until",
+    "chain_seeds",
+    "chain_starts",
+    "check_goal",
+    "draws_kept",
+    "make_plan",
+    "read_plan",
+    "start_name",
+    "until",
+    "write_plan",
+]
+
+Start = str | ArrayLike
+
+
+def chain_starts(initial: Start | Sequence[Start] | None, chains: int) -> list[Start]:
+    """The initial partition of each chain, by name or as labels.
+
+    Parameters
+    ----------
+    initial
+        None for all kinds of starts in turn; one start for all chains; or a list with one for each.
+    chains
+        Number of chains.
+    """
+    if initial is None:
+        return [INITIAL[number % len(INITIAL)] for number in range(chains)]
+    given: Any = initial  # What it is shows at run time only: labels are a sequence too.
+    if isinstance(initial, str) or not _is_list_of_starts(initial):
+        return [given] * chains
+    starts: list[Start] = list(given)
+    if len(starts) != chains:
+        raise ValueError(
+            f"initial lists {len(starts)} starts for {chains} chains; give one for each, a single one for "
+            "all, or None for dispersed ones."
+        )
+    return starts
+
+
+def chain_seeds(seed: int | np.random.SeedSequence | None, chains: int) -> list[np.random.SeedSequence]:
+    """Seeds of independent streams, one a chain; a seed sequence that is given stays as it is."""
+    if not isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed).spawn(chains)
+    # Spawning counts the children in the parent: from a copy, the same call gives the same seeds again.
+    copy = np.random.SeedSequence(
+        seed.entropy,
+        spawn_key=seed.spawn_key,
+        pool_size=seed.pool_size,
+        n_children_spawned=seed.n_children_spawned,
+    )
+    return copy.spawn(chains)
+
+
+def start_name(start: Start) -> str:
+    """What to call a start."""
+    return start if isinstance(start, str) else "labels"
+
+
+def _is_list_of_starts(initial: object) -> bool:
+    """Whether this lists starts, rather than the labels of one."""
+    if isinstance(initial, np.ndarray):
+        return initial.ndim == 2
+    if not isinstance(initial, Sequence):
+        return False
+    return any(isinstance(entry, str) or np.ndim(entry) == 1 for entry in initial)
+
+
+_FEWEST = 8  # Below that R-hat is not defined.
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the chains looked like when they were checked.
+
+    Attributes
+    ----------
+    draws
+        Draws of each chain at that time.
+    rhat
+        The largest R-hat of the quantities that are followed.
+    ess
+        The smallest effective sample size, of all chains together.
+    reached
+        Whether both were as wanted.
+    """
+
+    draws: int
+    rhat: float
+    ess: float
+    reached: bool
+
+
+@dataclass(frozen=True)
+class Until:
+    """A stopping rule; made by `until`."""
+
+    rhat: float
+    ess: float
+    most: int
+    first: int
+
+    def counts(self) -> Iterator[int]:
+        """Draws of each chain at which to check: each half as many again as the last, and `most` in the end.
+
+        They depend on the rule alone, so the run stops at the same draw wherever and however it is run.
+        """
+        count = self.first
+        while count < self.most:
+            yield count
+            count += max(1, count // 2)
+        yield self.most
+
+    def judge(self, draws: int, rhat: float, ess: float) -> Check:
+        """Compare what was found with what is wanted."""
+        return Check(draws, rhat, ess, rhat <= self.rhat and ess >= self.ess)
+
+
+def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int = 200) -> Until:
+    """Stop when the chains agree and their draws are worth enough independent ones.
+
+    Give it to `sample_chains` instead of a number of draws. The chains are checked at fixed numbers of draws:
+    `first`, then each time half as many again. Number of clusters, θ, log posterior and size of the largest
+    cluster are followed. Needs ArviZ.
+
+    Parameters
+    ----------
+    rhat
+        The largest R-hat that is good enough.
+    ess
+        The smallest effective sample size that is good enough, of all chains together, bulk and tail.
+    most
+        Draws of each chain at which to stop in any case; the result says whether the rule was met.
+    first
+        Draws of each chain at the first check.
+
+    Examples
+    --------
+    >>> import ewens_widgets as ew
+    >>> rule = ew.until(rhat=1.05, ess=100, most=2000)
+    >>> list(rule.counts())
+    [200, 300, 450, 675, 1012, 1518, 2000]
+    """
+    if not 1.0 < rhat < inf:
+        raise ValueError(f"rhat must be above 1, as chains never agree completely; got {rhat!r}.")
+    if not (ess > 0.0 and isfinite(ess)):
+        raise ValueError(f"ess must be a positive number; got {ess!r}.")
+    largest, start = check_count("most", most, _FEWEST), check_count("first", first, _FEWEST)
+    if find_spec("arviz") is None:
+        raise ImportError(
+            'a stopping rule needs the package arviz: python -m pip install "ewens-widgets[arviz]".'
+        )
+    return Until(float(rhat), float(ess), largest, min(start, largest))
+
 
 DEFAULT_DRAWS = 1000
 _OWN_ARGUMENTS = {"self", "X", "initial", "seed"}
@@ -101,6 +269,11 @@ def make_plan(
     )
 
 
+def draws_kept(state: State, burn_in: int, thin: int) -> int:
+    """Draws of a chain up to a state."""
+    return max(0, state.iteration - burn_in) // thin
+
+
 def check_goal(draws: int | None, until: Until | None, default: int | Until) -> int | Until:
     """A number of draws or a stopping rule, whichever is given."""
     if until is None:
@@ -122,3 +295,70 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
             f"unexpected keyword argument {unknown[0]!r}; besides its own arguments sample_chains takes "
             f"those of Sampler: {', '.join(sorted(known))}."
         )
+
+
+_KIND = "run of chains"
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write data, settings, first states and goal."""
+    problem = plan.problem
+    settings, arrays = pack_posterior(problem.posterior)
+    states = [state_parts(state) for state in plan.first]
+    smallest = label_type(problem.posterior.n_objects)
+    goal = plan.goal
+    metadata = {
+        "posterior": settings,
+        "moves": to_plain(problem.schedule),
+        "acceptance": problem.acceptance,
+        "states": [parts for parts, _ in states],
+        "starts": list(plan.starts),
+        "burn_in": plan.burn_in,
+        "thin": plan.thin,
+        "goal": {"until": asdict(goal)} if isinstance(goal, Until) else {"draws": goal},
+    }
+    stored: dict[str, NDArray[Any]] = {
+        **arrays,
+        "labels": np.stack([labels.astype(smallest) for _, labels in states]),
+    }
+    if problem.raw is not None:
+        stored["raw"] = problem.raw
+    write_archive(path, _KIND, metadata, stored)
+
+
+def read_plan(path: Path) -> Plan:
+    """Read what `write_plan` wrote."""
+    try:
+        metadata, arrays = read_archive(path, _KIND)
+    except MissingArchiveError as fault:
+        raise MissingArchiveError(
+            f"there is no checkpoint in {str(path.parent)!r}: it has no file {path.name!r}. Check the path."
+        ) from fault
+    try:
+        return _plan(metadata, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as fault:
+        raise ArchiveError(f"{str(path)!r} does not hold a complete run ({fault}).") from fault
+
+
+def _plan(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
+    posterior = unpack_posterior(metadata["posterior"], arrays)
+    size = posterior.n_objects, posterior.theta_grid.size
+    rows = zip(metadata["states"], arrays["labels"], strict=True)
+    if metadata["acceptance"] not in ACCEPTANCES:
+        raise ValueError(f"unknown acceptance {metadata['acceptance']!r}")
+    if len(metadata["starts"]) != len(metadata["states"]) or not metadata["states"]:
+        raise ValueError("its starts and states do not match")
+    goal = metadata["goal"]
+    return Plan(
+        problem=Problem(
+            posterior=posterior,
+            schedule=resolve_schedule(from_plain(metadata["moves"])),
+            raw=np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None,
+            acceptance=metadata["acceptance"],
+        ),
+        first=tuple(state_from_parts(parts, labels, *size) for parts, labels in rows),
+        starts=tuple(str(start) for start in metadata["starts"]),
+        burn_in=check_count("burn_in", metadata["burn_in"], 0),
+        thin=check_count("thin", metadata["thin"], 1),
+        goal=until(**goal["until"]) if "until" in goal else check_count("draws", goal["draws"], 1),
+    )

@@ -1,22 +1,30 @@
-"""The draws of several chains, and what they say together."""
+"""The draws of several chains, and what they say together.
+
+Several chains in one file, without pickle.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.chains.stopping import Check
-from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
+from ewens_widgets.sampling.chains.plan import Check
+from ewens_widgets.sampling.posterior_record import pack_posterior, unpack_posterior
+from ewens_widgets.sampling.trace import COLUMNS, Trace
 from ewens_widgets.sampling.trace_facts import facts_table, trace_facts
 
-if TYPE_CHECKING:
-    from ewens_widgets.analysis.diagnostics import Diagnostics
-    from ewens_widgets.analysis.report import Report
+__all__ = ["Chains", "draws_arrays", "draws_from_arrays", "read_chains", "write_chains"]
 
-__all__ = ["Chains"]
+if TYPE_CHECKING:
+    from ewens_widgets.analysis.convergence import Diagnostics
+    from ewens_widgets.analysis.report import Report
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +84,7 @@ class Chains:
 
     def diagnostics(self, similarity: bool = True) -> "Diagnostics":
         """R-hat, effective sample sizes, acceptance and, unless left out, how far similarities differ."""
-        from ewens_widgets.analysis.diagnostics import diagnose
+        from ewens_widgets.analysis.convergence import diagnose
 
         self._need_chains()
         if similarity:
@@ -112,15 +120,15 @@ class Chains:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save all chains in one checked file, without pickle."""
-        from ewens_widgets.sampling.chains.chains_file import write_chains
+        from ewens_widgets.sampling.chains.result import write_chains
 
         write_chains(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """Load what `save` wrote, or what a checkpoint holds so far; a damaged file is refused."""
-        from ewens_widgets.sampling.chains.chains_file import read_chains
         from ewens_widgets.sampling.chains.checkpoint import Checkpoint
+        from ewens_widgets.sampling.chains.result import read_chains
 
         return Checkpoint.open(path).chains() if Path(path).is_dir() else read_chains(path)
 
@@ -154,10 +162,75 @@ class Chains:
 
     @cached_property
     def _full_diagnostics(self) -> "Diagnostics":
-        from ewens_widgets.analysis.diagnostics import diagnose
+        from ewens_widgets.analysis.convergence import diagnose
 
         return diagnose(self.traces)
 
     def _need_chains(self) -> None:
         if not self.traces:
             raise ValueError("there are no chains; sample some.")
+
+
+_KIND = "chains"
+
+
+def draws_arrays(trace: Trace) -> dict[str, NDArray[Any]]:
+    """The arrays of a trace, without those of its posterior."""
+    counts = {f"moves.{name}": np.stack(pair) for name, pair in trace.move_counts.items()}
+    return {**{name: getattr(trace, name) for name in COLUMNS}, **counts}
+
+
+def draws_from_arrays(arrays: Mapping[str, NDArray[Any]], moves: list[str], posterior: Posterior) -> Trace:
+    """Make a trace from its arrays and the names of its moves."""
+    pairs = {name: arrays[f"moves.{name}"] for name in moves}
+    return Trace(
+        **{name: arrays[name] for name in COLUMNS},
+        move_counts={name: (pair[0], pair[1]) for name, pair in pairs.items()},
+        posterior=posterior,
+    )
+
+
+def write_chains(chains: Chains, path: str | os.PathLike[str]) -> None:
+    """Write all traces, their posterior once."""
+    settings, arrays = pack_posterior(chains.posterior)
+    stored = {f"posterior.{name}": array for name, array in arrays.items()}
+    for number, trace in enumerate(chains):
+        stored |= {f"{number}.{name}": array for name, array in draws_arrays(trace).items()}
+    metadata = {
+        "posterior": settings,
+        "moves": [list(trace.move_counts) for trace in chains],
+        "starts": list(chains.starts),
+        "reached": chains.reached,
+        # R-hat may be infinite, which JSON does not know.
+        "checks": [
+            {**asdict(check), "rhat": check.rhat.hex(), "ess": check.ess.hex()} for check in chains.checks
+        ],
+    }
+    write_archive(path, _KIND, metadata, stored)
+
+
+def read_chains(path: str | os.PathLike[str]) -> Chains:
+    """Read what `write_chains` wrote."""
+    metadata, arrays = read_archive(path, _KIND)
+    try:
+        posterior = unpack_posterior(metadata["posterior"], _under("posterior", arrays))
+        traces = [
+            draws_from_arrays(_under(str(number), arrays), moves, posterior)
+            for number, moves in enumerate(metadata["moves"])
+        ]
+        checks = [_check(entry) for entry in metadata["checks"]]
+        return Chains(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as fault:
+        raise ArchiveError(
+            f"{str(path)!r} does not hold complete chains ({fault}); save them again."
+        ) from fault
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
+def _check(entry: Mapping[str, Any]) -> Check:
+    rhat, ess = float.fromhex(entry["rhat"]), float.fromhex(entry["ess"])
+    return Check(int(entry["draws"]), rhat, ess, bool(entry["reached"]))

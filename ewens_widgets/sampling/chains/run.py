@@ -1,4 +1,9 @@
-"""The driver: hands out chunks, takes them in as they come, and deals with those that do not."""
+"""How long chunks are: long enough to be worth sending, short enough to lose little and to see progress.
+
+One chain of a run: where it stands, what it has given so far, and how often it was unlucky.
+
+The driver: hands out chunks, takes them in as they come, and deals with those that do not.
+"""
 
 import contextlib
 import queue
@@ -7,20 +12,156 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ewens_widgets.sampling.chains.checkpoint import Checkpoint
-from ewens_widgets.sampling.chains.chunk_file import Place
-from ewens_widgets.sampling.chains.course import Chunk, Course
-from ewens_widgets.sampling.chains.executors import Workers
-from ewens_widgets.sampling.chains.faults import ChainsError, failed_chains_error
-from ewens_widgets.sampling.chains.pace import Pace, draws_kept, next_share
-from ewens_widgets.sampling.chains.plan import Plan
+import numpy as np
+
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.chains.checkpoint import Checkpoint, Place
+from ewens_widgets.sampling.chains.plan import Check, Plan, Until, draws_kept
 from ewens_widgets.sampling.chains.result import Chains
-from ewens_widgets.sampling.chains.stopping import Check, Until
 from ewens_widgets.sampling.chains.task import Failure, MissingData, Piece, Task, forget_samplers, run_task
+from ewens_widgets.sampling.chains.workers import ChainsError, Workers, failed_chains_error
+from ewens_widgets.sampling.columns import label_type
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.state import State
+from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Run"]
+__all__ = ["Chunk", "Course", "Pace", "Run", "Share", "next_share"]
+
+_FIRST = 64
+_SECONDS = 1.0
+_GROWTH = 4  # The first chunk of a worker includes loading compiled code: its time says little.
+_DRAWS_BYTES = 64 * 2**20
+
+
+class Share(NamedTuple):
+    """The part of a chain that a chunk covers: iterations of burn-in, then draws."""
+
+    burn_in: int
+    draws: int
+
+
+class Pace:
+    """Iterations for the next chunk of a chain: a fixed number, or about a second's worth.
+
+    Parameters
+    ----------
+    posterior
+        What is sampled; the draws of a chunk are kept below 64 MB.
+    fixed
+        Iterations of a chunk, or None.
+    """
+
+    def __init__(self, posterior: Posterior, fixed: int | None) -> None:
+        self._fixed = fixed
+        self._size = _FIRST
+        n_objects, n_values = posterior.n_objects, posterior.theta_grid.size
+        draw_bytes = n_objects * np.dtype(label_type(n_objects)).itemsize + 4 * n_values + 64
+        self._most_draws = max(1, _DRAWS_BYTES // draw_bytes)
+
+    def iterations(self) -> int:
+        """Iterations that the next chunk should have."""
+        return self._fixed or self._size
+
+    def most_draws(self, thin: int) -> int:
+        """Draws that the next chunk may have at most; at least one, as a draw is never cut in two."""
+        if self._fixed:
+            return max(1, self._fixed // thin)
+        return min(max(1, self._size // thin), self._most_draws)
+
+    def learn(self, iterations: int, seconds: float) -> None:
+        """Take the measured time of a chunk into account."""
+        wanted = int(_SECONDS * iterations / max(seconds, 1e-6))
+        self._size = max(1, min(wanted, _GROWTH * max(iterations, 1)))
+
+
+def next_share(state: State, burn_in: int, thin: int, goal: int, pace: Pace) -> Share:
+    """Part of the chain to run next, towards `goal` draws."""
+    size, left = pace.iterations(), max(0, burn_in - state.iteration)
+    if left >= size:
+        return Share(size, 0)
+    room = max((size - left) // thin, 0 if left else 1)
+    return Share(left, min(goal - draws_kept(state, burn_in, thin), room, pace.most_draws(thin)))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """What a run yields whenever a chunk is done.
+
+    Attributes
+    ----------
+    chain
+        Number of the chain, counted from 0.
+    trace
+        The draws of this chunk; none during burn-in.
+    iteration
+        Iterations that the chain has done.
+    kept
+        Draws of the chain so far.
+    wanted
+        Draws of each chain to be made before the run ends or, with a stopping rule, is checked next.
+    start
+        What the chain started from.
+    """
+
+    chain: int
+    trace: Trace
+    iteration: int
+    kept: int
+    wanted: int
+    start: str
+
+
+class Course:
+    """The course of one chain.
+
+    Parameters
+    ----------
+    number
+        Number of the chain.
+    posterior
+        What it samples.
+    state
+        Where it stands.
+    pace
+        How long its chunks are.
+    """
+
+    def __init__(self, number: int, posterior: Posterior, state: State, pace: Pace) -> None:
+        self.number = number
+        self.state = state
+        self.pace = pace
+        self.ticket: str | None = None  # Of the task that is out, if one is.
+        self.send_data = True
+        self.faults = 0
+        self.failure: str | None = None
+        self.details = ""  # Where an error of the chain itself came from.
+        self._posterior = posterior
+        self._traces: list[Trace] = []
+
+    def take(self, piece: Piece) -> Trace:
+        """Go on to the state that a task brought back, and keep its draws."""
+        done = piece.state.iteration - self.state.iteration
+        trace = piece.trace(self._posterior)
+        self.keep(trace, piece.state)
+        self.pace.learn(done, piece.seconds)
+        self.ticket, self.faults, self.send_data = None, 0, False
+        return trace
+
+    def keep(self, trace: Trace, state: State) -> None:
+        """Add draws that lead up to a state."""
+        self._traces.append(trace)
+        self.state = state
+
+    def trace(self) -> Trace:
+        """All draws so far."""
+        if not self._traces:
+            return Recorder(self._posterior).trace()
+        if len(self._traces) > 1:
+            self._traces = [Trace.concatenate(self._traces)]
+        return self._traces[0]
+
 
 _LONGEST_WAIT = 1.0  # Seconds; some systems let an interrupt through only between waits.
 _LIGHT = 2**18  # Bytes of data below which it is not worth asking whether a worker has them.

@@ -11,13 +11,10 @@ from numpy.typing import ArrayLike
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_count, check_positive
 from ewens_widgets.sampling.chains.checkpoint import Checkpoint
-from ewens_widgets.sampling.chains.course import Chunk
-from ewens_widgets.sampling.chains.executors import ExecutorLike, open_workers
-from ewens_widgets.sampling.chains.plan import Plan, check_goal, make_plan
+from ewens_widgets.sampling.chains.plan import Plan, Start, Until, check_goal, make_plan
 from ewens_widgets.sampling.chains.result import Chains
-from ewens_widgets.sampling.chains.run import Run
-from ewens_widgets.sampling.chains.starts import Start
-from ewens_widgets.sampling.chains.stopping import Until
+from ewens_widgets.sampling.chains.run import Chunk, Run
+from ewens_widgets.sampling.chains.workers import ExecutorLike, open_workers
 
 __all__ = ["resume_chains", "sample_chains", "stream_chains"]
 

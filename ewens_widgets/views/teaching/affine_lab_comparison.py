@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.agreement import adjusted_rand
-from ewens_widgets.analysis.running_similarity import RunningSimilarity
+from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ipywidgets import HTML, HBox, VBox
 from numpy.typing import ArrayLike
 
-from ewens_widgets.analysis.chain_agreement import ChainAgreement
+from ewens_widgets.analysis.convergence import ChainAgreement
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.chains_record import ChainsRecord

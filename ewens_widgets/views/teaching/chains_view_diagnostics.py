@@ -7,7 +7,7 @@ import bqplot
 import numpy as np
 from ipywidgets import HTML, Widget
 
-from ewens_widgets.analysis.chain_agreement import GOOD_RHAT, QUANTITIES, WANTED_ESS, ChainAgreement
+from ewens_widgets.analysis.convergence import GOOD_RHAT, QUANTITIES, WANTED_ESS, ChainAgreement
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior

@@ -14,8 +14,8 @@ from chain_runs import Faulty, assert_same_draws, data, run
 
 import ewens_widgets as ew
 from ewens_widgets.sampling import archive
-from ewens_widgets.sampling.chains.executors import InSequence
 from ewens_widgets.sampling.chains.task import Task
+from ewens_widgets.sampling.chains.workers import InSequence
 
 
 class Killed(BaseException):

@@ -13,8 +13,8 @@ import pytest
 from chain_runs import Faulty, assert_same_draws, assert_same_trace, run
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.executors import InSequence
 from ewens_widgets.sampling.chains.task import Task
+from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.sampler import Sampler
 
 DEATH = BrokenProcessPool("a worker died")

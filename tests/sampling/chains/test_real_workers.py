@@ -14,7 +14,7 @@ import pytest
 from chain_runs import assert_same_draws
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.executors import InSequence
+from ewens_widgets.sampling.chains.workers import InSequence
 
 pytestmark = pytest.mark.slow
 
@@ -113,14 +113,14 @@ def test_local_processes_that_hang_are_replaced(square: ew.datasets.Dataset, und
 
 
 def test_local_processes_use_one_thread_each() -> None:
-    from ewens_widgets.sampling.chains.executors import LocalProcesses
+    from ewens_widgets.sampling.chains.workers import LocalProcesses
 
     seen = LocalProcesses(2).submit(os.getenv, "OMP_NUM_THREADS").result(timeout=60)
     assert seen == "1"
 
 
 def test_local_processes_leave_interrupts_to_the_driver() -> None:
-    from ewens_widgets.sampling.chains.executors import LocalProcesses
+    from ewens_widgets.sampling.chains.workers import LocalProcesses
 
     handler = LocalProcesses(2).submit(signal.getsignal, signal.SIGINT).result(timeout=60)
     assert handler == signal.SIG_IGN

@@ -7,8 +7,8 @@ import pytest
 from chain_runs import Choosing, Faulty, assert_same_draws, run
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains import stopping
-from ewens_widgets.sampling.chains.executors import InSequence
+from ewens_widgets.sampling.chains import plan as stopping
+from ewens_widgets.sampling.chains.workers import InSequence
 
 EASY = {"draws": None, "until": ew.until(rhat=1.1, ess=200, most=3000, first=40), "burn_in": 50}
 

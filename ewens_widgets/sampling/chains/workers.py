@@ -1,12 +1,24 @@
-"""Where tasks run: local processes by default, or any executor that is given."""
+"""Where tasks run: local processes by default, or any executor that is given.
+
+What can go wrong with a run, told so that nothing is lost.
+"""
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-__all__ = ["ExecutorLike", "GivenExecutor", "InSequence", "LocalProcesses", "Workers", "open_workers"]
+__all__ = [
+    "ChainsError",
+    "ExecutorLike",
+    "GivenExecutor",
+    "InSequence",
+    "LocalProcesses",
+    "Workers",
+    "failed_chains_error",
+    "open_workers",
+]
 
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
@@ -163,3 +175,41 @@ def _check_executor(executor: object) -> None:
             "executor must be a concurrent.futures.Executor, such as ThreadPoolExecutor() or Dask's "
             f"Client().get_executor(), or None for local processes; got {executor!r}."
         )
+
+
+if TYPE_CHECKING:
+    from ewens_widgets.sampling.chains.result import Chains
+    from ewens_widgets.sampling.trace import Trace
+
+
+class ChainsError(RuntimeError):
+    """A run of several chains could not be finished.
+
+    Attributes
+    ----------
+    chains
+        The draws of all chains that did not fail, as far as they got.
+    failed
+        The draws of each chain that failed up to then, by its number.
+    """
+
+    def __init__(
+        self, message: str, chains: "Chains | None" = None, failed: "Mapping[int, Trace] | None" = None
+    ) -> None:
+        super().__init__(message)
+        self.chains = chains
+        self.failed = dict(failed or {})
+
+
+def failed_chains_error(
+    reasons: Mapping[int, str], chains: "Chains", failed: "Mapping[int, Trace]", way_out: str
+) -> ChainsError:
+    """Name the chains that failed, why, and what is left."""
+    told = "; ".join(f"chain {number}: {reason}" for number, reason in reasons.items())
+    which = "a chain" if len(reasons) == 1 else f"{len(reasons)} chains"
+    return ChainsError(
+        f"{which} could not be finished ({told}). The draws of the others are in the attribute .chains of "
+        f"this error. {way_out}",
+        chains,
+        failed,
+    )
