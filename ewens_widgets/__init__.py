@@ -30,7 +30,7 @@ _NAMES = {
     "error_rate": "analysis.agreement",
     "Event": "sampling.event",
     "exact_posterior": "model.enumeration",
-    "Explorer": "views.explorer",
+    "Explorer": "views.explorer.explorer",
     "Gamma": "model.concentration",
     "log_likelihood": "model.likelihood",
     "MoveInspector": "views.teaching.move_inspector",

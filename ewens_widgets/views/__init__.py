@@ -1,8 +1,14 @@
 """Live pictures of a chain for Jupyter: views, and the explorer that puts them together."""
 
-import ewens_widgets.views._bqplot  # noqa: F401 - before the views import it
+import warnings
+
+with warnings.catch_warnings():
+    # Its traits use what traitlets announces to drop, which is no news here; later imports find it loaded.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import bqplot  # noqa: F401
+
 from ewens_widgets.views.base import View
-from ewens_widgets.views.explorer import Explorer
+from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.partition_view import PartitionView

@@ -8,8 +8,8 @@ import numpy as np
 from ipywidgets import Widget
 from numpy.typing import NDArray
 
+from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.palette import SELECTED
 from ewens_widgets.views.stage import Stage
 
 __all__ = ["Brush", "places_between"]

@@ -13,15 +13,22 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from ewens_widgets.analysis.plots.palette import COLOUR_MAPS
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import make_figure, make_scale
-from ewens_widgets.views.live_tree import MOST_OBJECTS
-from ewens_widgets.views.palette import COLOUR_MAPS
-from ewens_widgets.views.pictures import CODE_SELECTED, LEVELS, PictureBuffers, leaf_codes, picture_palette
+from ewens_widgets.views.figures import (
+    CODE_SELECTED,
+    LEVELS,
+    PictureBuffers,
+    leaf_codes,
+    make_figure,
+    make_scale,
+    picture_palette,
+)
+from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

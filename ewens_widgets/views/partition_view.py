@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from traitlets import List
 
 from ewens_widgets.analysis.agreement import adjusted_rand
+from ewens_widgets.analysis.plots.palette import ALONE, GREY, SELECTED, changed_objects, colour_of
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.brushing import Brush
-from ewens_widgets.views.colours import ALONE, changed_objects, colour_of
 from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
-from ewens_widgets.views.palette import GREY, SELECTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,18 +7,25 @@ import numpy as np
 from ipywidgets import HTML, BoundedIntText, Dropdown, HBox, ToggleButton, Widget
 from numpy.typing import NDArray
 
+from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import (
+    CODE_SELECTED,
+    PictureBuffers,
+    leaf_codes,
+    make_axis,
+    make_figure,
+    make_scale,
+    picture_palette,
+    set_limits,
+)
 from ewens_widgets.views.heatmap_view import band_share
-from ewens_widgets.views.live_tree import TREE_KINDS
-from ewens_widgets.views.palette import SELECTED
-from ewens_widgets.views.pictures import CODE_SELECTED, PictureBuffers, leaf_codes, picture_palette
-from ewens_widgets.views.stage import Cut
+from ewens_widgets.views.stage import TREE_KINDS, Cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,9 +22,9 @@ from ewens_widgets.analysis.plots import (
     plot_theta,
     plot_traces,
 )
-from ewens_widgets.analysis.plots.heatmap import _averaged
+from ewens_widgets.analysis.plots.heatmap_plot import _averaged
 from ewens_widgets.analysis.plots.palette import class_colours, cluster_markers, matching_colours
-from ewens_widgets.analysis.plots.scatter import two_features
+from ewens_widgets.analysis.plots.scatter_plot import two_features
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.sampling.trace import Trace
 
@@ -135,7 +135,7 @@ def test_strips_follow_the_order(trace: Trace) -> None:
 
 
 def test_large_matrices_are_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewens_widgets.analysis.plots.heatmap._MOST_PIXELS", 3)
+    monkeypatch.setattr("ewens_widgets.analysis.plots.heatmap_plot._MOST_PIXELS", 3)
     matrix = np.arange(25.0).reshape(5, 5)
     small = _averaged(matrix)
     assert small.shape == (3, 3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traces import blob_trace
 
-from ewens_widgets.analysis.plots import heatmap as heatmap_module
+from ewens_widgets.analysis.plots import heatmap_plot as heatmap_module
 from ewens_widgets.analysis.plots import plot_heatmap
 from ewens_widgets.analysis.similarity import representative_rows
 from ewens_widgets.analysis.trees import similarity_tree

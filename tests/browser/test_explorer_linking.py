@@ -7,7 +7,7 @@ import pytest
 from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
 from playwright.sync_api import Browser, Page, expect
 
-from ewens_widgets.views.palette import GREY, SELECTED, rgb
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED, rgb
 
 PINK = rgb(SELECTED)
 N_OBJECTS = 178

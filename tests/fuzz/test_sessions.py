@@ -31,7 +31,7 @@ import ewens_widgets as ew
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.columns import check_canonical
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.views.session_file import Session, pack_session, unpack_session
+from ewens_widgets.views.explorer.session_file import Session, pack_session, unpack_session
 
 SETTINGS, DATA, SAMPLER, TRACE = "session.json", "data.npz", "sampler.npz", "trace.npz"
 seeds = st.integers(0, 2**32 - 1)

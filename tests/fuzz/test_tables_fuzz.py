@@ -143,7 +143,7 @@ def test_a_file_that_is_too_large_is_not_looked_at() -> None:
 )
 def test_any_message_of_an_upload(content: Any, buffers: Any) -> None:  # noqa: ANN401 - from a page
     """What a page sends comes out as a name with bytes, a name with a size, or not at all."""
-    from ewens_widgets.views.upload import Upload
+    from ewens_widgets.views.explorer.data_panel import Upload
 
     seen: list[tuple[object, object]] = []
     upload = Upload(

@@ -7,17 +7,21 @@ import pytest
 from numpy.typing import NDArray
 from traces import wandering_partitions
 
-from ewens_widgets.partition import canonical_labels
-from ewens_widgets.views.colours import ALONE, ClusterColours, best_match, changed_objects, colour_of
-from ewens_widgets.views.palette import (
+from ewens_widgets.analysis.plots.palette import (
+    ALONE,
     CLUSTER_COLOURS,
     COLOUR_MAPS,
     GREY,
     N_DISTINCT,
     SELECTED,
+    ClusterColours,
+    best_match,
+    changed_objects,
     colour_map,
+    colour_of,
     rgb,
 )
+from ewens_widgets.partition import canonical_labels
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB.
 DEFICIENCIES = {

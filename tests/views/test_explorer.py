@@ -17,9 +17,9 @@ from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views.data_panel import LOADERS
-from ewens_widgets.views.explorer import Explorer
-from ewens_widgets.views.settings import Settings
+from ewens_widgets.views.explorer.data_panel import LOADERS
+from ewens_widgets.views.explorer.explorer import Explorer
+from ewens_widgets.views.explorer.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ewens_widgets.views.png import encode_png
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (400, 420)])

@@ -8,17 +8,16 @@ import pytest
 from PIL import Image
 from views.chains import Chain, Wire
 
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import HeatmapView, PartitionView, Stage, ThetaView, TracesView, TreeView, View
 from ewens_widgets.views.figures import nice_limits, nice_ticks
 from ewens_widgets.views.heatmap_view import band_share, ordered_means
-from ewens_widgets.views.live_tree import LiveTree
-from ewens_widgets.views.palette import GREY, SELECTED, rgb
 from ewens_widgets.views.partition_view import projections
-from ewens_widgets.views.stage import Cut
+from ewens_widgets.views.stage import Cut, LiveTree
 from ewens_widgets.views.theta_view import value_text
-from ewens_widgets.views.trace_panel import thinned
+from ewens_widgets.views.traces_view import thinned
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from views.chains import Chain
 
 from ewens_widgets.playback import PlayerState, PlayerStatus
 from ewens_widgets.sampling.event import MoveCount
-from ewens_widgets.views.wording import number_text, status_text
+from ewens_widgets.views.transport import number_text, status_text
 
 
 def test_an_iteration_in_words(chain: Chain) -> None:

@@ -5,12 +5,10 @@ draws there, into a figure of yours. Figures are made without pyplot, so that no
 shows them all the same.
 """
 
-from ewens_widgets.analysis.plots.boxplots import plot_boxplots
-from ewens_widgets.analysis.plots.heatmap import plot_heatmap
+from ewens_widgets.analysis.plots.charts import plot_boxplots, plot_theta, plot_traces
+from ewens_widgets.analysis.plots.heatmap_plot import plot_heatmap
 from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, cluster_colours
-from ewens_widgets.analysis.plots.scatter import plot_scatter
-from ewens_widgets.analysis.plots.theta import plot_theta
-from ewens_widgets.analysis.plots.traces import plot_traces
+from ewens_widgets.analysis.plots.scatter_plot import plot_scatter
 
 __all__ = [
     "OKABE_ITO",

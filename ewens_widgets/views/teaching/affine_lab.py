@@ -11,15 +11,14 @@ import numpy as np
 from ipywidgets import Dropdown, HBox, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.analysis.plots.palette import GREY, ClusterColours, colour_of
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray, check_count, check_data, check_positive
 from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.colours import ClusterColours, colour_of
-from ewens_widgets.views.columns import in_columns
-from ewens_widgets.views.data_panel import LOADERS, as_dataset
+from ewens_widgets.views.explorer.data_panel import LOADERS, as_dataset
 from ewens_widgets.views.fields import Field, entry, whole_number
-from ewens_widgets.views.palette import GREY
+from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.teaching.affine_lab_comparison import MODELS, Comparison, KMeansPair, Run
 from ewens_widgets.views.teaching.affine_lab_controls import MapControls
 from ewens_widgets.views.teaching.affine_lab_map import invariant_models, mapped
@@ -30,7 +29,7 @@ from ewens_widgets.views.teaching.lab_panel import Lab, LabPanel, note
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ewens_widgets.views.static_page import Painted
+    from ewens_widgets.views.page import Painted
 
 __all__ = ["AffineLab"]
 

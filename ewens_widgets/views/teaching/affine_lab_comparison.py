@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.agreement import adjusted_rand
+from ewens_widgets.analysis.plots.palette import changed_objects
 from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.colours import changed_objects
 
 __all__ = ["MODELS", "Comparison", "KMeansPair", "ModelPair", "Run", "SideChain"]
 

@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import (
+    LEVELS,
+    make_axis,
+    make_figure,
+    make_scale,
+    picture_palette,
+    set_limits,
+)
 from ewens_widgets.views.heatmap_view import MOST_PIXELS, ordered_means
-from ewens_widgets.views.palette import GREY, SELECTED
-from ewens_widgets.views.pictures import LEVELS, picture_palette
-from ewens_widgets.views.png import encode_png
 from ewens_widgets.views.teaching.affine_lab_comparison import ModelPair
 from ewens_widgets.views.teaching.affine_lab_words import difference_text
 from ewens_widgets.views.teaching.lab_panel import LabPanel, note

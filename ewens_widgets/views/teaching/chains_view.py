@@ -15,10 +15,7 @@ from ewens_widgets.playback.chains_record import ChainsRecord
 from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View, assign
-from ewens_widgets.views.columns import in_columns
-from ewens_widgets.views.page import Page
-from ewens_widgets.views.static_page import overview_png
-from ewens_widgets.views.still_picture import StillPicture
+from ewens_widgets.views.page import Page, StillPicture, in_columns, overview_png
 from ewens_widgets.views.teaching.chains_view_diagnostics import ChainDiagnostics
 from ewens_widgets.views.teaching.chains_view_similarity import ChainSimilarities
 from ewens_widgets.views.teaching.chains_view_source import recorded_chains, running_chains, traces_of

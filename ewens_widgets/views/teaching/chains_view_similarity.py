@@ -11,14 +11,14 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.convergence import largest_gap
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png
+from ewens_widgets.analysis.plots.palette import colour_map
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.heatmap_view import ordered_means
-from ewens_widgets.views.live_tree import MOST_OBJECTS
-from ewens_widgets.views.palette import colour_map
-from ewens_widgets.views.png import encode_png
+from ewens_widgets.views.stage import MOST_OBJECTS
 from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, chain_colour
 
 if TYPE_CHECKING:

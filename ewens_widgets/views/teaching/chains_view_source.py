@@ -17,7 +17,7 @@ from ewens_widgets.sampling.posterior_record import same_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.data_panel import as_dataset
+from ewens_widgets.views.explorer.data_panel import as_dataset
 
 __all__ = ["ChainsSource", "recorded_chains", "running_chains", "traces_of"]
 

@@ -1,9 +1,9 @@
 """What the views of several chains share."""
 
+from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.chains_record import ChainsRecord
 from ewens_widgets.views.base import View
-from ewens_widgets.views.palette import CLUSTER_COLOURS
 from ewens_widgets.views.stage import Stage
 
 __all__ = ["ChainsStage", "ChainsSubview", "chain_colour", "legend_of"]

@@ -12,7 +12,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.figures import horizon
 from ewens_widgets.views.teaching.chains_view_stage import ChainsSubview, chain_colour, legend_of
-from ewens_widgets.views.trace_panel import thinned, trace_panels
+from ewens_widgets.views.traces_view import thinned, trace_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

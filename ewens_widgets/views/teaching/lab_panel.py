@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import HTML, HBox, VBox, Widget
 
 from ewens_widgets.playback.worker import Worker
-from ewens_widgets.views.page import Page
-from ewens_widgets.views.static_page import Painted, overview_png
-from ewens_widgets.views.still_picture import StillPicture
+from ewens_widgets.views.page import Page, Painted, StillPicture, overview_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

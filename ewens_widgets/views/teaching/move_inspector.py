@@ -16,9 +16,7 @@ from ewens_widgets.playback.mailbox import Mailbox
 from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.columns import in_columns
-from ewens_widgets.views.page import Page
-from ewens_widgets.views.still_picture import StillPicture
+from ewens_widgets.views.page import Page, StillPicture, in_columns
 from ewens_widgets.views.teaching.move_inspector_controls import InspectorButtons, MoveFields
 from ewens_widgets.views.teaching.move_inspector_numbers import numbers_table, printed_sentence
 from ewens_widgets.views.teaching.move_inspector_options import options_list

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.number_words import count
 from ewens_widgets.analysis.explanation.proposal import Choice
-from ewens_widgets.views.colours import colour_of
+from ewens_widgets.analysis.plots.palette import colour_of
 
 __all__ = ["MOST_OPTIONS", "options_list"]
 

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
 from ewens_widgets.analysis.explanation.stages import Stage
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.colours import ClusterColours, colour_of
 from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
-from ewens_widgets.views.palette import GREY, SELECTED, rgb
 from ewens_widgets.views.partition_view import projections
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.data_panel import as_dataset
+from ewens_widgets.views.explorer.data_panel import as_dataset
 
 __all__ = ["sampler_and_data"]
 

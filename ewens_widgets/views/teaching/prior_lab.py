@@ -25,10 +25,10 @@ from ewens_widgets.views.teaching.prior_lab_partition import (
 )
 from ewens_widgets.views.teaching.prior_lab_restaurant import RestaurantPanel
 from ewens_widgets.views.teaching.prior_lab_seating import Seating, Tally
-from ewens_widgets.views.wording import number_text
+from ewens_widgets.views.transport import number_text
 
 if TYPE_CHECKING:
-    from ewens_widgets.views.static_page import Painted
+    from ewens_widgets.views.page import Painted
 
 __all__ = ["PriorLab"]
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.export import labels_csv
-from ewens_widgets.views.static_page import overview_png, static_page
-
-if TYPE_CHECKING:
-    from ewens_widgets.views.explorer import Explorer
-    from ewens_widgets.views.files_panel import File
+from ewens_widgets.views.page import overview_png, static_page
 
 __all__ = ["Exports"]
+
+if TYPE_CHECKING:
+    from ewens_widgets.views.explorer.explorer import Explorer
+    from ewens_widgets.views.explorer.files_panel import File
 
 
 class Exports:

@@ -1,6 +1,6 @@
 """Controls of the moves, the start and the seed."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipywidgets import VBox
 
@@ -11,7 +11,9 @@ from ewens_widgets.sampling.moves.reassign import Reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
 from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only, whole_number
-from ewens_widgets.views.settings import Settings
+
+if TYPE_CHECKING:
+    from ewens_widgets.views.explorer.settings import Settings
 
 __all__ = ["MovesPanel"]
 
@@ -143,7 +145,7 @@ class MovesPanel(VBox):
             raise ValueError(problem)
         return schedule
 
-    def show(self, settings: Settings) -> None:
+    def show(self, settings: "Settings") -> None:
         """Show given settings."""
         self._given = settings.moves
         kind = _kind(settings.moves)
@@ -160,7 +162,7 @@ class MovesPanel(VBox):
         self.arrange()
 
     @staticmethod
-    def _option_texts(kind: str, settings: Settings) -> dict[str, Any]:
+    def _option_texts(kind: str, settings: "Settings") -> dict[str, Any]:
         first = settings.moves[0]
         if kind == "default":
             counts = {entry.move.name: entry.repeats for entry in settings.moves}

@@ -7,8 +7,8 @@ from pathlib import Path
 from ipywidgets import HTML, Button, Dropdown, VBox
 
 from ewens_widgets.views.base import assign
+from ewens_widgets.views.explorer.data_panel import Upload
 from ewens_widgets.views.page import Page
-from ewens_widgets.views.upload import Upload
 
 __all__ = ["File", "FilesPanel"]
 

@@ -20,24 +20,20 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View
-from ewens_widgets.views.columns import in_columns
-from ewens_widgets.views.data_panel import DataPanel, as_dataset
-from ewens_widgets.views.exports import Exports
-from ewens_widgets.views.files_panel import FilesPanel
+from ewens_widgets.views.explorer.data_panel import DataPanel, as_dataset
+from ewens_widgets.views.explorer.exports import Exports
+from ewens_widgets.views.explorer.files_panel import FilesPanel
+from ewens_widgets.views.explorer.run_panel import RunPanel
+from ewens_widgets.views.explorer.session_file import Session, pack_session, unpack_session
+from ewens_widgets.views.explorer.settings import Settings, SettingsPanel
 from ewens_widgets.views.heatmap_view import HeatmapView
-from ewens_widgets.views.page import Page
+from ewens_widgets.views.page import Page, StillPicture, in_columns
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.run_panel import RunPanel
-from ewens_widgets.views.session_file import Session, pack_session, unpack_session
-from ewens_widgets.views.settings import Settings
-from ewens_widgets.views.settings_panel import SettingsPanel
 from ewens_widgets.views.stage import Stage
-from ewens_widgets.views.still_picture import StillPicture
 from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.transport import Transport
+from ewens_widgets.views.transport import Transport, status_text
 from ewens_widgets.views.tree_view import TreeView
-from ewens_widgets.views.wording import status_text
 
 __all__ = ["Explorer"]
 

@@ -1,13 +1,15 @@
 """Controls of the model and its priors."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipywidgets import Checkbox, VBox
 
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.theta import default_theta_grid
 from ewens_widgets.views.fields import Field, choice, entry, parse_grid, parse_positive, read_shown, show_only
-from ewens_widgets.views.settings import Settings
+
+if TYPE_CHECKING:
+    from ewens_widgets.views.explorer.settings import Settings
 
 __all__ = ["ModelPanel"]
 
@@ -82,7 +84,7 @@ class ModelPanel(VBox):
             "theta_grid": values["grid"],
         }
 
-    def show(self, settings: Settings) -> None:
+    def show(self, settings: "Settings") -> None:
         """Show given settings."""
         texts: dict[str, Any] = {"model": settings.model, "alpha": f"{settings.alpha:g}"}
         concentration = settings.concentration

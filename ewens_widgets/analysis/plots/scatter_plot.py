@@ -12,12 +12,12 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.partition import check_labels
 
+__all__ = ["feature_names", "plot_scatter", "two_features"]
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-
-__all__ = ["feature_names", "plot_scatter", "two_features"]
 
 _MOST_NAMES = 10
 
