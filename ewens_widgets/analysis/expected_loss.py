@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.memory import check_fits
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.columns import read_only
+from ewens_widgets.sampling.draws import read_only
 
 __all__ = ["LOSSES", "Draws", "ExpectedLoss"]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.posterior_record import same_posterior
+from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["draws_csv", "labels_csv", "to_arviz"]

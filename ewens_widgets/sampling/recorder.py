@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.columns import Counts, label_type, read_only
+from ewens_widgets.sampling.draws import Counts, label_type, read_only
 from ewens_widgets.sampling.event import Event, MoveCount
 from ewens_widgets.sampling.trace import Trace
 

@@ -1,40 +1,54 @@
-"""The sampler: a Markov chain over partitions that yields an event each iteration."""
+"""The sampler: a Markov chain over partitions that yields an event each iteration.
+
+From the records of a block to events and to the recorder.
+
+Saving a sampler to a file and loading it again, without pickle.
+"""
 
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.memory import check_fits
+from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import FloatArray, check_count, check_data
-from ewens_widgets.model.concentration import Concentration
+from ewens_widgets.model.concentration import Concentration, Gamma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.archive import (
+    MALFORMED,
+    ArchiveError,
+    pack_posterior,
+    read_archive,
+    unpack_posterior,
+    write_archive,
+)
 from ewens_widgets.sampling.blocks import BlockSize
-from ewens_widgets.sampling.columns import label_type, read_only
+from ewens_widgets.sampling.draws import label_type, read_only
 from ewens_widgets.sampling.engine import Engine
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.event import Event, MoveCount
 from ewens_widgets.sampling.initial import first_state
 from ewens_widgets.sampling.kernel.advance import Records
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
-from ewens_widgets.sampling.moves.outcome import Outcome
-from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
+from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, Outcome
+from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.records import events_of, record_block, with_proposal
-from ewens_widgets.sampling.state import State
+from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "events_of", "read_sampler", "record_block", "with_proposal", "write_sampler"]
 
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
 _RECORD_BYTES = 32 * 2**20  # Memory that the records of a block may take.
+_KIND = "sampler"
 _SLOW_SWEEP = 10**9  # Objects × clusters: from about here on a sweep takes longer than one likes to wait.
 
 
@@ -412,15 +426,11 @@ class Sampler:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""
-        from ewens_widgets.sampling.sampler_file import write_sampler
-
         write_sampler(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sampler":
         """Load a saved sampler; it continues bit for bit."""
-        from ewens_widgets.sampling.sampler_file import read_sampler
-
         return read_sampler(cls, path)
 
     def __repr__(self) -> str:
@@ -430,3 +440,123 @@ class Sampler:
             f"Sampler({self.posterior.n_objects} objects × {self.posterior.n_features} features, "
             f'model "{self.posterior.model}", {moves}, iteration {self.iteration})'
         )
+
+
+def events_of(
+    records: Records, names: tuple[str, ...], posterior: Posterior, first_iteration: int
+) -> Iterator[Event]:
+    """Yield an event for each record; their arrays are read-only views of the block's."""
+    # Whole columns become Python numbers at once, and columns become rows by `zip`: much cheaper than taking
+    # one element at a time. An event must cost little even beside an iteration of a few microseconds.
+    proposals, acceptances = records.proposals.T.tolist(), records.acceptances.T.tolist()
+    columns = zip(
+        count(first_iteration),
+        posterior.theta_grid[records.theta_index].tolist(),
+        records.theta_index.tolist(),
+        read_only(records.theta_weights),
+        read_only(records.labels),
+        records.n_clusters.tolist(),
+        records.log_posterior.tolist(),
+        records.concentration.tolist(),
+        zip(*map(_move_counts, names, proposals, acceptances), strict=True),
+        repeat(None),  # what was proposed is known of stepped events only
+        repeat(None),
+        repeat(None),
+        strict=False,  # some columns have no end
+    )
+    return map(Event._make, columns)
+
+
+def _move_counts(name: str, proposals: Sequence[int], acceptances: Sequence[int]) -> Iterator[MoveCount]:
+    return map(MoveCount._make, zip(repeat(name), proposals, acceptances, strict=False))
+
+
+def with_proposal(event: Event, outcome: Outcome) -> Event:
+    """Add what the single Metropolis move of this iteration proposed, if it proposed anything."""
+    if not outcome.flags[PROPOSED]:
+        return event
+    return event._replace(
+        proposed_labels=read_only(canonical_labels(outcome.labels)),
+        accepted=bool(outcome.flags[ACCEPTED]),
+        log_ratio=float(outcome.log_ratio[0]),
+    )
+
+
+def record_block(recorder: Recorder, records: Records, first_iteration: int, thin: int) -> None:
+    """Append a block to the recorder."""
+    rows = records.theta_index.size
+    recorder.append_block(
+        iterations=first_iteration + thin * np.arange(rows),
+        labels=records.labels,
+        theta_index=records.theta_index,
+        theta_weights=records.theta_weights,
+        log_posterior=records.log_posterior,
+        concentration=records.concentration,
+        proposals=records.proposals,
+        acceptances=records.acceptances,
+    )
+
+
+def write_sampler(sampler: Sampler, path: str | os.PathLike[str]) -> None:
+    """Write posterior, schedule, current and initial state."""
+    settings, arrays = pack_posterior(sampler.posterior)
+    current, labels = state_parts(sampler.state)
+    first, first_labels = state_parts(sampler.first_state)
+    metadata = {
+        "posterior": settings,
+        "moves": to_plain(sampler.schedule),
+        "acceptance": sampler.acceptance,
+        "state": current,
+        "first": first,
+    }
+    stored: dict[str, NDArray[Any]] = {**arrays, "labels": labels, "first_labels": first_labels}
+    if sampler.raw_data is not None:
+        stored["raw"] = sampler.raw_data
+    write_archive(path, _KIND, metadata, stored)
+
+
+def read_sampler(kind: type[Sampler], path: str | os.PathLike[str]) -> Sampler:
+    """Read what `write_sampler` wrote."""
+    metadata, arrays = read_archive(path, _KIND)
+    try:
+        posterior = unpack_posterior(metadata["posterior"], arrays)
+
+        def state(part: str, labels: str) -> State:
+            size = posterior.n_objects, posterior.theta_grid.size
+            found = state_from_parts(metadata[part], arrays[labels], *size)
+            _check_concentration(found, posterior)
+            generator: Any = np.random.PCG64(0)
+            generator.state = found.generator  # raises for anything but the state of one
+            return found
+
+        return kind.from_parts(
+            posterior,
+            resolve_schedule(from_plain(metadata["moves"])),
+            _raw_data(arrays, posterior),
+            metadata["acceptance"],
+            first=state("first", "first_labels"),
+            current=state("state", "labels"),
+        )
+    except TooLargeError:
+        raise
+    except MALFORMED as fault:
+        raise ArchiveError(
+            f"{str(path)!r} does not hold a complete sampler ({fault}); save it again."
+        ) from fault
+
+
+def _raw_data(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> FloatArray | None:
+    """Data in their own units, if the file has them; other rows would lead the kernels astray."""
+    if "raw" not in arrays:
+        return None
+    raw = np.ascontiguousarray(check_data(arrays["raw"]))
+    if len(raw) != posterior.n_objects:
+        raise ValueError(f"its data have {len(raw)} rows, but its coordinates {posterior.n_objects}")
+    return raw
+
+
+def _check_concentration(state: State, posterior: Posterior) -> None:
+    """Refuse a state whose λ is not the fixed one."""
+    prior = posterior.concentration
+    if not isinstance(prior, Gamma) and not np.isclose(state.log_concentration, np.log(prior), rtol=1e-9):
+        raise ValueError(f"its state has the concentration {state.concentration}, its prior {prior}")

@@ -1,8 +1,12 @@
-"""The kept draws of a chain, and the way from them to answers."""
+"""The kept draws of a chain, and the way from them to answers.
+
+What a reader wants to see first of a trace, as text and as a table.
+"""
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -13,11 +17,14 @@ from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     ArchiveError,
+    pack_posterior,
     read_archive,
+    same_posterior,
+    unpack_posterior,
     write_archive,
     write_atomically,
 )
-from ewens_widgets.sampling.columns import (
+from ewens_widgets.sampling.draws import (
     Counts,
     check_canonical,
     column,
@@ -27,14 +34,13 @@ from ewens_widgets.sampling.columns import (
     read_only,
     windows,
 )
-from ewens_widgets.sampling.posterior_record import pack_posterior, same_posterior, unpack_posterior
+
+__all__ = ["COLUMNS", "Trace", "facts_table", "trace_facts"]
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.estimates import PointEstimate
     from ewens_widgets.analysis.report import Report
     from ewens_widgets.analysis.trees import Tree
-
-__all__ = ["COLUMNS", "Trace"]
 
 FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
@@ -295,13 +301,9 @@ class Trace:
         return trace
 
     def __repr__(self) -> str:
-        from ewens_widgets.sampling.trace_facts import trace_facts
-
         return "Trace(" + ", ".join(f"{name}: {value}" for name, value in trace_facts(self)) + ")"
 
     def _repr_html_(self) -> str:
-        from ewens_widgets.sampling.trace_facts import facts_table, trace_facts
-
         return facts_table("Trace", trace_facts(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -330,3 +332,32 @@ class Trace:
 
 def _rebuild(given: dict[str, Any]) -> Trace:
     return Trace(**given)
+
+
+def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
+    """List the names and values of the facts."""
+    posterior = trace.posterior
+    facts = [
+        ("draws", str(len(trace))),
+        ("data", f"{posterior.n_objects} objects × {posterior.n_features} features"),
+        ("model", posterior.model),
+        ("concentration", f"{posterior.concentration}"),
+    ]
+    if len(trace):
+        low, middle, high = np.quantile(trace.n_clusters, [0.05, 0.5, 0.95], method="inverted_cdf")
+        mode = posterior.theta_grid[int(np.argmax(trace.theta_posterior()))]
+        facts += [
+            ("iterations", f"{trace.iterations[0]} to {trace.iterations[-1]}"),
+            ("clusters", f"{middle} (90 % of draws {low} to {high})"),
+            ("theta", f"{mode:g} most probable"),
+            ("best log posterior", f"{trace.log_posterior[trace.best_index]:.2f}"),
+        ]
+    return facts + [(f"acceptance of {name}", f"{rate:.3f}") for name, rate in trace.acceptance.items()]
+
+
+def facts_table(title: str, facts: list[tuple[str, str]]) -> str:
+    """Write facts as an HTML table."""
+    rows = "".join(
+        f"<tr><th scope='row'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts
+    )
+    return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"

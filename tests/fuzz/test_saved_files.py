@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.sampling.archive import _COMMENT_LENGTH, ArchiveError
-from ewens_widgets.sampling.columns import check_canonical
+from ewens_widgets.sampling.draws import check_canonical
 
 SETTINGS: dict[str, dict[str, object]] = {
     "default": {"model": "II"},

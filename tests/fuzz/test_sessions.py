@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 import ewens_widgets as ew
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.sampling.columns import check_canonical
+from ewens_widgets.sampling.draws import check_canonical
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.views.explorer.session_file import Session, pack_session, unpack_session
 

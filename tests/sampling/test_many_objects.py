@@ -10,7 +10,7 @@ import pytest
 import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling import columns, recorder
+from ewens_widgets.sampling import draws, recorder
 from ewens_widgets.sampling.initial import _distinct_rows
 from ewens_widgets.sampling.recorder import Recorder
 
@@ -45,14 +45,14 @@ def test_a_recorder_of_many_objects_starts_small(monkeypatch: pytest.MonkeyPatch
 
 
 def test_labels_are_checked_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_CHECKED_ENTRIES", 6)
+    monkeypatch.setattr(draws, "_CHECKED_ENTRIES", 6)
     labels = np.array([[0, 1, 2], [0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=np.uint8)
-    columns.check_canonical(labels)
+    draws.check_canonical(labels)
     for row, wrong in ((4, [0, 2, 1]), (3, [1, 0, 0]), (0, [0, 255, 1])):
         damaged = labels.copy()
         damaged[row] = wrong
         with pytest.raises(ValueError, match="canonical"):
-            columns.check_canonical(damaged)
+            draws.check_canonical(damaged)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_arc
 from ewens_widgets.sampling.chains.plan import Plan, draws_kept, read_plan, write_plan
 from ewens_widgets.sampling.chains.result import Chains, draws_arrays, draws_from_arrays
 from ewens_widgets.sampling.chains.workers import ChainsError
-from ewens_widgets.sampling.columns import label_type
+from ewens_widgets.sampling.draws import label_type
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 from ewens_widgets.sampling.trace import Trace

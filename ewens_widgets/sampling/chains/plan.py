@@ -23,12 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_count, check_data
-from ewens_widgets.sampling.archive import ArchiveError, MissingArchiveError, read_archive, write_archive
+from ewens_widgets.sampling.archive import (
+    ArchiveError,
+    MissingArchiveError,
+    pack_posterior,
+    read_archive,
+    unpack_posterior,
+    write_archive,
+)
 from ewens_widgets.sampling.chains.task import Problem
-from ewens_widgets.sampling.columns import label_type
+from ewens_widgets.sampling.draws import label_type
 from ewens_widgets.sampling.initial import INITIAL, first_state
 from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
-from ewens_widgets.sampling.posterior_record import pack_posterior, unpack_posterior
 from ewens_widgets.sampling.sampler import ACCEPTANCES, Sampler
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 

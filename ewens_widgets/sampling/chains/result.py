@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
+from ewens_widgets.sampling.archive import (
+    ArchiveError,
+    pack_posterior,
+    read_archive,
+    unpack_posterior,
+    write_archive,
+)
 from ewens_widgets.sampling.chains.plan import Check
-from ewens_widgets.sampling.posterior_record import pack_posterior, unpack_posterior
-from ewens_widgets.sampling.trace import COLUMNS, Trace
-from ewens_widgets.sampling.trace_facts import facts_table, trace_facts
+from ewens_widgets.sampling.trace import COLUMNS, Trace, facts_table, trace_facts
 
 __all__ = ["Chains", "draws_arrays", "draws_from_arrays", "read_chains", "write_chains"]
 

@@ -22,7 +22,7 @@ from ewens_widgets.sampling.chains.plan import Check, Plan, Until, draws_kept
 from ewens_widgets.sampling.chains.result import Chains
 from ewens_widgets.sampling.chains.task import Failure, MissingData, Piece, Task, forget_samplers, run_task
 from ewens_widgets.sampling.chains.workers import ChainsError, Workers, failed_chains_error
-from ewens_widgets.sampling.columns import label_type
+from ewens_widgets.sampling.draws import label_type
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State
 from ewens_widgets.sampling.trace import Trace

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling.archive import pack_posterior
 from ewens_widgets.sampling.moves.schedule import Repeated, to_plain
-from ewens_widgets.sampling.posterior_record import pack_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State

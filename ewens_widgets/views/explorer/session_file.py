@@ -15,8 +15,7 @@ import numpy as np
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_count
-from ewens_widgets.sampling.members import MALFORMED, Members
-from ewens_widgets.sampling.posterior_record import same_posterior
+from ewens_widgets.sampling.archive import MALFORMED, Members, same_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace

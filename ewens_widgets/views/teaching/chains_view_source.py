@@ -12,8 +12,8 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_count
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback.ensemble import Chain, TraceReplay
+from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_name
-from ewens_widgets.sampling.posterior_record import same_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
