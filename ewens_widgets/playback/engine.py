@@ -9,15 +9,11 @@ else happens on one thread.
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
-from ewens_widgets.playback.chain import RecordedChain
-from ewens_widgets.playback.display import Display
-from ewens_widgets.playback.fanout import FanOut
-from ewens_widgets.playback.frame import Frame
-from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.runner import Runner
-from ewens_widgets.playback.slots import FrameSlots
-from ewens_widgets.playback.status import PlayerState, PlayerStatus
+from ewens_widgets.playback.display import Display, FanOut
+from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus
+from ewens_widgets.playback.pacing import FrameSlots, Pacing
 from ewens_widgets.playback.summaries import RunningSummaries
+from ewens_widgets.playback.work import RecordedChain, Runner
 
 __all__ = ["INTERRUPTED", "Engine"]
 

@@ -1,8 +1,17 @@
-"""How playback shares the event loop: how long it works, how long it rests, how many frames it sends."""
+"""How playback shares the event loop: how long it works, how long it rests, how many frames it sends.
 
+Frame slots: how iterations are portioned out when the user chose a number of iterations a frame.
+
+Slots follow one another at the frame rate. Each is filled with as many iterations as the speed says; then the
+chain waits for the slot to pass. A speed below one makes slots longer: at 0.1 an iteration lasts ten frames.
+
+How many things happen a second, over the last second.
+"""
+
+from collections import deque
 from dataclasses import dataclass, fields
 
-__all__ = ["Pacing"]
+__all__ = ["FrameSlots", "Pacing", "RateMeter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +68,95 @@ class Pacing:
         """Shortest time between two frames that take `cost` seconds to make."""
         shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
         return max(shortest, min(cost / self.frame_share, longest))
+
+
+class FrameSlots:
+    """Counts the iterations of the current slot; told the time by its caller.
+
+    Parameters
+    ----------
+    speed
+        Iterations a frame, or None for as fast as it goes.
+    interval
+        Seconds between two frames.
+    """
+
+    def __init__(self, speed: float | None, interval: float) -> None:
+        self.speed = speed
+        self._interval = interval
+        self._end = 0.0
+        self.remaining = self._portion
+
+    @property
+    def _portion(self) -> int:
+        return 1 if self.speed is None else max(1, round(self.speed))
+
+    @property
+    def _length(self) -> float:
+        return self._interval if self.speed is None else self._interval / min(1.0, self.speed)
+
+    def restart(self, now: float) -> None:
+        """Begin with a slot that may pass as soon as it is filled."""
+        self.remaining = self._portion
+        self._end = now
+
+    def change(self, speed: float | None, now: float) -> None:
+        """Change the speed, from the current slot on."""
+        self.speed = speed
+        self.remaining = min(self.remaining, self._portion)
+        self._end = min(self._end, now + self._length)
+
+    def count(self, iterations: int) -> None:
+        """Note iterations done."""
+        self.remaining = max(0, self.remaining - iterations)
+
+    def wait_seconds(self, now: float) -> float:
+        """Time until the slot has passed."""
+        return max(0.0, self._end - now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether the slot is filled and has passed."""
+        return self.remaining == 0 and self._end <= now
+
+    def refill(self, now: float) -> None:
+        """Begin the next slot."""
+        self.remaining = self._portion
+        self._end = now + self._length
+
+
+class RateMeter:
+    """Counts over a sliding window of time.
+
+    Parameters
+    ----------
+    window
+        Length of the window in seconds.
+    """
+
+    def __init__(self, window: float = 1.0) -> None:
+        self._window = window
+        self._counts: deque[tuple[float, int]] = deque()
+        self._total = 0
+        self._started = 0.0
+
+    def restart(self, now: float) -> None:
+        """Forget everything and begin counting now."""
+        self._counts.clear()
+        self._total = 0
+        self._started = now
+
+    def add(self, count: int, now: float) -> None:
+        """Count `count` things that happened just now."""
+        self._counts.append((now, count))
+        self._total += count
+        self._forget(now)
+
+    def rate(self, now: float) -> float:
+        """Things a second in the window that ends now."""
+        self._forget(now)
+        elapsed = min(self._window, now - self._started)
+        return self._total / elapsed if elapsed > 0.0 else 0.0
+
+    def _forget(self, now: float) -> None:
+        while self._counts and self._counts[0][0] <= now - self._window:
+            self._total -= self._counts.popleft()[1]

@@ -1,4 +1,6 @@
-"""Plays a chain in the background of a notebook: one asyncio task, commands from any thread, frames.
+"""Checks of what the player is told.
+
+Plays a chain in the background of a notebook: one asyncio task, commands from any thread, frames.
 
 The task works for about 10 ms, then leaves the event loop to others for eight turns and a nap of 2 ms; so the
 kernel goes on answering, and a pause takes effect within some milliseconds. At full speed the iterations are
@@ -34,21 +36,46 @@ The event loop shuts down
 """
 
 import asyncio
+import math
+import operator
 import time
 from collections.abc import Awaitable, Callable
 
-from ewens_widgets.playback.arguments import check_count, check_speed
-from ewens_widgets.playback.background import BackgroundTask
-from ewens_widgets.playback.chain import RecordedChain
+from ewens_widgets.playback.display import FanOut, StatusListener, ViewErrorHook
 from ewens_widgets.playback.engine import Engine
-from ewens_widgets.playback.fanout import FanOut, StatusListener, ViewErrorHook
-from ewens_widgets.playback.flight import helper_thread
-from ewens_widgets.playback.frame import Frame
-from ewens_widgets.playback.interfaces import EventRecorder, Source, View
+from ewens_widgets.playback.frame import Frame, PlayerStatus
+from ewens_widgets.playback.loop import BackgroundTask
 from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.status import PlayerStatus
+from ewens_widgets.playback.work import EventRecorder, RecordedChain, Source, View, helper_thread
 
-__all__ = ["Player"]
+__all__ = ["Player", "check_count", "check_speed"]
+
+
+def check_count(name: str, value: int, least: int = 1) -> int:
+    """Return a whole number that is large enough."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
+    return count
+
+
+def check_speed(speed: float | None) -> float | None:
+    """Return a positive number of iterations a frame, or None."""
+    if speed is None:
+        return None
+    try:
+        number = float(speed)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"speed must be a number of iterations a frame, or None for as fast as it goes; got {speed!r}"
+        ) from None
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"speed must be positive and finite, got {speed!r}; use None for as fast as it goes")
+    return number
+
 
 _PREPARING = "Preparing the sampler. Its first use compiles it, which can take some seconds."
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.similarity import RunningSimilarity
-from ewens_widgets.playback.interfaces import EventRecorder
+from ewens_widgets.playback.work import EventRecorder
 
 __all__ = ["RunningSummaries", "Summary"]
 

@@ -12,13 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ewens_widgets.playback.arguments import check_count, check_speed
-from ewens_widgets.playback.background import BackgroundTask
-from ewens_widgets.playback.blocks import BlockSizer
+from ewens_widgets.playback.display import FrameThrottle
 from ewens_widgets.playback.engine import INTERRUPTED
-from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.slots import FrameSlots
-from ewens_widgets.playback.throttle import FrameThrottle
+from ewens_widgets.playback.loop import BackgroundTask
+from ewens_widgets.playback.pacing import FrameSlots, Pacing
+from ewens_widgets.playback.player import check_count, check_speed
+from ewens_widgets.playback.work import BlockSizer
 
 __all__ = ["Tick", "TickView", "Work", "Worker", "WorkerStatus"]
 

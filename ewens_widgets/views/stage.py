@@ -23,7 +23,7 @@ from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.playback import Frame
-from ewens_widgets.playback.mailbox import Mailbox
+from ewens_widgets.playback.loop import Mailbox
 
 __all__ = ["TREE_KINDS", "Cut", "LiveTree", "Selection", "Stage"]
 

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playback.fakes import FakeRecorder, FakeSource, make_event
 
-from ewens_widgets.playback.chain import RecordedChain
+from ewens_widgets.playback.work import RecordedChain
 from ewens_widgets.sampling.event import Event
 
 

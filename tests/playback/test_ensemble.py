@@ -6,8 +6,7 @@ from traces import blob_trace
 
 import ewens_widgets as ew
 from ewens_widgets.playback import Player, PlayerState
-from ewens_widgets.playback.chains_record import ChainsRecord
-from ewens_widgets.playback.ensemble import Ensemble, TraceReplay
+from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.recorder import Recorder
 
 

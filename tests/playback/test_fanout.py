@@ -3,9 +3,8 @@ import logging
 import pytest
 from playback.fakes import FakeRecorder, make_event
 
-from ewens_widgets.playback.fanout import FanOut
-from ewens_widgets.playback.frame import Frame
-from ewens_widgets.playback.status import PlayerState, PlayerStatus
+from ewens_widgets.playback.display import FanOut
+from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus
 from ewens_widgets.playback.summaries import RunningSummaries
 
 STATUS = PlayerStatus(PlayerState.PAUSED, 1, 10, 1)

@@ -14,9 +14,9 @@ from playback.fakes import FakeRecorder, FakeSource
 
 from ewens_widgets import Sampler
 from ewens_widgets.datasets import unit_square
-from ewens_widgets.playback import Player, PlayerState, flight
-from ewens_widgets.playback.chain import RecordedChain
+from ewens_widgets.playback import Player, PlayerState, work
 from ewens_widgets.playback.ensemble import Ensemble
+from ewens_widgets.playback.work import RecordedChain
 from ewens_widgets.sampling.recorder import Recorder
 
 
@@ -100,7 +100,7 @@ def run(scene: Callable[[Cockpit], Coroutine[Any, Any, None]], **options: int) -
 
 
 pytestmark = pytest.mark.skipif(
-    flight.helper_thread() is None, reason="there is no compiler, so no helper thread"
+    work.helper_thread() is None, reason="there is no compiler, so no helper thread"
 )
 
 
@@ -345,9 +345,9 @@ def test_what_cannot_fly_says_so() -> None:
 def test_without_compiler_or_threads_everything_runs_on_the_loop(
     compiled: bool, platform: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flight, "COMPILED", compiled)
-    monkeypatch.setattr(flight.sys, "platform", platform)
-    assert flight.helper_thread() is None
+    monkeypatch.setattr(work, "COMPILED", compiled)
+    monkeypatch.setattr(work.sys, "platform", platform)
+    assert work.helper_thread() is None
 
     async def scene(cockpit: Cockpit) -> None:
         cockpit.player.play()

@@ -1,7 +1,7 @@
 import asyncio
 import threading
 
-from ewens_widgets.playback.mailbox import Mailbox, running_loop
+from ewens_widgets.playback.loop import Mailbox, running_loop
 
 
 def test_without_a_loop_commands_are_carried_out_at_once() -> None:

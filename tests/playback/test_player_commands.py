@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 from playback.fakes import FakeRecorder, FakeSource, Stage
 
 from ewens_widgets.playback import Frame, Pacing, PlayerState
-from ewens_widgets.playback.throttle import FrameThrottle
+from ewens_widgets.playback.display import FrameThrottle
 
 PACING = Pacing()
 ROUNDING = 1e-9

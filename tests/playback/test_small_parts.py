@@ -4,12 +4,10 @@ import dataclasses
 
 import pytest
 
-from ewens_widgets.playback.arguments import check_count, check_speed
-from ewens_widgets.playback.blocks import BlockSizer
-from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.rates import RateMeter
-from ewens_widgets.playback.slots import FrameSlots
-from ewens_widgets.playback.status import PlayerState, PlayerStatus
+from ewens_widgets.playback.frame import PlayerState, PlayerStatus
+from ewens_widgets.playback.pacing import FrameSlots, Pacing, RateMeter
+from ewens_widgets.playback.player import check_count, check_speed
+from ewens_widgets.playback.work import BlockSizer
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Pacing)])

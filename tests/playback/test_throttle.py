@@ -1,7 +1,7 @@
 import pytest
 
+from ewens_widgets.playback.display import FrameThrottle
 from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.throttle import FrameThrottle
 
 
 @pytest.fixture

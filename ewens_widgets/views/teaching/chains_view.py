@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.analysis.convergence import ChainAgreement
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, Player
-from ewens_widgets.playback.chains_record import ChainsRecord
-from ewens_widgets.playback.ensemble import Ensemble
+from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.page import Page, StillPicture, in_columns, overview_png

@@ -2,7 +2,7 @@
 
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
 from ewens_widgets.playback import Frame
-from ewens_widgets.playback.chains_record import ChainsRecord
+from ewens_widgets.playback.ensemble import ChainsRecord
 from ewens_widgets.views.base import View
 from ewens_widgets.views.stage import Stage
 

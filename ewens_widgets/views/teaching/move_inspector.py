@@ -12,7 +12,7 @@ from ewens_widgets.analysis.explanation.inspection import Inspection
 from ewens_widgets.analysis.explanation.number_words import count
 from ewens_widgets.analysis.explanation.stages import Stage
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.playback.mailbox import Mailbox
+from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import assign
