@@ -1,0 +1,240 @@
+"""What the views of several chains share.
+
+The traces of several chains, one over the other.
+
+The similarity that each chain has found, and all of them together, as pictures side by side.
+"""
+
+import time
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from ipywidgets import HTML, HBox, Image, VBox, Widget
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from ewens_widgets.analysis.convergence import largest_gap
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png
+from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, colour_map
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame
+from ewens_widgets.playback.ensemble import ChainsRecord
+from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.figures import horizon
+from ewens_widgets.views.heatmap_view import ordered_means
+from ewens_widgets.views.stage import MOST_OBJECTS, Stage
+from ewens_widgets.views.traces_view import thinned, trace_panels
+
+__all__ = ["ChainSimilarities", "ChainTraces", "ChainsStage", "ChainsSubview", "chain_colour", "legend_of"]
+
+
+class ChainsStage(Stage):
+    """The records of all chains, besides what views share anyway.
+
+    Parameters
+    ----------
+    record
+        The records.
+    """
+
+    def __init__(self, record: ChainsRecord) -> None:
+        super().__init__()
+        self.record = record
+
+
+class ChainsSubview(View):
+    """A picture of several chains; it reads their records up to the iteration that a frame shows."""
+
+    stage: ChainsStage
+
+    @property
+    def record(self) -> ChainsRecord:
+        """The records of all chains."""
+        return self.stage.record
+
+    def length(self, frame: Frame) -> int:
+        """Draws of each chain up to the iteration on display."""
+        return len(frame.summary)
+
+
+def chain_colour(place: int) -> str:
+    """Colour of a chain."""
+    return CLUSTER_COLOURS[place % len(CLUSTER_COLOURS)]
+
+
+def legend_of(names: tuple[str, ...]) -> str:
+    """Legend of the chains."""
+    swatches = [
+        f'<span class="ew-swatch ew-line" style="background:{chain_colour(place)}"></span>'
+        for place in range(len(names))
+    ]
+    chips = zip(swatches, names, strict=True)
+    return "".join(f'<span class="ew-chip">{swatch}{name}</span>' for swatch, name in chips)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+
+class ChainTraces(ChainsSubview):
+    """Number of clusters, log posterior and θ of every chain."""
+
+    title = "Traces"
+    css_class = "ew-chain-traces"
+    description = "Number of clusters, log posterior and theta of every chain over the iterations"
+    rest = 0.25
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make three small figures."""
+        colours = [chain_colour(place) for place in range(self.record.n_chains)]
+        self.panels = trace_panels(colours, height=108, left=52)
+        self.legend = HTML(legend_of(tuple(escape(name) for name in self.record.names)))
+        self.legend.add_class("ew-legend")
+        return self.legend, *(panel.figure for panel in self.panels)
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Start with empty traces."""
+        for panel in self.panels:
+            panel.clear()
+
+    def draw(self, frame: Frame) -> None:
+        """Send the traces, thinned."""
+        length = self.length(frame)
+        places = thinned(length)
+        first = frame.status.shown_iteration - length
+        last = first + horizon(length, frame.status.target - first)
+        iterations = (first + 1 + places).astype(np.float64)
+        start = float(first + self.record.start(length))
+        for panel, values in zip(self.panels, self._values(places), strict=True):
+            panel.show((float(first), last), iterations, values, start)
+
+    def _values(self, places: NDArray[np.intp]) -> tuple[FloatArray, ...]:
+        recorders = self.record.recorders
+        rows = (
+            [recorder.n_clusters[places] for recorder in recorders],
+            [recorder.log_posterior[places] for recorder in recorders],
+            [np.log2(recorder.theta[places]) for recorder in recorders],
+        )
+        return tuple(np.stack(values).astype(np.float64) for values in rows)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the numbers of clusters with matplotlib."""
+        lines = self.panels[0].lines
+        if lines.visible:
+            for place, (values, name) in enumerate(zip(np.asarray(lines.y), self.record.names, strict=True)):
+                axes.plot(lines.x, values, color=chain_colour(place), linewidth=0.9, label=name)
+            axes.legend(fontsize=7)
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("clusters")
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEVELS = 200
+_MOST_PIXELS = 200
+_TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
+
+
+class ChainSimilarities(ChainsSubview):
+    """Share of draws in which two objects are apart, for every chain and pooled."""
+
+    title = "Distance: share of draws apart, by chain and pooled"
+    css_class = "ew-chain-similarities"
+    description = (
+        "Heatmaps of the share of draws in which two objects are in different clusters, by chain and pooled"
+    )
+    rest = 0.5
+
+    def build(self) -> tuple[Widget, ...]:
+        """Make a picture for each chain and one for all of them."""
+        blank = encode_png(np.zeros((1, 1), dtype=np.uint8), np.full((1, 3), 255, dtype=np.uint8))
+        names = [*self.record.names, "pooled"]
+        self.images = {name: Image(value=blank, format="png") for name in names}
+        boxes = [self._box(place, name, len(names)) for place, name in enumerate(names)]
+        row = HBox(tuple(boxes[:-1]))
+        row.add_class("ew-chain-pictures")
+        self.note = HTML()
+        self.note.add_class("ew-note")
+        self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self._order_due = 0.0
+        self._pixels: dict[str, NDArray[np.uint8]] = {}
+        self.gap: float | None = None
+        beside = VBox((boxes[-1],))
+        beside.add_class("ew-pooled-picture")
+        self._pooled_box = beside
+        return row, beside, self.note
+
+    def _box(self, place: int, name: str, count: int) -> VBox:
+        is_pooled = place == count - 1
+        colour = "currentColor" if is_pooled else chain_colour(place)
+        caption = HTML(
+            f'<span class="ew-swatch ew-line" style="background:{colour}"></span>{escape(_short(name))}'
+        )
+        self.images[name].add_class("ew-similarity")
+        box = VBox((caption, self.images[name]))
+        box.add_class("ew-chain-picture")
+        return box
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Forget the order of other objects."""
+        self._n_objects = posterior.n_objects
+        self._order = np.arange(self._n_objects)
+        self._order_due = 0.0
+        text = f"More than {MOST_OBJECTS} objects: too many for live heatmaps."
+        assign(self.note, value=text if self._n_objects > MOST_OBJECTS else "")
+
+    def draw(self, frame: Frame) -> None:
+        """Send the pictures, all in the order of the pooled tree."""
+        self.gap = None
+        if self._n_objects > MOST_OBJECTS:
+            return
+        summaries = self.record.summaries(self.length(frame))
+        similarities = [summary.similarity() for summary in summaries]
+        pooled = np.mean(similarities, axis=0)
+        self._put_in_order(pooled, frame)
+        if self.length(frame):
+            self.gap = largest_gap(similarities)
+        for name, similarity in zip(self.images, [*similarities, pooled], strict=True):
+            self._show(name, similarity)
+
+    def _put_in_order(self, pooled: NDArray[Any], frame: Frame) -> None:
+        now = time.perf_counter()
+        if frame.status.is_running and now < self._order_due:
+            return
+        distance = squareform(1.0 - pooled.astype(np.float64), checks=False)
+        self._order = leaves_list(linkage(np.maximum(distance, 0.0), method="average")).astype(np.intp)
+        # At most a tenth of the time is spent on trees.
+        self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
+
+    def _show(self, name: str, similarity: NDArray[Any]) -> None:
+        ordered = ordered_means(similarity, self._order, _MOST_PIXELS)
+        pixels = np.round((_LEVELS - 1) * (1.0 - ordered)).astype(np.uint8)
+        self._pixels[name] = pixels
+        assign(self.images[name], value=encode_png(pixels, colour_map("greys", _LEVELS)))
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw all pictures with matplotlib, those of the chains first."""
+        axes.set_axis_off()
+        if not self._pixels:
+            return
+        columns = -(-len(self._pixels) // 2)
+        side = max(pixels.shape[0] for pixels in self._pixels.values())
+        step = side + max(2, side // 10)
+        for place, (name, pixels) in enumerate(self._pixels.items()):
+            left, top = step * (place % columns), step * (place // columns)
+            extent = (left, left + side, top + side, top)
+            axes.imshow(pixels, cmap="gray", vmin=0, vmax=_LEVELS - 1, interpolation="nearest", extent=extent)
+            axes.text(left, top - 1, _short(name).replace("$", r"\$"), fontsize=6, va="bottom")
+        axes.set_xlim(0, step * columns)
+        axes.set_ylim(2 * step, -step // 10)
+
+
+def _short(name: str) -> str:
+    """What a chain started from, which is enough below a small picture."""
+    return name.rpartition(", ")[2]

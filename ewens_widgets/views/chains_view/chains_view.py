@@ -1,0 +1,323 @@
+"""Several chains from different starts side by side, and whether they agree.
+
+What a view of several chains shows: chains that it runs itself, or draws that were recorded.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from ipywidgets import HTML, HBox, VBox
+from numpy.typing import ArrayLike
+
+from ewens_widgets.analysis.convergence import ChainAgreement
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import check_count
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback.ensemble import Chain, ChainsRecord, Ensemble, TraceReplay
+from ewens_widgets.sampling.archive import same_posterior
+from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_name
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.chains_view.chain_diagnostics import ChainDiagnostics
+from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, ChainsStage, ChainTraces
+from ewens_widgets.views.explorer.data_panel import as_dataset
+from ewens_widgets.views.page import Page, StillPicture, in_columns, overview_png
+from ewens_widgets.views.transport import Transport
+
+__all__ = ["ChainsSource", "ChainsView", "recorded_chains", "running_chains", "traces_of"]
+
+_HERE = Path(__file__).parent
+
+
+class _ChainsPage(Page):
+    """The explorer's link to the page, with some more styles."""
+
+    _css: Any = (_HERE.parent / "page.css").read_text("utf-8") + (_HERE / "chains_view.css").read_text(
+        "utf-8"
+    )
+
+
+class _ChainsTransport(Transport):
+    """Says where all chains are, and nothing of the first one alone."""
+
+    def show(self, frame: Frame) -> None:
+        """Show where the chains are."""
+        super().show(replace(frame, event=None))
+
+
+class ChainsView(StillPicture, VBox):
+    """Several chains side by side: traces, R-hat, effective sample size, similarity, and a plain sentence.
+
+    Given data, it runs the chains itself, in the background of the notebook. Given chains that were sampled,
+    it shows them finished; the slider goes through their draws, and Reset and Play show the run again.
+
+    Parameters
+    ----------
+    source
+        A `Dataset` or an array; what `sample_chains` returned; or a list of traces. By default the unit
+        square.
+    chains
+        Number of chains to run, from 2 to 8.
+    iterations
+        Iterations of each chain.
+    burn_in
+        First iterations that do not count. Until the run is twice as long, the later half counts.
+    initial
+        None for dispersed starts in turn (singletons, one cluster, k-means, prior), one start for all chains,
+        or a list with one for each.
+    seed
+        Seed of all chains; each gets its own stream of random numbers.
+    speed
+        Iterations a frame, or None for as fast as it goes.
+    settings
+        Settings of the `Sampler`, such as ``model`` and ``moves``.
+
+    Examples
+    --------
+    >>> import ewens_widgets as ew
+    >>> view = ew.ChainsView(ew.datasets.unit_square(seed=0), model="III", iterations=400, burn_in=100)
+    >>> view.player.run_to_end_sync()
+    >>> view
+    ChainsView('unit square', 4 chains, iteration 400 of 400)
+    >>> view.agreement.verdict
+    'agree'
+    """
+
+    def __init__(
+        self,
+        source: Any = None,  # noqa: ANN401 - data, chains or traces
+        *,
+        chains: int | None = None,
+        iterations: int | None = None,
+        burn_in: int | None = None,
+        initial: Any = None,  # noqa: ANN401 - as for the sampler
+        seed: int | None = 0,
+        speed: float | None = 5.0,
+        **settings: Any,  # noqa: ANN401 - passed on
+    ) -> None:
+        traces = traces_of(source)
+        if traces is None:
+            data = cast("Dataset | ArrayLike | None", source)
+            self._source = running_chains(data, 4 if chains is None else chains, initial, seed, settings)
+            target = 1000 if iterations is None else iterations
+            first = min(200, target // 4) if burn_in is None else burn_in
+        else:
+            given = {"chains": chains, "iterations": iterations, "initial": initial, **settings}
+            _refuse({name: value for name, value in given.items() if value is not None})
+            self._source = recorded_chains(traces, getattr(source, "starts", ()))
+            target, first = min(len(trace) for trace in traces), 0 if burn_in is None else burn_in
+        self.is_recorded = traces is not None
+        ensemble = Ensemble(self._source.chains, self._source.recorders)
+        self.record = ChainsRecord(ensemble, self._source.names, target, first)
+        self.player = Player(
+            ensemble,
+            self._source.recorders[0],
+            target_iterations=target,
+            speed=speed,
+            burn_in=first,
+        )
+        if self.is_recorded:
+            self.player.run_to_end_sync()
+        self._build()
+        super().__init__((self.transport, self.sentence, self._columns(), self.page))
+        self.add_class("ew-explorer")  # brings the explorer's styles along
+        self.add_class("ew-chains-view")
+        self._attach()
+
+    def _build(self) -> None:
+        stage = ChainsStage(self.record)
+        self.views: dict[str, View] = {
+            "traces": ChainTraces(stage),
+            "diagnostics": ChainDiagnostics(stage),
+            "similarities": ChainSimilarities(stage),
+        }
+        names: dict[str, dict[str, str]] = {
+            f".{view.css_class}": {"role": "group", "aria-label": view.description}
+            for view in self.views.values()
+        }
+        names[".ew-status"] = {"role": "status", "aria-live": "polite"}
+        names[".ew-sentence"] = {"role": "status", "aria-live": "polite"}
+        names[".ew-progress"] = {"aria-label": "iterations done"}
+        self.page = _ChainsPage(names)
+        self.transport = _ChainsTransport()
+        self.sentence = HTML()
+        self.sentence.add_class("ew-sentence")
+
+    def _columns(self) -> HBox:
+        return in_columns(
+            {
+                "ew-column-traces": (self.views["traces"],),
+                "ew-column-agreement": (self.views["diagnostics"],),
+                "ew-column-pictures": (self.views["similarities"],),
+            }
+        )
+
+    def _attach(self) -> None:
+        for view in self.views.values():
+            view.prepare(self._source.dataset, self._source.posterior)
+            self.player.attach(view)
+        self.player.attach(self)
+        self.transport.attach_to(self.player)
+        self.page.attach_to(self.player)
+
+    def show(self, frame: Frame) -> None:
+        """Say whether the chains agree at the iteration on display."""
+        assign(self.sentence, value=escape(self._sentence(len(frame.summary))))
+
+    def _sentence(self, length: int) -> str:
+        if length == 0:
+            return "Press Play: the chains start from different partitions. Will they come to agree?"
+        return self._agreement(length).sentence(self.record.names)
+
+    def _agreement(self, length: int) -> ChainAgreement:
+        gap = cast("ChainSimilarities", self.views["similarities"]).gap
+        return replace(self.record.agreement(length), gap=gap)
+
+    @property
+    def agreement(self) -> ChainAgreement:
+        """How well the chains agree at the iteration on display."""
+        self.player.refresh()
+        return self._agreement(len(self.player.current_frame().summary))
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The draws so far, without the burn-in; within it, all of them."""
+        length = min(len(recorder) for recorder in self.record.recorders)
+        start = self.player.burn_in if length > self.player.burn_in else 0
+        return tuple(recorder.trace()[start:length] for recorder in self.record.recorders)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data that are being clustered."""
+        return self._source.dataset
+
+    def picture(self, kind: str = "png") -> bytes:
+        """Static picture of the current state."""
+        if kind != "png":
+            raise ValueError(f"the picture of the chains is a PNG; got {kind!r}")
+        self.player.refresh()
+        length = len(self.player.current_frame().summary)
+        return overview_png(tuple(self.views.values()), f"{self.dataset.name} · {self._sentence(length)}")
+
+    def close(self) -> None:
+        """Stop the chains and close the page."""
+        if hasattr(self, "player"):  # a widget that could not be made is closed too
+            self.player.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        status = self.player.status
+        return (
+            f"ChainsView({self.dataset.name!r}, {self.record.n_chains} chains, "
+            f"iteration {status.iteration} of {status.target})"
+        )
+
+
+def _refuse(given: dict[str, Any]) -> None:
+    if given:
+        raise TypeError(
+            f"these chains have been run; leave out {', '.join(sorted(given))}, or give data instead of "
+            "chains."
+        )
+
+
+MOST_CHAINS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class ChainsSource:
+    """Chains with a recorder and a name each.
+
+    Attributes
+    ----------
+    dataset
+        Name and columns of the data.
+    posterior
+        What is sampled.
+    chains, recorders, names
+        One a chain.
+    """
+
+    dataset: Dataset
+    posterior: Posterior
+    chains: tuple[Chain, ...]
+    recorders: tuple[Recorder, ...]
+    names: tuple[str, ...]
+
+
+def traces_of(source: object) -> tuple[Trace, ...] | None:
+    """Traces, if that is what was given: several in a list, or in something that has them as ``traces``."""
+    given = getattr(source, "traces", source)
+    if isinstance(given, Trace):
+        raise TypeError("one chain cannot be compared with others; give several traces.")
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(one, Trace) for one in given):
+        return None
+    return tuple(given)
+
+
+def recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> ChainsSource:
+    """Chains to be looked at again; longer ones are cut to the last draws, as many as the shortest has."""
+    _check_number(len(traces))
+    posterior = traces[0].posterior
+    if not all(same_posterior(posterior, other.posterior) for other in traces[1:]):
+        raise ValueError("only chains on the same data, model and prior can be compared.")
+    shortest = min(len(trace) for trace in traces)
+    if shortest == 0:
+        raise ValueError("one of the chains has no draws; sample some first.")
+    cut = [trace[len(trace) - shortest :] for trace in traces]
+    return ChainsSource(
+        dataset=Dataset(X=np.array(posterior.coordinates), name="recorded chains"),
+        posterior=posterior,
+        chains=tuple(TraceReplay(trace) for trace in cut),
+        recorders=tuple(Recorder(posterior, ()) for _ in cut),
+        names=_names(starts if len(starts) == len(cut) else [""] * len(cut)),
+    )
+
+
+def running_chains(
+    data: Dataset | ArrayLike | None,
+    chains: int,
+    initial: Any,  # noqa: ANN401 - as for the sampler
+    seed: int | None,
+    settings: dict[str, Any],
+) -> ChainsSource:
+    """Chains to be run, each from its own start with its own random numbers."""
+    count = check_count("chains", chains, 1)
+    _check_number(count)
+    dataset = as_dataset(data)
+    starts, seeds = chain_starts(initial, count), chain_seeds(seed, count)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        samplers = tuple(
+            Sampler(dataset, initial=start, seed=own, **settings)
+            for start, own in zip(starts, seeds, strict=True)
+        )
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        warnings.warn(message, stacklevel=4)  # once, not for each chain
+    return ChainsSource(
+        dataset=dataset,
+        posterior=samplers[0].posterior,
+        chains=samplers,
+        recorders=tuple(Recorder(sampler.posterior, sampler.move_names) for sampler in samplers),
+        names=_names([start_name(start) for start in starts]),
+    )
+
+
+def _check_number(count: int) -> None:
+    if not 2 <= count <= MOST_CHAINS:
+        raise ValueError(f"from 2 to {MOST_CHAINS} chains can be compared; got {count}.")
+
+
+def _names(starts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(
+        f"chain {place}, {start}" if start else f"chain {place}"
+        for place, start in enumerate(starts, start=1)
+    )

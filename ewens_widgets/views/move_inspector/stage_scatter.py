@@ -1,0 +1,195 @@
+"""The objects at one stage of a proposal: what is chosen, how probable it was, and what is proposed."""
+
+from typing import TYPE_CHECKING, Any
+
+import bqplot
+import numpy as np
+from ipywidgets import HTML, Dropdown, HBox, VBox
+from numpy.typing import NDArray
+
+from ewens_widgets.analysis.explanation.proposal import Proposal
+from ewens_widgets.analysis.explanation.stages import Stage
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.views.base import assign
+from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
+from ewens_widgets.views.partition_view import projections
+
+__all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+FIRST_SIDE, SECOND_SIDE = "#0072b2", "#e8700a"
+_FADED = 0.12
+
+
+def blend(share: float) -> str:
+    """Colour between those of the two sides, grey halfway."""
+    end, weight = (FIRST_SIDE, 1.0 - 2.0 * share) if share < 0.5 else (SECOND_SIDE, 2.0 * share - 1.0)
+    parts = zip(rgb(GREY), rgb(end), strict=True)
+    return "#" + "".join(f"{round((1.0 - weight) * one + weight * two):02x}" for one, two in parts)
+
+
+class StageScatter(VBox):
+    """Scatter of two features or principal components.
+
+    Parameters
+    ----------
+    dataset
+        The objects.
+    post
+        Takes commands to the event loop.
+    """
+
+    def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
+        self._projections = projections(dataset)
+        self._colours = ClusterColours()
+        self._proposal: Proposal | None = None
+        self._slots: dict[str, NDArray[np.intp]] = {}
+        self._ringed = self._cores = np.empty(0, dtype=np.intp)
+        self._x_scale, self._y_scale = make_scale(), make_scale()
+        self.points = self._mark(default_size=44, stroke="#80808080", stroke_width=0.6, colors=[GREY])
+        self.rings = self._mark(default_size=150, fill=False, colors=[SELECTED], stroke_width=1.8)
+        self.cores = self._mark(
+            default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
+        )
+        self._x_axis = make_axis(self._x_scale)
+        self._y_axis = make_axis(self._y_scale, vertical=True)
+        self.figure = make_figure(
+            "ew-scatter",
+            400,
+            (8, 8, 38, 48),
+            marks=[self.points, self.rings, self.cores],
+            axes=[self._x_axis, self._y_axis],
+        )
+        self.choosers = tuple(self._chooser(place, post) for place in range(2))
+        self.legend = HTML()
+        self.legend.add_class("ew-legend")
+        heading = HBox((HTML("<b>The objects</b>"), *self.choosers))
+        heading.add_class("ew-heading")
+        super().__init__((heading, self.figure, self.legend))
+        self.add_class("ew-view")
+        self.add_class("ew-stage-scatter")
+        self._place()
+
+    def _mark(self, **traits: Any) -> bqplot.Scatter:  # noqa: ANN401 - traits are of any type
+        scales = {"x": self._x_scale, "y": self._y_scale}
+        return bqplot.Scatter(x=np.zeros(0), y=np.zeros(0), scales=scales, **traits)
+
+    def _chooser(self, place: int, post: "Callable[[Callable[[], None]], None]") -> Dropdown:
+        names, axis = list(self._projections), "xy"[place]
+        chooser = Dropdown(
+            description=axis,
+            options=names,
+            value=names[place],
+            tooltip=f"What the {axis} axis shows: a column or a principal component",
+        )
+        chooser.add_class(f"ew-{axis}-feature")
+        chooser.add_class("ew-chooser")
+        chooser.observe(lambda _: post(self._place), "value")
+        return chooser
+
+    def _place(self) -> None:
+        x, y = (self._projections[chooser.value] for chooser in self.choosers)
+        for axis, values, chooser in zip((self._x_axis, self._y_axis), (x, y), self.choosers, strict=True):
+            fit_axis(axis, values, chooser.value)
+        assign(self.points, x=x, y=y)
+        self._point_at()
+
+    def _point_at(self) -> None:
+        x, y = self.points.x, self.points.y
+        assign(self.rings, x=x[self._ringed], y=y[self._ringed])
+        assign(self.cores, x=x[self._cores], y=y[self._cores])
+
+    @property
+    def slots(self) -> NDArray[np.intp]:
+        """Colour slots of the partition before the proposal."""
+        return self._slots["before"]
+
+    def show(self, proposal: Proposal, stage: Stage) -> None:
+        """Show a stage of a proposal."""
+        if proposal is not self._proposal:
+            self._proposal = proposal
+            self._slots["before"] = self._colours.assign(proposal.labels)
+            proposed = proposal.labels if proposal.proposed is None else proposal.proposed
+            self._slots["after"] = self._colours.assign(proposed)
+        assign(self.points, colors=self._colours_of(stage), opacities=self._opacities(stage))
+        self._ringed = np.asarray(stage.ringed, dtype=np.intp)
+        self._cores = np.asarray(stage.cores, dtype=np.intp)
+        self._point_at()
+        assign(self.legend, value=self._legend(stage))
+
+    def _colours_of(self, stage: Stage) -> list[str]:
+        if stage.colours == "sides" and stage.shares is not None:
+            return [GREY if np.isnan(share) else blend(share) for share in stage.shares.tolist()]
+        return [colour_of(slot) for slot in self._slots[stage.colours].tolist()]
+
+    def _opacities(self, stage: Stage) -> NDArray[np.float64]:
+        n_objects = self._slots["before"].size
+        opacities = np.ones(n_objects)
+        if stage.focus.size:
+            opacities[:] = _FADED
+            opacities[stage.focus] = 1.0
+        elif stage.shares is not None and stage.colours != "sides":
+            highest = float(np.nanmax(stage.shares)) or 1.0
+            opacities = _FADED + (1.0 - _FADED) * np.nan_to_num(stage.shares) / highest
+        if stage.key in {"choice", "target"} and self._is_single(stage):
+            opacities[stage.ringed[:1]] = 1.0
+        return np.round(opacities, 3)
+
+    def _is_single(self, stage: Stage) -> bool:
+        return (
+            self._proposal is not None
+            and self._proposal.kind in {"reassign", "draw"}
+            and stage.ringed.size > 0
+        )
+
+    @staticmethod
+    def _legend(stage: Stage) -> str:
+        if stage.colours == "sides":
+            return (
+                f"{_chip(FIRST_SIDE, 'sure to join the first core')}{_chip(GREY, 'even chances')}"
+                f"{_chip(SECOND_SIDE, 'sure to join the second')}"
+            )
+        parts = [
+            "coloured by cluster" if stage.colours == "before" else "coloured as proposed",
+            "grey: alone",
+        ]
+        if stage.key == "decision":
+            parts[0] = "coloured as decided"
+        if stage.shares is not None:
+            parts.append("the stronger, the more probable to be chosen")
+        if stage.cores:
+            parts.append("diamonds: the cores")
+        if stage.ringed.size:
+            rings = {"choice": "chosen", "target": "concerned", "jump": "jumped"}
+            parts.append(f"ringed: {rings.get(stage.key, 'objects that move')}")
+        return " · ".join(parts)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the scatter with matplotlib."""
+        x, y = np.asarray(self.points.x), np.asarray(self.points.y)
+        pairs = zip(self.points.colors, self.points.opacities, strict=True)
+        shades = [(*(part / 255 for part in rgb(colour)), float(alpha)) for colour, alpha in pairs]
+        axes.scatter(x, y, c=shades, s=20, edgecolors="0.4", linewidths=0.3)
+        axes.scatter(
+            x[self._ringed], y[self._ringed], s=70, facecolors="none", edgecolors=SELECTED, linewidths=1.2
+        )
+        axes.scatter(
+            x[self._cores],
+            y[self._cores],
+            s=90,
+            marker="D",
+            facecolors="none",
+            edgecolors=SELECTED,
+            linewidths=1.8,
+        )
+        for axis, label in zip(("x", "y"), (self._x_axis.label, self._y_axis.label), strict=True):
+            getattr(axes, f"set_{axis}label")(str(label).replace("$", r"\$"))
+
+
+def _chip(colour: str, text: str) -> str:
+    return f'<span class="ew-chip"><span class="ew-swatch" style="background:{colour}"></span>{text}</span>'

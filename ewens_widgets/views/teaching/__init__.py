@@ -1,1 +1,0 @@
-"""Widgets that each make one idea of the method visible."""

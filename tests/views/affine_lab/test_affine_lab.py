@@ -1,0 +1,307 @@
+"""The affine lab without a browser: what its controls do, what it computes, and what it says."""
+
+import asyncio
+import base64
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ipywidgets import Widget
+from views.chains import Wire, widgets_below
+
+import ewens_widgets as ew
+from ewens_widgets.views.affine_lab.affine_lab import MOST_OBJECTS, AffineLab
+from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES, Steps
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+SAME = 1e-6
+
+
+@pytest.fixture
+def lab() -> AffineLab:
+    return AffineLab(draws=100, burn_in=50)
+
+
+def finished(lab: AffineLab) -> dict[str, bool]:
+    """Which models gave the same answer."""
+    lab.run_sync()
+    differences = lab.differences()
+    assert all(value is not None for value in differences.values())
+    return {model: value < SAME for model, value in differences.items() if value is not None}
+
+
+class TestLesson:
+    def test_the_paper_s_matrix_iii(self) -> None:
+        lab = AffineLab()
+        lab.controls.choose("III")
+        assert finished(lab) == {"I": False, "II": False, "III": True}
+        differences = lab.differences()
+        assert differences["I"] > 0.1
+        assert differences["III"] < SAME
+        assert lab.sentence.value == (
+            "Model III survived: the same answer before and after. "
+            "Models I, II and k-means did not: the answer depends on the coordinates."
+        )
+        assert "✗ changed" in lab.models["I"].result.value
+        assert "0.000000</b> · ✓ the same" in lab.models["III"].result.value
+        assert "26</b> of 80 objects change" in lab.k_means.result.value
+
+    @pytest.mark.parametrize(
+        ("steps", "survivors"),
+        [
+            (Steps(), ["I", "II", "III"]),
+            (Steps(rotation=30.0), ["I", "III"]),
+            (Steps(scale_x=4.0), ["II", "III"]),
+            (Steps(scale_x=4.0, scale_y=4.0, rotation=-70.0, mirrored=True), ["I", "III"]),
+            (Steps(shear=2.0), ["III"]),
+        ],
+    )
+    def test_who_survives_what(self, lab: AffineLab, steps: Steps, survivors: list[str]) -> None:
+        lab.transform(steps.matrix(), (30.0, -7.0))
+        assert [model for model, same in finished(lab).items() if same] == survivors
+
+    def test_the_answers_are_the_sampler_s(self, lab: AffineLab) -> None:
+        lab.controls.choose("II")
+        lab.run_sync()
+        X = lab.dataset.X
+        for model, pair in lab._comparison.models.items():
+            for data, similarity in zip((X, X @ PAPER_MATRICES["II"]), pair.similarity(), strict=True):
+                trace = ew.Sampler(data, model=model, seed=0).sample(100, burn_in=50, progress=False)
+                np.testing.assert_allclose(similarity, trace.similarity(), atol=1e-12)
+
+    def test_k_means_fails_when_stretched(self, lab: AffineLab) -> None:
+        lab.run_sync()
+        assert lab.k_means_agreement == pytest.approx(1.0)
+        assert '<b class="ew-moved">0</b>' in lab.k_means.result.value
+        lab.controls.choose("II")
+        lab.run_sync()
+        assert lab.k_means_agreement < 0.9
+        assert lab.transformed.moved.x.size == lab._comparison.k_means.moved.size > 5
+
+
+class TestControls:
+    def test_sliders_change_the_matrix_and_its_text(self, lab: AffineLab) -> None:
+        lab.controls.sliders["rotation"].value = 90.0
+        lab.controls.sliders["scale_x"].value = 2.0
+        np.testing.assert_allclose(lab.matrix, [[0.0, 2.0], [-1.0, 0.0]], atol=1e-12)
+        assert lab.controls.field.control.value == "0 2; -1 0"
+        lab.controls.sliders["shift_x"].value = 4.0
+        np.testing.assert_allclose(lab.transformed.points.x, -lab.original.points.y + 4.0)
+
+    def test_a_typed_matrix_moves_the_sliders(self, lab: AffineLab) -> None:
+        lab.controls.field.control.value = "40 0; 0 -2"
+        assert lab.controls.sliders["scale_x"].value == pytest.approx(40.0)
+        assert lab.controls.sliders["scale_x"].max == 2.0
+        assert lab.controls.mirror.value
+        np.testing.assert_array_equal(lab.matrix, [[40.0, 0.0], [0.0, -2.0]])
+        lab.controls.choose("I")
+        assert lab.controls.sliders["scale_x"].max == 1.0
+        assert not lab.controls.mirror.value
+
+    def test_a_bad_matrix_is_explained_and_changes_nothing(self, lab: AffineLab) -> None:
+        lab.controls.choose("III")
+        lab.run_sync()
+        before = lab._comparison
+        lab.controls.field.control.value = "1 2; 2 4"
+        assert "singular" in lab.controls.field.problem
+        assert lab._comparison is before
+        np.testing.assert_array_equal(lab.matrix, PAPER_MATRICES["III"])
+        lab.controls.field.control.value = "4.1 1.1; 2.1 1.1"
+        assert lab.controls.field.problem == ""
+
+    def test_the_rounded_text_never_replaces_the_exact_matrix(self, lab: AffineLab) -> None:
+        lab.controls.sliders["rotation"].value = 30.0
+        exact = lab.matrix
+        lab.controls._on_typed({})
+        assert lab.matrix is exact
+
+    def test_sliders_rounded_by_the_page_leave_the_matrix_alone(self, lab: AffineLab) -> None:
+        lab.controls.choose("III")
+        sliders = lab.controls.sliders
+        sliders["scale_x"].value = 10**0.63
+        sliders["shear"].value = 4.45
+        sliders["rotation"].value = 15.0
+        np.testing.assert_array_equal(lab.matrix, PAPER_MATRICES["III"])
+        sliders["rotation"].value = 16.0
+        exact = replace(Steps.of(PAPER_MATRICES["III"]), rotation=16.0)
+        np.testing.assert_allclose(lab.matrix, exact.matrix(), rtol=1e-12)
+
+    def test_chains_of_the_original_data_are_used_again(self, lab: AffineLab) -> None:
+        lab.run_sync()
+        before = {model: pair.original for model, pair in lab._comparison.models.items()}
+        lab.controls.choose("III")
+        lab.run_sync()
+        assert {model: pair.original for model, pair in lab._comparison.models.items()} == before
+        lab.seed.control.value = "5"
+        lab.run_sync()
+        assert all(lab._comparison.models[model].original is not chain for model, chain in before.items())
+
+    def test_bad_numbers_are_explained(self, lab: AffineLab) -> None:
+        before = lab._comparison
+        lab.seed.control.value = "-3"
+        lab.k.control.value = "many"
+        assert "seed must lie between" in lab.seed.problem
+        assert lab._comparison is before
+
+    def test_another_data_set(self, lab: AffineLab) -> None:
+        lab.data.value = "wine"
+        assert lab.dataset.n_features == 13
+        assert lab.k.control.value == "3"
+        assert lab.feature_box.layout.display == ""
+        lab.features[1].value = lab.features[0].value
+        assert "two different columns" in lab.feature_field.problem
+        lab.features[1].value = lab.dataset.feature_names[12]
+        assert lab.columns == (0, 12)
+        lab.controls.choose("II")
+        np.testing.assert_allclose(lab.transformed.points.x, 10.0 * lab.dataset.X[:, 0])
+        assert "Preparing" in lab.status_line()
+
+    @pytest.mark.parametrize("colouring", ["known classes", "model I", "k-means"])
+    def test_colours(self, lab: AffineLab, colouring: str) -> None:
+        lab.colouring.value = colouring
+        lab.controls.choose("III")
+        lab.run_sync()
+        assert len(lab.original.points.colors) == 80
+        assert len(set(lab.original.points.colors)) > 1
+        assert (lab.transformed.moved.x.size > 0) == (colouring == "k-means")
+        if colouring == "known classes":
+            assert lab.original.points.colors == lab.transformed.points.colors
+
+    def test_every_control_has_a_name_and_a_hint(self, lab: AffineLab) -> None:
+        for widget in widgets_below(lab):
+            if hasattr(widget, "tooltip") and hasattr(widget, "value") and widget.has_trait("disabled"):
+                assert widget.tooltip, widget
+
+
+class TestBackground:
+    def test_sampling_runs_by_itself_and_the_latest_settings_win(self) -> None:
+        async def use() -> None:
+            lab = AffineLab(draws=100, burn_in=50)
+            assert lab._worker.status.is_running
+            lab.controls.sliders["rotation"].value = 30.0
+            await asyncio.sleep(0.01)
+            for value in (1.0, 2.0, 3.0):
+                lab.controls.sliders["scale_x"].value = value
+            await lab.wait(60)
+            assert lab._comparison.is_done
+            np.testing.assert_allclose(lab.matrix, Steps(scale_x=3.0, rotation=30.0).matrix())
+            differences = lab.differences()
+            assert differences["I"] > 0.1
+            assert differences["II"] > 0.1
+            assert differences["III"] < SAME
+
+        asyncio.run(use())
+
+    @pytest.mark.timing
+    def test_the_kernel_is_never_blocked_for_long(self) -> None:
+        async def use() -> float:
+            lab = AffineLab()
+            await lab.wait(60)  # compiled, or read from the cache, by now
+            lab.controls.choose("III")
+            loop, longest = asyncio.get_running_loop(), 0.0
+            while lab._worker.status.is_running:
+                before = loop.time()
+                await asyncio.sleep(0)
+                longest = max(longest, loop.time() - before)
+            return longest
+
+        assert asyncio.run(use()) < 0.5
+
+    def test_messages_on_another_thread_are_handed_over(self) -> None:
+        async def use() -> None:
+            lab = AffineLab(draws=20, burn_in=10)
+            seen: list[str] = []
+            choose = lab.controls.choose
+            lab.controls.choose = lambda name: (seen.append(threading.current_thread().name), choose(name))
+            thread = threading.Thread(target=lab.controls.presets["III"].click, name="subshell")
+            thread.start()
+            thread.join()
+            await asyncio.sleep(0.05)
+            assert seen == [threading.main_thread().name]
+            await lab.wait(60)
+            assert lab.differences()["III"] < SAME
+
+        asyncio.run(use())
+
+
+class TestInput:
+    def test_arrays_are_data_too(self, rng: np.random.Generator) -> None:
+        lab = AffineLab(rng.normal(size=(30, 3)), draws=20, burn_in=0, n_clusters=2)
+        lab.controls.choose("III")
+        assert finished(lab)["III"]
+        assert lab.k.control.value == "2"
+        lab.colouring.value = "known classes"
+        assert set(lab.original.points.colors) == {"#a0a0a0"}
+
+    def test_a_model_that_cannot_be_used_says_so_and_the_others_go_on(self) -> None:
+        rng = np.random.default_rng(0)
+        lab = AffineLab(rng.normal(size=(5, 6)), draws=20, burn_in=5)
+        lab.run_sync()
+        assert "needs more than d + 1 = 7 objects" in lab.models["III"].result.value
+        assert lab.differences()["III"] is None
+        assert lab.differences()["I"] == 0.0
+        assert "III" not in lab.status_line()
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"data": [[1.0], [2.0]]}, ValueError, "at least two columns"),
+            ({"data": [[1.0, np.nan], [2.0, 1.0]]}, ValueError, "NaN"),
+            ({"data": np.zeros((MOST_OBJECTS + 1, 2))}, ValueError, "at most 2000 objects"),
+            ({"matrix": [[1, 2], [2, 4]]}, ValueError, "singular"),
+            ({"matrix": np.eye(3)}, ValueError, "4 numbers, got 9"),
+            ({"shift": (1.0, np.inf)}, ValueError, "shift must be two numbers"),
+            ({"shift": [1.0, 2.0, 3.0]}, ValueError, "shift must be two numbers"),
+            ({"draws": 0}, ValueError, "draws must be at least 1"),
+            ({"concentration": -1}, ValueError, "concentration must be positive"),
+            ({"colour": "red"}, TypeError, "colour"),
+        ],
+    )
+    def test_wrong_arguments_raise(
+        self, arguments: dict[str, object], error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            AffineLab(**arguments)
+
+    def test_hostile_names_are_escaped(self, rng: np.random.Generator) -> None:
+        script = "<script>alert(1)</script>"
+        data = ew.datasets.Dataset(
+            X=rng.normal(size=(9, 2)), name=script, feature_names=(script, script + "2")
+        )
+        lab = AffineLab(data, draws=5, burn_in=0)
+        lab.run_sync()
+        html = [widget.value for widget in widgets_below(lab) if type(widget).__name__ == "HTML"]
+        assert all("<script" not in text for text in html)
+
+
+class TestDisplay:
+    def test_a_static_picture_comes_along(self, lab: AffineLab) -> None:
+        lab.run_sync()
+        bundle = lab._repr_mimebundle_()
+        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+        assert bundle["text/plain"].startswith(
+            "AffineLab('unit square': Models I, II, III and k-means survived"
+        )
+        assert "application/vnd.jupyter.widget-view+json" in bundle
+        with pytest.raises(ValueError, match="is a PNG"):
+            lab.picture("svg")
+
+    def test_a_frame_makes_no_widget_and_the_same_one_sends_nothing(self, lab: AffineLab, wire: Wire) -> None:
+        lab._worker.run_sync(5)
+        lab._worker.refresh()
+        before = len(Widget.get_manager_state()["state"])
+        for _ in range(4):
+            lab._worker.run_sync(3)
+            wire.clear()
+            lab._worker.refresh()
+            assert max(wire.updates().values()) == 1
+        assert len(Widget.get_manager_state()["state"]) == before
+        wire.clear()
+        lab.show(None)
+        assert wire.messages == []
+
+    def test_a_closed_lab_stops(self, lab: AffineLab) -> None:
+        lab.close()
+        assert not lab._worker.status.is_running

@@ -1,0 +1,110 @@
+"""Affine maps as steps and as matrices, and which models they leave alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ewens_widgets import datasets
+from ewens_widgets.views.affine_lab.linear_map import (
+    PAPER_MATRICES,
+    Steps,
+    format_matrix,
+    invariant_models,
+    mapped,
+    parse_matrix,
+)
+
+scales = st.floats(0.05, 20.0)
+
+
+@given(scales, scales, st.floats(-8, 8), st.floats(-179.0, 179.0), st.booleans())
+def test_steps_are_found_again_from_their_matrix(
+    scale_x: float, scale_y: float, shear: float, rotation: float, mirrored: bool
+) -> None:
+    steps = Steps(scale_x, scale_y, shear, rotation, mirrored)
+    found = Steps.of(steps.matrix())
+    assert found.mirrored == mirrored
+    np.testing.assert_allclose(
+        [found.scale_x, found.scale_y, found.shear, found.rotation],
+        [scale_x, scale_y, shear, rotation],
+        rtol=1e-8,
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(found.matrix(), steps.matrix(), rtol=1e-8, atol=1e-8)
+
+
+def test_each_step_does_what_its_name_says() -> None:
+    point = np.array([[1.0, 2.0]])
+    np.testing.assert_allclose(point @ Steps(scale_x=3.0).matrix(), [[3.0, 2.0]])
+    np.testing.assert_allclose(point @ Steps(scale_y=3.0).matrix(), [[1.0, 6.0]])
+    np.testing.assert_allclose(point @ Steps(shear=0.5).matrix(), [[2.0, 2.0]])
+    np.testing.assert_allclose(point @ Steps(rotation=90.0).matrix(), [[-2.0, 1.0]], atol=1e-15)
+    np.testing.assert_allclose(point @ Steps(mirrored=True).matrix(), [[1.0, -2.0]])
+
+
+def test_the_paper_s_matrices_are_those_of_the_data_sets() -> None:
+    plain = datasets.unit_square(seed=3).X
+    for transform, name in ((None, "I"), ("II", "II"), ("III", "III")):
+        changed = datasets.unit_square(transform, seed=3).X
+        np.testing.assert_allclose(mapped(plain, (0, 1), PAPER_MATRICES[name], (0.0, 0.0)), changed)
+
+
+def test_other_columns_stay_as_they_are(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(6, 4))
+    result = mapped(X, (3, 1), PAPER_MATRICES["III"], (5.0, -1.0))
+    np.testing.assert_array_equal(result[:, [0, 2]], X[:, [0, 2]])
+    np.testing.assert_allclose(result[:, [3, 1]], X[:, [3, 1]] @ PAPER_MATRICES["III"] + [5.0, -1.0])
+
+
+@pytest.mark.parametrize(
+    "text", ["4.1 1.1; 2.1 1.1", "[[4.1, 1.1], [2.1, 1.1]]", " 4.1,1.1 , 2.1,1.1 ", "4.1 1.1\n2.1 1.1"]
+)
+def test_matrices_are_read_in_several_ways(text: str) -> None:
+    np.testing.assert_array_equal(parse_matrix(text), PAPER_MATRICES["III"])
+
+
+def test_written_matrices_can_be_read() -> None:
+    for matrix in PAPER_MATRICES.values():
+        np.testing.assert_allclose(parse_matrix(format_matrix(matrix)), matrix)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2; 2 4", "singular"),
+        ("0 0 0 0", "singular"),
+        ("1 1; 1 1.0000001", "singular"),
+        ("1 2 3", "has 4 numbers, got 3"),
+        ("", "has 4 numbers, got 0"),
+        ("1 a 2 3", "'a' is not a number"),
+        ("1 nan 2 3", "finite"),
+        ("1 inf 2 3", "finite"),
+        ("1e9 0 0 1", "at most 1e"),
+    ],
+)
+def test_what_is_no_invertible_matrix_is_explained(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_matrix(text)
+
+
+@pytest.mark.parametrize(
+    ("steps", "models"),
+    [
+        (Steps(), ("I", "II", "III")),
+        (Steps(rotation=30.0), ("I", "III")),
+        (Steps(rotation=90.0), ("I", "II", "III")),
+        (Steps(scale_x=2.0, scale_y=2.0), ("I", "II", "III")),
+        (Steps(scale_x=3.0), ("II", "III")),
+        (Steps(mirrored=True), ("I", "II", "III")),
+        (Steps(shear=0.5), ("III",)),
+        (Steps.of(PAPER_MATRICES["III"]), ("III",)),
+    ],
+)
+def test_theory_says_which_models_survive(steps: Steps, models: tuple[str, ...]) -> None:
+    assert invariant_models(steps.matrix(), 2) == models
+
+
+def test_one_scale_for_two_of_three_columns_is_no_common_scale() -> None:
+    assert invariant_models(2.0 * np.eye(2), 3) == ("II", "III")
+    assert invariant_models(Steps(rotation=30.0).matrix(), 3) == ("I", "III")

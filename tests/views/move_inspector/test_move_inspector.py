@@ -1,0 +1,274 @@
+"""The move inspector without a browser: what its buttons do, and what it prints."""
+
+import base64
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from views.chains import Wire, widgets_below
+
+import ewens_widgets as ew
+from ewens_widgets.views.move_inspector.move_inspector import MoveInspector
+from ewens_widgets.views.move_inspector.stage_scatter import FIRST_SIDE, SECOND_SIDE
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+MOVES = ("split-merge", "reassign", "informed-split-merge", "gibbs")
+
+
+@pytest.fixture
+def square() -> ew.datasets.Dataset:
+    return ew.datasets.unit_square(per_cluster=5, seed=0)
+
+
+@pytest.fixture
+def inspector(square: ew.datasets.Dataset) -> MoveInspector:
+    return MoveInspector(square, model="I", seed=3)
+
+
+def press(inspector: MoveInspector, name: str) -> None:
+    inspector.controls.buttons[name].click()
+
+
+def printed_numbers(inspector: MoveInspector) -> dict[str, float]:
+    """Numbers in the table, in full precision."""
+    cells = re.findall(r'data-term="([^"]*)" data-value="([^"]*)"', inspector.numbers.value)
+    return {name: float(value) for name, value in cells}
+
+
+def go_to(inspector: MoveInspector, key: str) -> None:
+    inspector.show_stage([stage.key for stage in inspector.stages].index(key))
+
+
+def until(inspector: MoveInspector, wanted: Callable[[MoveInspector], bool]) -> None:
+    for _ in range(300):
+        if wanted(inspector):
+            return
+        press(inspector, "Next iteration")
+    raise AssertionError("it never came to that")
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_the_printed_terms_add_up_to_the_sampler_s_own_log_ratio(
+    square: ew.datasets.Dataset, move: str
+) -> None:
+    inspector = MoveInspector(square, move=move, model="II", seed=1)
+    for turn in range(30):
+        press(inspector, "Propose again" if turn % 3 else "Next iteration")
+        if inspector.inspection.proposal.proposed is None:
+            continue
+        go_to(inspector, "decision")
+        numbers = printed_numbers(inspector)
+        parts = [numbers[name] for name in ("prior", "likelihood", "way back", "way there")]
+        assert math.fsum(parts) == pytest.approx(numbers["sum"], abs=1e-12)
+        assert numbers["sum"] == pytest.approx(numbers["sampler"], abs=1e-9)
+        shown = [term.value for term in inspector.inspection.proposal.terms()]
+        np.testing.assert_array_equal(inspector.waterfall.bars.y[-1], [0.0, np.cumsum(shown)[-1]])
+
+
+def test_numbers_appear_when_their_stage_has_come(inspector: MoveInspector) -> None:
+    until(inspector, lambda one: one.inspection.proposal.kind == "split")
+    for key, names in {
+        "sides": set(),
+        "proposal": {"way back", "way there"},
+        "ratio": {"prior", "likelihood", "way back", "way there", "sum", "sampler"},
+        "decision": {"prior", "likelihood", "way back", "way there", "sum", "sampler", "uniform"},
+    }.items():
+        go_to(inspector, key)
+        assert set(printed_numbers(inspector)) == names
+        assert inspector.waterfall.is_empty == (key not in {"ratio", "decision"})
+    assert inspector.waterfall.mark.visible
+
+
+def test_the_stages_can_be_stepped_through_by_buttons_and_list(inspector: MoveInspector) -> None:
+    assert inspector.controls.buttons["Back"].disabled
+    for place in range(1, len(inspector.stages)):
+        press(inspector, "Next stage")
+        assert inspector.stage == place == inspector.play.value
+    assert inspector.controls.buttons["Next stage"].disabled
+    press(inspector, "Back")
+    assert inspector.stage == len(inspector.stages) - 2
+    inspector.list.value = 2
+    assert f"stage 3 of {len(inspector.stages)}" in inspector.status.value
+    inspector.play.value = 3
+    assert inspector.stage == 3
+    assert inspector.stages[3].title in inspector.told.value
+
+
+def test_the_sides_are_coloured_by_probability(inspector: MoveInspector) -> None:
+    until(inspector, lambda one: one.inspection.proposal.kind == "split")
+    allocation = inspector.inspection.proposal.allocation
+    go_to(inspector, "sides")
+    colours, opacities = inspector.scatter.points.colors, np.asarray(inspector.scatter.points.opacities)
+    first, second = allocation.cores
+    assert colours[first] == FIRST_SIDE
+    assert colours[second] == SECOND_SIDE
+    assert np.array_equal(np.flatnonzero(opacities == 1.0), np.sort(allocation.members))
+    np.testing.assert_array_equal(inspector.scatter.cores.x, inspector.scatter.points.x[[first, second]])
+
+
+def test_the_choice_of_a_cluster_fades_what_was_less_probable(inspector: MoveInspector) -> None:
+    until(inspector, lambda one: one.inspection.proposal.kind == "split")
+    go_to(inspector, "choice")
+    shares = inspector.inspection.proposal.choices[1].by_object
+    opacities = np.asarray(inspector.scatter.points.opacities)
+    assert np.array_equal(np.argsort(shares, kind="stable"), np.argsort(opacities, kind="stable"))
+    assert opacities.max() == 1.0
+    listed = re.findall(r'data-probability="([^"]*)" data-chosen="true"', inspector.options.value)
+    assert [float(value) for value in listed] == [inspector.inspection.proposal.choices[1].probability]
+
+
+def test_the_candidates_of_a_gibbs_draw_are_listed(square: ew.datasets.Dataset) -> None:
+    inspector = MoveInspector(square, move="gibbs", model="I")
+    go_to(inspector, "target")
+    listed = [float(value) for value in re.findall(r'data-probability="([^"]*)"', inspector.options.value)]
+    assert listed == sorted(inspector.inspection.proposal.choices[1].probabilities, reverse=True)
+    assert sum(listed) == pytest.approx(1.0)
+    assert "a new cluster" in inspector.options.value
+    assert inspector.options.layout.display == ""
+    assert inspector.waterfall.layout.display == "none"
+    go_to(inspector, "ratio")
+    assert inspector.waterfall.layout.display == ""
+    press(inspector, "Next iteration")
+    assert "object 2 of 20" in inspector.status.value
+
+
+def test_a_rejected_proposal_can_be_accepted_anyway(inspector: MoveInspector) -> None:
+    until(inspector, lambda one: one.inspection.can_accept_anyway)
+    assert not inspector.controls.buttons["Accept anyway"].disabled
+    proposed = inspector.inspection.proposal.proposed
+    press(inspector, "Accept anyway")
+    assert np.array_equal(inspector.inspection.proposal.labels, proposed)
+    until(inspector, lambda one: one.inspection.proposal.accepted() is True)
+    assert inspector.controls.buttons["Accept anyway"].disabled
+
+
+def test_the_switch_tells_what_the_printed_ratio_would_have_decided(inspector: MoveInspector) -> None:
+    def differ(one: MoveInspector) -> bool:
+        proposal = one.inspection.proposal
+        return proposal.has_printed_ratio and proposal.accepted(as_printed=True) != proposal.accepted()
+
+    until(inspector, differ)
+    go_to(inspector, "decision")
+    assert "as printed" not in inspector.numbers.value
+    inspector.controls.printed.value = True
+    proposal = inspector.inspection.proposal
+    assert "the right one decides otherwise" in inspector.told.value
+    assert "as printed" in inspector.numbers.value
+    decisions = re.findall(r"<b>(accepted|rejected)</b>", inspector.numbers.value)
+    right = "accepted" if proposal.accepted() else "rejected"
+    assert decisions == [right, {"accepted": "rejected", "rejected": "accepted"}[right]]
+    assert inspector.waterfall.bars.y[-1][1] == pytest.approx(proposal.log_ratio(as_printed=True))
+    inspector.fields.fields["move"].control.value = "reassign"
+    go_to(inspector, "ratio")
+    assert "both ways are as probable" in inspector.told.value
+    inspector.fields.fields["move"].control.value = "gibbs"
+    go_to(inspector, "ratio")
+    assert "not in the paper" in inspector.told.value
+
+
+def test_a_chain_that_decides_by_the_printed_ratio_is_shown_as_it_is(square: ew.datasets.Dataset) -> None:
+    with pytest.warns(UserWarning, match="as-printed"):
+        sampler = ew.Sampler(square, moves="paper-2", acceptance="as-printed", initial="prior", model="I")
+    inspector = MoveInspector(sampler)
+    until(inspector, lambda one: one.inspection.proposal.proposed is not None)
+    go_to(inspector, "decision")
+    own = printed_numbers(inspector)
+    assert own["sum"] == pytest.approx(own["sampler"], abs=1e-9)
+    assert own["sum"] == inspector.inspection.proposal.log_ratio(as_printed=True)
+    inspector.controls.printed.value = True
+    row = next(row for row in inspector.numbers.value.split("<tr>") if "sampler's own" in row)
+    assert re.search(r"</td><td></td><td data-term=\"sampler\"", row), "below the printed ratio"
+
+
+def test_the_move_and_its_options_can_be_changed(inspector: MoveInspector) -> None:
+    fields = inspector.fields.fields
+    labels = inspector.inspection.proposal.labels
+    fields["within"].control.value = "maximum"
+    fields["jump"].control.value = "0.25"
+    assert inspector.inspection.move == ew.moves.SplitMerge("maximum", core_jump=0.25)
+    assert np.array_equal(inspector.inspection.proposal.labels, labels)
+    fields["jump"].control.value = "often"
+    assert "is not a number" in fields["jump"].problem
+    assert inspector.inspection.move.core_jump == 0.25
+    fields["move"].control.value = "informed-split-merge"
+    assert fields["within"].layout.display == "none"
+    assert "informed-split-merge" in inspector.status.value
+
+
+def test_running_on_and_resetting(inspector: MoveInspector) -> None:
+    press(inspector, "Run 50")
+    assert inspector.status.value.startswith("iteration 50 ")
+    press(inspector, "Reset")
+    assert inspector.status.value.startswith("iteration 0 ")
+
+
+def test_a_sampler_is_looked_at_and_not_moved(square: ew.datasets.Dataset) -> None:
+    sampler = ew.Sampler(square, moves="paper-1", model="I", seed=0)
+    inspector = MoveInspector(sampler, data=square)
+    for _ in range(5):
+        press(inspector, "Next iteration")
+    assert (sampler.iteration, inspector.inspection.iteration) == (0, 5)
+    assert inspector.inspection.move.name == "reassign"
+    assert inspector.dataset is square
+    assert MoveInspector(sampler).dataset.feature_names == ("coordinate 1", "coordinate 2")
+    assert MoveInspector(sampler, move="gibbs").inspection.move == ew.moves.Gibbs()
+
+
+def test_an_array_and_many_columns_will_do() -> None:
+    inspector = MoveInspector(np.random.default_rng(0).normal(size=(12, 4)), move="reassign")
+    assert list(inspector.scatter.choosers[0].options)[:2] == ["PC 1", "PC 2"]
+    inspector.scatter.choosers[0].value = "x3"
+    np.testing.assert_array_equal(inspector.scatter.points.x, inspector.dataset.X[:, 2])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda data: MoveInspector(ew.Sampler(data), model="I"), TypeError, "leave out model"),
+        (lambda data: MoveInspector(data, data=data), TypeError, "data= is for a sampler"),
+        (lambda data: MoveInspector(ew.Sampler(data), data=data.X[:7]), ValueError, "data has 7 rows"),
+        (lambda data: MoveInspector(data, move="jump"), ValueError, "no move 'jump'"),
+        (lambda data: MoveInspector(data, colour="red"), TypeError, "colour"),
+        (lambda _: MoveInspector([[1.0, np.nan]] * 5), ValueError, "NaN|missing|finite"),
+    ],
+)
+def test_wrong_arguments_are_explained(
+    square: ew.datasets.Dataset, make: Callable[[object], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(square)
+
+
+def test_the_static_picture_is_part_of_the_output(inspector: MoveInspector) -> None:
+    for place in (0, len(inspector.stages) - 1):
+        inspector.show_stage(place)
+        bundle = inspector._repr_mimebundle_()
+        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+        assert bundle["text/plain"] == repr(inspector)
+    assert inspector.picture("svg").lstrip().startswith(b"<?xml")
+    assert inspector.picture() == inspector.picture()
+    with pytest.raises(ValueError, match="'png' or 'svg'"):
+        inspector.picture("pdf")
+
+
+def test_the_same_stage_again_sends_nothing(inspector: MoveInspector, wire: Wire) -> None:
+    go_to(inspector, inspector.stages[-1].key)
+    wire.clear()
+    inspector.show_stage(inspector.stage)
+    assert wire.messages == []
+    press(inspector, "Back")
+    assert max(wire.updates().values()) == 1
+
+
+def test_hostile_names_are_escaped() -> None:
+    script = "<script>alert(1)</script>"
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    inspector = MoveInspector(
+        ew.datasets.Dataset(X=X, name=script, feature_names=(f"{script}1", f"{script}2"))
+    )
+    texts = [widget.value for widget in widgets_below(inspector) if type(widget).__name__ == "HTML"]
+    assert all("<script" not in text for text in texts)
+    assert b"<script" not in inspector.picture("svg")
