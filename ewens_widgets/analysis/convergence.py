@@ -452,9 +452,9 @@ def _autocorr(values: FloatArray) -> FloatArray:
     arviz = _arviz()
     if hasattr(arviz, "autocorr"):
         return np.asarray(arviz.autocorr(values), dtype=np.float64)
-    from arviz_stats.base import array_stats  # type: ignore[import-not-found,unused-ignore] # From ArviZ 1.0 on it lives there.
+    from arviz_stats.base import array_stats  # type: ignore[import-not-found,attr-defined,unused-ignore] # From ArviZ 1.0 on it lives there.
 
-    return np.asarray(array_stats.autocorr(values), dtype=np.float64)
+    return np.asarray(array_stats.autocorr(values), dtype=np.float64)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def _arviz() -> ModuleType:
