@@ -18,6 +18,8 @@ PACKAGE = Path(ewens_widgets.__file__).parent
 RANKS = {
     "__init__": 0,  # resolves public names lazily, so it imports the version only
     "_version": 0,
+    "arguments": 0,
+    "files": 0,
     "memory": 0,
     "partition": 1,
     "datasets": 1,

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from ewens_widgets.arguments import check_count
 from ewens_widgets.memory import check_fits
-from ewens_widgets.model.checks import check_count
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, jit
 

@@ -1,6 +1,5 @@
-"""Command line: ``ewens-widgets lab``, ``app`` and ``paper``, one file a command."""
+"""The command line, ``ewens-widgets lab``, ``app`` and ``paper``, and the web app that it serves."""
 
-from ewens_widgets.app.command_line import main
-from ewens_widgets.app.tutorials import copy_tutorials, shipped_tutorials
+from ewens_widgets.app.command_line import copy_tutorials, main, shipped_tutorials
 
 __all__ = ["copy_tutorials", "main", "shipped_tutorials"]

@@ -1,16 +1,20 @@
-"""The command line as a whole: its commands, its help, and how errors are told."""
+"""The command line: ``ewens-widgets lab`` (JupyterLab on copies of the tutorials), ``paper`` and ``app``.
+
+``app``, the Explorer as a web page, has a chapter of its own: `web_app`.
+"""
 
 import argparse
+import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ewens_widgets._version import __version__
-from ewens_widgets.app.arguments import StartError
-from ewens_widgets.app.explorer import add_explorer
-from ewens_widgets.app.lab import add_lab
-from ewens_widgets.app.paper import add_paper
+from ewens_widgets.app.options import StartError, need_package, port
+from ewens_widgets.app.web_app import add_explorer
 
-__all__ = ["main"]
+__all__ = ["FIRST_TUTORIAL", "add_lab", "add_paper", "copy_tutorials", "main", "shipped_tutorials"]
 
 _EXAMPLES = """\
 examples:
@@ -59,3 +63,140 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartError as error:
         print(f"ewens-widgets: {error}", file=sys.stderr)
         return 1
+
+
+def add_lab(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    lab = add_parser(
+        "lab",
+        help="open JupyterLab on the tutorials",
+        description="Open JupyterLab on the tutorials. They are copied to a folder of yours first, so that "
+        "you may change them; files that are there already are kept. Stop with Ctrl-C.",
+    )
+    lab.add_argument(
+        "--directory",
+        type=Path,
+        default=Path.home() / f"ewens-widgets-tutorials-{__version__}",
+        metavar="DIR",
+        help="folder to copy the tutorials to (default: %(default)s)",
+    )
+    lab.add_argument(
+        "--port", type=port, default=8888, help="port on localhost (default: %(default)s, or the next free)"
+    )
+    lab.add_argument(
+        "--no-browser", action="store_true", help="do not open a browser, print the address only"
+    )
+    lab.set_defaults(run=_open_lab)
+
+
+def _lab_arguments(directory: Path, port: int, no_browser: bool) -> list[str]:
+    arguments = [
+        f"--ServerApp.root_dir={directory}",
+        # Rather than the file's name alone: so the address that is printed leads to the tutorial too.
+        f"--LabApp.default_url=/lab/tree/{FIRST_TUTORIAL}",
+        f"--ServerApp.port={port}",
+    ]
+    if no_browser:
+        arguments.append("--no-browser")
+    # Jupyter refuses to run as root, which is what containers and classroom machines often have; the server
+    # listens on localhost and asks for its token all the same.
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        arguments.append("--allow-root")
+    return arguments
+
+
+def _open_lab(options: argparse.Namespace) -> int:
+    need_package("jupyterlab", "JupyterLab")
+    directory: Path = options.directory.expanduser().resolve()
+    try:
+        copied = copy_tutorials(shipped_tutorials(), directory)
+    except OSError as error:
+        raise StartError(
+            f"Cannot write the tutorials to {directory}: {error.strerror}.\n"
+            "Choose another folder:  ewens-widgets lab --directory DIR"
+        ) from error
+    if copied:
+        print(f"Copied {copied} tutorial{'s' if copied > 1 else ''} to {directory}")
+    print(f"Opening {directory / FIRST_TUTORIAL} (stop with Ctrl-C)", flush=True)
+
+    from jupyterlab.labapp import main as run_lab
+
+    run_lab(_lab_arguments(directory, options.port, options.no_browser))
+    return 0
+
+
+def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    paper = add_parser(
+        "paper",
+        help="run the paper's experiments",
+        description="Run the paper's experiments with its algorithm and with ours, beside k-means and a "
+        "Gaussian mixture, and write a Markdown table and figures.",
+    )
+    paper.add_argument(
+        "--output",
+        type=Path,
+        default=Path("paper-results"),
+        metavar="DIR",
+        help="folder (default: %(default)s)",
+    )
+    paper.add_argument("--fast", action="store_true", help="very short runs, to see that it works")
+    paper.add_argument("--only", nargs="+", metavar="NAME", help="experiments to run, e.g. wine-3 roads-3")
+    paper.add_argument("--roads", type=Path, metavar="FILE", help="the UCI file 3D_spatial_network.txt")
+    paper.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a processor)")
+    paper.set_defaults(run=_run_paper)
+
+
+def _run_paper(options: argparse.Namespace) -> int:
+    from ewens_widgets.paper import run_paper
+
+    try:
+        page = run_paper(
+            options.output, fast=options.fast, only=options.only, roads=options.roads, jobs=options.jobs
+        )
+    except (ImportError, OSError, ValueError) as error:
+        raise StartError(str(error)) from error
+    print(f"Wrote {page}")
+    return 0
+
+
+FIRST_TUTORIAL = "01_quickstart.ipynb"
+
+
+def shipped_tutorials() -> Path:
+    """Folder of the tutorials that came with this installation (or checkout).
+
+    Returns
+    -------
+    The folder; never write into it.
+    """
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "notebooks", package.parent / "notebooks"):
+        if (folder / FIRST_TUTORIAL).is_file():
+            return folder
+    raise StartError(
+        f"The tutorials are missing beside {package}: this installation is damaged.\n"
+        "Reinstall it:  python -m pip install --force-reinstall --no-deps ewens-widgets"
+    )
+
+
+def copy_tutorials(source: Path, directory: Path) -> int:
+    """Copy the tutorials into a folder of the user's, keeping every file that is there already.
+
+    Parameters
+    ----------
+    source
+        Folder with the shipped notebooks.
+    directory
+        Where to put the copies; made if need be. Nothing is copied if it is the source itself.
+
+    Returns
+    -------
+    How many notebooks were copied.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    missing = [path for path in sorted(source.glob("*.ipynb")) if not (directory / path.name).exists()]
+    for path in missing:
+        # Not shutil.copy: a read-only installation must not make read-only copies.
+        shutil.copyfile(path, directory / path.name)
+    return len(missing)

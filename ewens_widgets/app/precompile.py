@@ -5,7 +5,7 @@ The machine code is kept on disk, beside the sources. With the name of a data se
 
 import sys
 
-from ewens_widgets.app.explorer import UNKNOWN_DATA
+from ewens_widgets.app.web_app import UNKNOWN_DATA
 
 __all__ = ["precompile"]
 

@@ -15,12 +15,11 @@ loader                     n × d       what
 =========================  ==========  ==================================================================
 """
 
-from ewens_widgets.datasets._cache import cache_directory
+from ewens_widgets.datasets._bundled import leukemia, wine
 from ewens_widgets.datasets._dataset import Dataset
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
-from ewens_widgets.datasets._leukemia import leukemia
 from ewens_widgets.datasets._synthetic import half_moons, unit_square
-from ewens_widgets.datasets._wine import wine
+from ewens_widgets.files import cache_directory
 
 __all__ = [
     "Dataset",

@@ -5,12 +5,10 @@ transformed data are exactly the plain data in other coordinates. That is what t
 and III needs: model II gives the same answer for Y and for Y diag(a), model III for Y and for Y A.
 """
 
-from typing import SupportsIndex
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.datasets._arguments import Seed, check_count, check_scale, random_generator
+from ewens_widgets.arguments import Seed, check_count, check_positive, random_generator
 from ewens_widgets.datasets._dataset import Dataset
 
 __all__ = ["SCALING", "SHEAR", "half_moons", "unit_square"]
@@ -40,7 +38,7 @@ _SQUARE_TRANSFORMS = {
 
 
 def unit_square(
-    transform: str | None = None, scale: float = 0.25, per_cluster: SupportsIndex = 20, seed: Seed = 0
+    transform: str | None = None, scale: float = 0.25, per_cluster: int = 20, seed: Seed = 0
 ) -> Dataset:
     r"""Draw four Gaussian clusters at the corners of the unit square.
 
@@ -66,8 +64,8 @@ def unit_square(
         matrix, note = _SQUARE_TRANSFORMS[transform]
     except (KeyError, TypeError):
         raise ValueError(f'transform must be None, "II" or "III", got {transform!r}') from None
-    deviation = check_scale("scale", scale)
-    count = check_count("per_cluster", per_cluster, minimum=1)
+    deviation = check_positive("scale", scale)
+    count = check_count("per_cluster", per_cluster, 1)
     labels = np.repeat(np.arange(4), count)
     X = _CORNERS[labels] + deviation * random_generator(seed).standard_normal((4 * count, 2))
     return Dataset(
@@ -84,7 +82,7 @@ def unit_square(
     )
 
 
-def half_moons(n: SupportsIndex = 200, transformed: bool = False, seed: Seed = 0) -> Dataset:
+def half_moons(n: int = 200, transformed: bool = False, seed: Seed = 0) -> Dataset:
     r"""Draw two half-moons of n/2 points each.
 
     With a ~ U(0, 2π) and r ~ U(0.8, 1.2), independent for each point, as R's package clusterSim draws them:
@@ -101,7 +99,7 @@ def half_moons(n: SupportsIndex = 200, transformed: bool = False, seed: Seed = 0
     seed
         Non-negative integer, or a ``numpy.random.Generator``.
     """
-    count = check_count("n", n, minimum=2)
+    count = check_count("n", n, 2)
     if count % 2:
         raise ValueError(f"n must be even, half of the points for each moon, got {count}")
     if not isinstance(transformed, (bool, np.bool_)):

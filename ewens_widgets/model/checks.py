@@ -5,15 +5,14 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
 
 __all__ = [
     "FloatArray",
     "ModelName",
-    "check_count",
     "check_data",
     "check_model",
-    "check_positive",
     "check_spread",
     "check_theta",
     "check_theta_grid",
@@ -35,32 +34,6 @@ def check_model(model: str) -> ModelName:
             f'"III" (any covariance); got {model!r}.'
         )
     return cast("ModelName", model)
-
-
-def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float, or say that the parameter `name` must be positive and finite."""
-    if isinstance(value, str | bytes):
-        raise TypeError(f"{name} must be a number; got {value!r}.")
-    try:
-        number = float(cast("float", value))
-    except (TypeError, ValueError) as fault:
-        raise TypeError(f"{name} must be a number; got {value!r}.") from fault
-    except OverflowError:
-        number = np.inf
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be positive and finite; got {value!r}.")
-    return number
-
-
-def check_count(name: str, value: object, least: int) -> int:
-    """Return a whole number of at least `least`, or say that the parameter `name` must be one."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
-    if not whole:
-        raise TypeError(f"{name} must be a whole number; got {value!r}.")
-    number = int(cast("int", value))
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}; got {number}.")
-    return number
 
 
 def check_theta(theta: object) -> float:

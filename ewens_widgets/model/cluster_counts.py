@@ -25,7 +25,8 @@ for Ewens' prior close to λ/m while m is much smaller than n.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model.checks import FloatArray, check_count, check_positive
+from ewens_widgets.arguments import check_count, check_positive
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.concentration import log_rising_factorial
 
 __all__ = [

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 
-from ewens_widgets.model.checks import FloatArray, check_positive
+from ewens_widgets.arguments import check_positive
+from ewens_widgets.model.checks import FloatArray
 
 __all__ = ["Concentration", "Gamma", "check_concentration", "log_count_weights", "log_rising_factorial"]
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from ewens_widgets.model.checks import FloatArray, check_positive
+from ewens_widgets.arguments import check_positive
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.concentration import log_rising_factorial
 from ewens_widgets.partition import check_labels, cluster_sizes
 

@@ -8,16 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
+from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model import ewens
-from ewens_widgets.model.checks import (
-    FloatArray,
-    ModelName,
-    check_data,
-    check_model,
-    check_positive,
-    check_theta_grid,
-)
+from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_model, check_theta_grid
 from ewens_widgets.model.concentration import Concentration, Gamma, check_concentration, log_count_weights
 from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from ewens_widgets.model.checks import FloatArray, check_positive, check_theta_grid
+from ewens_widgets.arguments import check_positive
+from ewens_widgets.model.checks import FloatArray, check_theta_grid
 
 __all__ = ["default_theta_grid", "log_theta_prior"]
 

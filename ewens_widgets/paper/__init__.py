@@ -3,8 +3,7 @@
 ``run_paper("results")``, or ``ewens-widgets paper`` on the command line, writes a Markdown table and figures.
 """
 
-from ewens_widgets.paper.experiments import EXPERIMENTS, Experiment
-from ewens_widgets.paper.methods import Settings
-from ewens_widgets.paper.run import run_paper
+from ewens_widgets.paper.experiments import EXPERIMENTS, Experiment, Settings
+from ewens_widgets.paper.reproduction import run_paper
 
 __all__ = ["EXPERIMENTS", "Experiment", "Settings", "run_paper"]

@@ -9,7 +9,8 @@ import numpy as np
 from ipywidgets import HTML, Dropdown, Text, VBox, Widget
 from numpy.typing import NDArray
 
-from ewens_widgets.model.checks import check_positive, check_theta_grid
+from ewens_widgets.arguments import check_positive
+from ewens_widgets.model.checks import check_theta_grid
 from ewens_widgets.views.base import assign
 
 __all__ = [

@@ -8,8 +8,9 @@ import pytest
 from scipy import sparse
 
 import ewens_widgets as ew
+from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data, check_model, check_positive, check_theta_grid
+from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 
 TABLE = np.array([[0, 3], [1, 5], [4, 2], [6, 6], [2, 9], [7, 1]])
 LABELS = [0, 0, 1, 1, 0, 1]

@@ -16,7 +16,8 @@ from ewens_widgets.analysis.explanation.explain import explain
 from ewens_widgets.analysis.explanation.gibbs import after_draw, explain_gibbs_draw
 from ewens_widgets.analysis.explanation.proposal import Parameters, Proposal
 from ewens_widgets.analysis.explanation.stages import Stage, stages_of
-from ewens_widgets.model.checks import FloatArray, check_count
+from ewens_widgets.arguments import check_count
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves.distances import pair_distances

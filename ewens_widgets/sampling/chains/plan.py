@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_count, check_data
+from ewens_widgets.model.checks import check_data
 from ewens_widgets.sampling.archive import (
     ArchiveError,
     MissingArchiveError,

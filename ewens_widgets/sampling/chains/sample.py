@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_count, check_positive
 from ewens_widgets.sampling.chains.checkpoint import Checkpoint
 from ewens_widgets.sampling.chains.plan import Plan, Start, Until, check_goal, make_plan
 from ewens_widgets.sampling.chains.result import Chains

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ewens_widgets.model.checks import check_count
+from ewens_widgets.arguments import check_count
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.reassign import Reassign

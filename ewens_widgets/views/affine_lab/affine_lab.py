@@ -12,8 +12,9 @@ from ipywidgets import Dropdown, HBox, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.palette import GREY, ClusterColours, colour_of
+from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import FloatArray, check_count, check_data, check_positive
+from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.affine_lab.affine_comparison import (
     MODELS,

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_count
 from ewens_widgets.sampling.archive import MALFORMED, Members, same_posterior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler

@@ -8,7 +8,7 @@ import numpy as np
 from ipywidgets import Button, HBox, VBox
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model.checks import check_count, check_positive
+from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.partition import check_labels
 from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.base import assign

@@ -1,8 +1,9 @@
-"""Where downloaded data are kept, and how a file gets there whole or not at all."""
+"""Files of the user's: where downloads are kept, and how a file gets there whole or not at all."""
 
+import contextlib
 import os
+import secrets
 import sys
-import tempfile
 from pathlib import Path
 
 __all__ = ["cache_directory", "write_atomically"]
@@ -30,15 +31,20 @@ def cache_directory() -> Path:
     return (base if base.is_absolute() else home / ".cache") / _APPLICATION
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path``; other readers see what was there before or all of it, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file completely or not at all: other readers see what was there before or all of it."""
+    # Through a symbolic link the file it points to is replaced, not the link.
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise OSError(fault.errno, f"could not save, and changed nothing: {reason}", str(target)) from fault
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -15,9 +15,8 @@ from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
 
 from ewens_widgets import app
-from ewens_widgets.app import arguments, explorer, precompile, visitors
-from ewens_widgets.app.server import server_settings, write_page
-from ewens_widgets.app.visitors import OwnKernelSpecs, VisitorKernels
+from ewens_widgets.app import options, precompile, server, web_app
+from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernels, server_settings, write_page
 
 
 @pytest.fixture
@@ -38,8 +37,8 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             started[-1]["is_started"] = True
 
     monkeypatch.setattr("ewens_widgets.app.server.ExplorerServer", FakeServer)
-    monkeypatch.setattr(explorer, "_precompile", lambda _: None)
-    for name in explorer._ONE_THREAD:
+    monkeypatch.setattr(web_app, "_precompile", lambda _: None)
+    for name in web_app._ONE_THREAD:
         monkeypatch.setenv(name, "1")
     return started
 
@@ -96,7 +95,7 @@ def test_the_page_shows_an_explorer(tmp_path: Path) -> None:
 def test_without_voila_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(arguments, "find_spec", lambda name: None if name == "voila" else name)
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "voila" else name)
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "Voilà is not installed" in message
@@ -130,7 +129,7 @@ def test_an_environment_that_cannot_run_it_is_told(
     result = SimpleNamespace(
         returncode=1, stderr="Traceback …\nModuleNotFoundError: No module named 'bqplot'\n"
     )
-    monkeypatch.setattr(explorer.subprocess, "run", lambda *_, **__: result)
+    monkeypatch.setattr(web_app.subprocess, "run", lambda *_, **__: result)
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "No module named 'bqplot'" in message
@@ -164,7 +163,7 @@ def test_kernels_are_those_of_this_environment_and_keep_no_history() -> None:
 def test_kernels_let_the_server_go_first_where_that_is_possible(
     monkeypatch: pytest.MonkeyPatch, found: str | None, start: list[str]
 ) -> None:
-    monkeypatch.setattr(visitors.shutil, "which", lambda _: found)
+    monkeypatch.setattr(server.shutil, "which", lambda _: found)
     argv = OwnKernelSpecs().get_kernel_spec("python3").argv
     assert argv[: len(start) + 1] == [*start, sys.executable]
 

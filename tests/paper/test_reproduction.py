@@ -5,9 +5,8 @@ import pytest
 
 from ewens_widgets import app
 from ewens_widgets.paper import Settings, run_paper
-from ewens_widgets.paper.experiments import experiment_named
-from ewens_widgets.paper.methods import METHODS, Outcome, Work, do
-from ewens_widgets.paper.table import markdown_page, markdown_table
+from ewens_widgets.paper.experiments import METHODS, Outcome, Work, do, experiment_named
+from ewens_widgets.paper.results import markdown_page, markdown_table
 
 TINY = Settings(seeds=2, paper_iterations=60, paper_burn_in=20, draws=40, burn_in=20, chains=2)
 

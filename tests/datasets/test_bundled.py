@@ -68,11 +68,11 @@ def test_leukemia_signs_are_fixed() -> None:
 @pytest.mark.parametrize(
     ("n_components", "error", "message"),
     [
-        (0, ValueError, "at least 1, got 0"),
-        (-3, ValueError, "at least 1, got -3"),
+        (0, ValueError, "at least 1; got 0"),
+        (-3, ValueError, "at least 1; got -3"),
         (38, ValueError, "at most 37.*got 38.*None for all 3051 genes"),
-        (2.0, TypeError, "whole number, got 2.0"),
-        ("all", TypeError, "whole number, got 'all'"),
+        (2.0, TypeError, "whole number; got 2.0"),
+        ("all", TypeError, "whole number; got 'all'"),
     ],
 )
 def test_bad_numbers_of_components_are_refused(

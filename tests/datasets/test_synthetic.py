@@ -66,14 +66,14 @@ class TestUnitSquare:
         [
             ({"transform": "I"}, ValueError, 'None, "II" or "III", got \'I\''),
             ({"transform": SHEAR}, ValueError, "transform must be None"),
-            ({"scale": 0.0}, ValueError, "scale must be positive and finite, got 0.0"),
+            ({"scale": 0.0}, ValueError, "scale must be positive and finite; got 0.0"),
             ({"scale": -1}, ValueError, "scale must be positive"),
-            ({"scale": np.nan}, ValueError, "scale must be positive and finite, got nan"),
+            ({"scale": np.nan}, ValueError, "scale must be positive and finite; got nan"),
             ({"scale": np.inf}, ValueError, "scale must be positive and finite"),
-            ({"scale": "0.25"}, TypeError, "scale must be a number, got '0.25'"),
-            ({"scale": True}, TypeError, "scale must be a number, got True"),
-            ({"per_cluster": 0}, ValueError, "per_cluster must be at least 1, got 0"),
-            ({"per_cluster": 2.5}, TypeError, "per_cluster must be a whole number, got 2.5"),
+            ({"scale": "0.25"}, TypeError, "scale must be a number; got '0.25'"),
+            ({"scale": True}, TypeError, "scale must be a number; got True"),
+            ({"per_cluster": 0}, ValueError, "per_cluster must be at least 1; got 0"),
+            ({"per_cluster": 2.5}, TypeError, "per_cluster must be a whole number; got 2.5"),
         ],
     )
     def test_bad_arguments_are_refused(
@@ -117,11 +117,11 @@ class TestHalfMoons:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"n": 0}, ValueError, "n must be at least 2, got 0"),
-            ({"n": -2}, ValueError, "n must be at least 2, got -2"),
+            ({"n": 0}, ValueError, "n must be at least 2; got 0"),
+            ({"n": -2}, ValueError, "n must be at least 2; got -2"),
             ({"n": 7}, ValueError, "n must be even.*got 7"),
-            ({"n": 10.0}, TypeError, "n must be a whole number, got 10.0"),
-            ({"n": True}, TypeError, "n must be a whole number, got True"),
+            ({"n": 10.0}, TypeError, "n must be a whole number; got 10.0"),
+            ({"n": True}, TypeError, "n must be a whole number; got True"),
             ({"transformed": "no"}, TypeError, "transformed must be True or False, got 'no'"),
         ],
     )
@@ -167,7 +167,7 @@ class TestSeed:
         assert not np.array_equal(draw(seed=None).X, draw(seed=None).X)
 
     def test_bad_ones_are_refused(self, draw: Callable[..., Dataset]) -> None:
-        with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
+        with pytest.raises(ValueError, match="seed must be at least 0; got -1"):
             draw(seed=-1)
-        with pytest.raises(TypeError, match=r"seed must be a whole number, got 'now'"):
+        with pytest.raises(TypeError, match=r"seed must be a whole number; got 'now'"):
             draw(seed="now")

@@ -1,5 +1,4 @@
 import io
-import sys
 import urllib.request
 import zipfile
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ewens_widgets.datasets import _cache, _road_network, cache_directory, denmark_roads
+from ewens_widgets.datasets import _denmark, denmark_roads
 
 FILE_NAME = "3D_spatial_network.txt"
 # Made-up roads: (OSM id, number of points, cluster). Roads of one to three points must be passed over, and
@@ -56,7 +55,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give each test an empty cache, and a network that must not be reached."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("EWENS_WIDGETS_DATA", str(folder))
-    monkeypatch.setattr(_road_network, "DOWNLOAD_ADDRESS", (tmp_path / "nothing.zip").as_uri())
+    monkeypatch.setattr(_denmark, "DOWNLOAD_ADDRESS", (tmp_path / "nothing.zip").as_uri())
     yield folder
     # Whatever happened, no temporary file stays behind.
     assert not folder.is_dir() or [path.name for path in folder.iterdir()] in ([], [FILE_NAME])
@@ -67,7 +66,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a path whose content is what a download gets."""
     path = tmp_path / "served.zip"
     path.write_bytes(archive_content())
-    monkeypatch.setattr(_road_network, "DOWNLOAD_ADDRESS", path.as_uri())
+    monkeypatch.setattr(_denmark, "DOWNLOAD_ADDRESS", path.as_uri())
     return path
 
 
@@ -219,7 +218,7 @@ class TestCacheAndDownload:
             assert timeout > 0
             raise fault
 
-        monkeypatch.setattr(_road_network, "urlopen", broken)
+        monkeypatch.setattr(_denmark, "urlopen", broken)
         with pytest.raises(FileNotFoundError, match=f"{type(fault).__name__}.*denmark_roads_standin"):
             denmark_roads()
         assert not cache.exists()
@@ -244,13 +243,13 @@ class TestCacheAndDownload:
     @pytest.mark.usefixtures("served")
     @pytest.mark.parametrize("limit", ["_LARGEST_DOWNLOAD", "_LARGEST_FILE"])
     def test_oversized_answers_are_refused(self, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-        monkeypatch.setattr(_road_network, limit, 100)
+        monkeypatch.setattr(_denmark, limit, 100)
         with pytest.raises(FileNotFoundError, match="larger than 100 bytes"):
             denmark_roads()
 
     @pytest.mark.usefixtures("served")
     def test_download_can_be_forbidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_road_network, "urlopen", lambda *_, **__: pytest.fail("the network was tried"))
+        monkeypatch.setattr(_denmark, "urlopen", lambda *_, **__: pytest.fail("the network was tried"))
         with pytest.raises(FileNotFoundError, match="not tried, since download=False"):
             denmark_roads(download=False)
 
@@ -267,65 +266,4 @@ class TestCacheAndDownload:
 
     def test_real_address_is_https(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
-        assert _road_network.DOWNLOAD_ADDRESS.startswith("https://archive.ics.uci.edu/static/public/246/")
-
-
-class TestWritingAtomically:
-    def test_old_file_survives_a_failure_and_no_part_is_left(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path = tmp_path / "folder" / "file"
-        _cache.write_atomically(path, b"old")
-
-        def fail(self: Path, target: Path) -> None:
-            assert self.read_bytes() == b"new"
-            assert self.parent == target.parent
-            assert target.read_bytes() == b"old"
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", fail)
-            with pytest.raises(KeyboardInterrupt):
-                _cache.write_atomically(path, b"new")
-        assert path.read_bytes() == b"old"
-        assert list(path.parent.iterdir()) == [path]
-        _cache.write_atomically(path, b"new")
-        assert path.read_bytes() == b"new"
-        assert list(path.parent.iterdir()) == [path]
-
-
-class TestCacheDirectory:
-    @pytest.fixture(autouse=True)
-    def home(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-        for variable in ("EWENS_WIDGETS_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-            monkeypatch.delenv(variable, raising=False)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("USERPROFILE", str(tmp_path))
-        return tmp_path
-
-    @pytest.mark.parametrize(
-        ("platform", "variables", "expected"),
-        [
-            ("linux", {}, ".cache/ewens_widgets"),
-            ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/ewens_widgets"),
-            ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/ewens_widgets"),
-            ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, "Library/Caches/ewens_widgets"),
-            ("win32", {}, "AppData/Local/ewens_widgets/Cache"),
-            ("win32", {"LOCALAPPDATA": "{home}/local"}, "local/ewens_widgets/Cache"),
-            ("linux", {"EWENS_WIDGETS_DATA": "~/mine"}, "mine"),
-            ("linux", {"EWENS_WIDGETS_DATA": ""}, ".cache/ewens_widgets"),
-        ],
-    )
-    def test_platform_and_environment_decide(
-        self,
-        home: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        platform: str,
-        variables: dict[str, str],
-        expected: str,
-    ) -> None:
-        monkeypatch.setattr(sys, "platform", platform)
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value.format(home=home))
-        assert cache_directory() == home / expected
-        assert not cache_directory().exists()
+        assert _denmark.DOWNLOAD_ADDRESS.startswith("https://archive.ics.uci.edu/static/public/246/")

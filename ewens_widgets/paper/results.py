@@ -1,13 +1,26 @@
-"""The results in words and as a Markdown table."""
+"""The results in words, as a Markdown table, and as figures: heatmap with its tree, clusters, θ, traces."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ewens_widgets.paper.experiments import Experiment
-from ewens_widgets.paper.methods import METHODS, PAPER_ITERATIONS, STARTS, Outcome, Settings
+from ewens_widgets.analysis.evidence_tree import consensus_tree
+from ewens_widgets.analysis.plots import plot_heatmap, plot_scatter, plot_theta, plot_traces
+from ewens_widgets.analysis.plots.canvas import new_figure
+from ewens_widgets.paper.experiments import (
+    METHODS,
+    PAPER_ITERATIONS,
+    STARTS,
+    Experiment,
+    Settings,
+    TrialResult,
+    experiment_named,
+    run_chain,
+)
 
-__all__ = ["CONVERGED", "markdown_page", "markdown_table"]
+__all__ = ["CONVERGED", "draw_figures", "markdown_page", "markdown_table"]
 
 CONVERGED = 1.05
 _HEADER = (
@@ -26,13 +39,13 @@ _HEADER = (
 )
 
 
-def markdown_table(experiments: Sequence[Experiment], outcomes: Sequence[Outcome]) -> str:
+def markdown_table(experiments: Sequence[Experiment], results: Sequence[TrialResult]) -> str:
     """Draw the table: errors are shares of objects in the wrong cluster, averages over the seeds."""
     rows = [_HEADER, ("---",) * len(_HEADER)]
     for experiment in experiments:
         data = experiment.load(0)
-        errors = {method: _errors(experiment, method, outcomes) for method in METHODS}
-        rhats = {method: _rhat(experiment, method, outcomes) for method in ("paper", "default")}
+        errors = {method: _errors(experiment, method, results) for method in METHODS}
+        rhats = {method: _rhat(experiment, method, results) for method in ("paper", "default")}
         rows.append(
             (
                 data.name if experiment.key.startswith("roads") else experiment.title,
@@ -54,15 +67,15 @@ def markdown_table(experiments: Sequence[Experiment], outcomes: Sequence[Outcome
 
 def markdown_page(
     experiments: Sequence[Experiment],
-    outcomes: Sequence[Outcome],
+    results: Sequence[TrialResult],
     settings: Settings,
     figures: Mapping[str, Sequence[tuple[str, str]]],
     versions: str,
 ) -> str:
     """Write the page: what was done, the table, how to read it, and the figures."""
     parts = ["# The paper's experiments, run again", _method_text(experiments, settings)]
-    parts.append(markdown_table(experiments, outcomes))
-    parts.append(_reading_text(experiments, outcomes))
+    parts.append(markdown_table(experiments, results))
+    parts.append(_reading_text(experiments, results))
     for experiment in experiments:
         entries = figures.get(experiment.key, ())
         if entries:
@@ -100,10 +113,10 @@ Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with 
   Above {CONVERGED} the chains have **not converged**; errors then depend on the start and the seed."""
 
 
-def _reading_text(experiments: Sequence[Experiment], outcomes: Sequence[Outcome]) -> str:
+def _reading_text(experiments: Sequence[Experiment], results: Sequence[TrialResult]) -> str:
     lines = []
     for method, name in (("paper", "The paper's Algorithm 2"), ("default", "Our default")):
-        values = {entry.key: _rhat(entry, method, outcomes) for entry in experiments}
+        values = {entry.key: _rhat(entry, method, results) for entry in experiments}
         failed = [entry for entry in experiments if not values[entry.key] <= CONVERGED]
         which = ", ".join(f"{entry.title} {entry.model} ({_number(values[entry.key])})" for entry in failed)
         count = f"{len(experiments) - len(failed)} of {len(experiments)}"
@@ -118,21 +131,21 @@ def _reading_text(experiments: Sequence[Experiment], outcomes: Sequence[Outcome]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _errors(experiment: Experiment, method: str, outcomes: Sequence[Outcome]) -> list[float]:
+def _errors(experiment: Experiment, method: str, results: Sequence[TrialResult]) -> list[float]:
     return [
-        outcome.error
-        for outcome in outcomes
-        if outcome.work.key == experiment.key
-        and outcome.work.method == method
-        and outcome.work.seed is not None
+        result.error
+        for result in results
+        if result.trial.key == experiment.key
+        and result.trial.method == method
+        and result.trial.seed is not None
     ]
 
 
-def _rhat(experiment: Experiment, method: str, outcomes: Sequence[Outcome]) -> float:
+def _rhat(experiment: Experiment, method: str, results: Sequence[TrialResult]) -> float:
     found = [
-        outcome.rhat
-        for outcome in outcomes
-        if outcome.work.key == experiment.key and outcome.work.method == method and outcome.work.seed is None
+        result.rhat
+        for result in results
+        if result.trial.key == experiment.key and result.trial.method == method and result.trial.seed is None
     ]
     return found[0] if found else float("nan")
 
@@ -153,3 +166,66 @@ def _number(rhat: float) -> str:
     if np.isnan(rhat):
         return "–"
     return "∞" if np.isinf(rhat) else f"{rhat:.2f}"
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_figures(key: str, settings: Settings, folder: Path) -> list[tuple[str, str]]:
+    """Run the chains of one experiment again, with seed 0, and draw them.
+
+    Parameters
+    ----------
+    key
+        Short name of the experiment.
+    settings
+        How long the chains run.
+    folder
+        Where to write the pictures.
+
+    Returns
+    -------
+    names of the files, with captions
+    """
+    experiment = experiment_named(key)
+    data = experiment.load(0)
+    trace = run_chain(experiment, "default", 0, settings)
+    found = experiment.read(trace)
+    tree = trace.similarity_tree("single")
+    if experiment.reading == "consensus":
+        tree = consensus_tree(trace, experiment.n_clusters)
+    drawings = {
+        "heatmap": (
+            plot_heatmap(trace, tree=tree, labels=found, true=data.labels),
+            "distance between objects",
+        ),
+        "clusters": (plot_scatter(data, found, true=data.labels), f"cut at {experiment.n_clusters} clusters"),
+        "theta": (plot_theta(trace), "variance ratio"),
+        "traces": (_both_traces(key, settings), "chains from different starts, with burn-in"),
+    }
+    entries = []
+    for kind, (figure, caption) in drawings.items():
+        name = f"{key}-{kind}.png"
+        figure.savefig(folder / name, dpi=150)
+        entries.append((name, f"{data.name}, model {experiment.model}: {caption}"))
+    return entries
+
+
+def _both_traces(key: str, settings: Settings) -> "Figure":
+    """Traces of the paper's algorithm and of the default, burn-in included, side by side."""
+    experiment = experiment_named(key)
+    figure = new_figure(11.0, 4.4)
+    grid = figure.add_gridspec(1, 2)
+    parts = [figure.add_subfigure(grid[0, side]) for side in (0, 1)]
+    for method, title, part in zip(("paper", "default"), ("Algorithm 2", "our default"), parts, strict=True):
+        draws, burn_in = settings.length(method)
+        whole = Settings(paper_iterations=draws + burn_in, paper_burn_in=0, draws=draws + burn_in, burn_in=0)
+        starts = STARTS[: max(1, min(settings.chains, len(STARTS)))]
+        chains = [
+            run_chain(experiment, method, 0, whole, initial=start, chain_seed=k)
+            for k, start in enumerate(starts)
+        ]
+        plot_traces(chains, burn_in=int(chains[0].iterations[burn_in - 1]), figure=part)
+        part.suptitle(title, fontsize=10)
+    return figure

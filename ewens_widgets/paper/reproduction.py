@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from ewens_widgets._version import __version__
-from ewens_widgets.paper.experiments import EXPERIMENTS, ROADS_VARIABLE, Experiment, experiment_named
-from ewens_widgets.paper.figures import draw_figures
-from ewens_widgets.paper.methods import CHAINS, FAST, METHODS, Outcome, Settings, Work, do
-from ewens_widgets.paper.table import markdown_page
+from ewens_widgets.paper.experiments import (
+    CHAINS,
+    EXPERIMENTS,
+    FAST,
+    METHODS,
+    ROADS_VARIABLE,
+    Experiment,
+    Settings,
+    Trial,
+    TrialResult,
+    experiment_named,
+    run_trial,
+)
+from ewens_widgets.paper.results import draw_figures, markdown_page
 from ewens_widgets.sampling.archive import write_atomically
 
 __all__ = ["PAGE", "run_paper"]
@@ -66,9 +76,9 @@ def run_paper(
     target.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     with _roads_at(roads), _workers(jobs) as pool:
-        outcomes, drawn = _run_all(pool, chosen, lengths, target if figures else None, progress)
+        results, drawn = _run_all(pool, chosen, lengths, target if figures else None, progress)
         minutes = (time.perf_counter() - start) / 60
-        page = markdown_page(chosen, outcomes, lengths, drawn, _versions(minutes))
+        page = markdown_page(chosen, results, lengths, drawn, _versions(minutes))
     write_atomically(target / PAGE, page.encode())
     return target / PAGE
 
@@ -79,10 +89,12 @@ def _run_all(
     settings: Settings,
     folder: Path | None,
     progress: bool,
-) -> tuple[list[Outcome], dict[str, list[tuple[str, str]]]]:
+) -> tuple[list[TrialResult], dict[str, list[tuple[str, str]]]]:
     from tqdm.auto import tqdm
 
-    tasks: list[Future[Any]] = [pool.submit(do, work, settings) for work in _all_work(chosen, settings)]
+    tasks: list[Future[Any]] = [
+        pool.submit(run_trial, trial, settings) for trial in _all_trials(chosen, settings)
+    ]
     pictures: dict[Future[Any], str] = {}
     if folder is not None:
         pictures = {pool.submit(draw_figures, entry.key, settings, folder): entry.key for entry in chosen}
@@ -100,15 +112,15 @@ def _run_all(
     return [task.result() for task in tasks], {key: task.result() for task, key in pictures.items()}
 
 
-def _all_work(chosen: Sequence[Experiment], settings: Settings) -> Iterator[Work]:
-    """Everything to do, the longest first, so that no process is left waiting at the end."""
+def _all_trials(chosen: Sequence[Experiment], settings: Settings) -> Iterator[Trial]:
+    """Everything to run_trial, the longest first, so that no process is left waiting at the end."""
     for experiment in chosen:
         for method in CHAINS:
-            yield Work(experiment.key, method, None)
+            yield Trial(experiment.key, method, None)
     for method in METHODS:
         for experiment in chosen:
             for seed in range(settings.seeds):
-                yield Work(experiment.key, method, seed)
+                yield Trial(experiment.key, method, seed)
 
 
 @contextmanager
