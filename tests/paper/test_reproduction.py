@@ -5,28 +5,30 @@ import pytest
 
 from ewens_widgets import app
 from ewens_widgets.paper import Settings, run_paper
-from ewens_widgets.paper.experiments import METHODS, Outcome, Work, do, experiment_named
+from ewens_widgets.paper.experiments import METHODS, Trial, TrialResult, experiment_named, run_trial
 from ewens_widgets.paper.results import markdown_page, markdown_table
 
 TINY = Settings(seeds=2, paper_iterations=60, paper_burn_in=20, draws=40, burn_in=20, chains=2)
 
 
-def outcomes(key: str, rhat: float = 1.01) -> list[Outcome]:
-    found = [Outcome(Work(key, method, seed), error=0.1 * seed) for method in METHODS for seed in range(2)]
+def outcomes(key: str, rhat: float = 1.01) -> list[TrialResult]:
+    found = [
+        TrialResult(Trial(key, method, seed), error=0.1 * seed) for method in METHODS for seed in range(2)
+    ]
     return [
         *found,
-        Outcome(Work(key, "paper", None), rhat=3.2),
-        Outcome(Work(key, "default", None), rhat=rhat),
+        TrialResult(Trial(key, "paper", None), rhat=3.2),
+        TrialResult(Trial(key, "default", None), rhat=rhat),
     ]
 
 
 def test_one_piece_of_work_is_reproducible() -> None:
     for method in METHODS:
-        first, second = (do(Work("leukemia-1", method, 1), TINY) for _ in range(2))
+        first, second = (run_trial(Trial("leukemia-1", method, 1), TINY) for _ in range(2))
         assert first.error == second.error
         assert 0.0 <= first.error <= 1.0
         assert np.isnan(first.rhat)
-    judged = do(Work("leukemia-1", "default", None), TINY)
+    judged = run_trial(Trial("leukemia-1", "default", None), TINY)
     assert judged.rhat >= 1.0
     assert np.isnan(judged.error)
 
