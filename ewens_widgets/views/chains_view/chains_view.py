@@ -15,8 +15,8 @@ from ipywidgets import HTML, HBox, VBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.convergence import ChainAgreement
-from ewens_widgets.datasets import Dataset
 from ewens_widgets.arguments import check_count
+from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.ensemble import Chain, ChainsRecord, Ensemble, TraceReplay
