@@ -1,8 +1,9 @@
-"""What all views have in common.
+"""What all panels and views have in common.
 
-A view builds its marks once. A frame only assigns traits, each mark inside its own ``hold_sync``, so that one
-message at most is sent a mark. A view that raises shows the error in its own box and stays out of the way
-until it is prepared for other data.
+A panel is a picture with a heading, which can also be painted for paper. A view is a panel that shows the
+frames of a chain. It builds its marks once; a frame only assigns traits, each mark inside its own
+``hold_sync``, so that one message at most is sent a mark. A view that raises shows the error in its own box
+and stays out of the way until it is prepared for other data.
 """
 
 import logging
@@ -22,7 +23,7 @@ from ewens_widgets.views.stage import Stage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["View", "assign"]
+__all__ = ["Panel", "View", "assign", "chip", "note"]
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +35,61 @@ def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are 
             setattr(widget, name, value)
 
 
-class View(VBox):
+def note(css_class: str = "ew-note", text: str = "") -> HTML:
+    """A line of text."""
+    line = HTML(text)
+    line.add_class(css_class)
+    return line
+
+
+def chip(colour: str, text: str, *, is_line: bool = False) -> str:
+    """An entry of a legend: a patch or a line of a colour, and what it stands for."""
+    kind = "ew-swatch ew-line" if is_line else "ew-swatch"
+    return (
+        f'<span class="ew-chip"><span class="{kind}" style="background:{colour}"></span>{escape(text)}</span>'
+    )
+
+
+class Panel(VBox):
+    """A picture with a heading.
+
+    Parameters
+    ----------
+    children
+        What is below the heading.
+    tools
+        What is beside it, such as choosers.
+    traits
+        Traits of the box, such as ``layout``. A name that is no trait raises `TypeError`.
+    """
+
+    title: str = ""
+    """Heading."""
+
+    css_class: str = "ew-view"
+    """Class of its element, for styles and for tests in a browser."""
+
+    description: str = ""
+    """What a screen reader says."""
+
+    def __init__(
+        self, children: tuple[Widget, ...], tools: tuple[Widget, ...] = (), **traits: object
+    ) -> None:
+        unknown = sorted(set(traits) - set(type(self).class_trait_names()))
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no keyword {', '.join(map(repr, unknown))}")
+        header = HBox((HTML(f"<b>{escape(self.title)}</b>"), *tools))
+        header.add_class("ew-heading")
+        super().__init__((header, *children), **traits)
+        self.add_class("ew-view")
+        self.add_class(self.css_class)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw what is on display with matplotlib, for static pictures."""
+        raise NotImplementedError
+
+
+class View(Panel):
     """A picture of the chain.
 
     Parameters
@@ -45,37 +100,19 @@ class View(VBox):
         Traits of the box, such as ``layout``. A name that is no trait raises `TypeError`.
     """
 
-    title: ClassVar[str] = ""
-    """Heading."""
-
-    css_class: ClassVar[str] = "ew-view"
-    """Class of its element, for styles and for tests in a browser."""
-
-    description: ClassVar[str] = ""
-    """What a screen reader says."""
-
     rest: ClassVar[float] = 0.0
     """Least time between two pictures while the chain runs, in seconds; the last one is always drawn."""
 
     def __init__(self, stage: Stage | None = None, **traits: object) -> None:
-        unknown = sorted(set(traits) - set(type(self).class_trait_names()))
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no keyword {', '.join(map(repr, unknown))}")
         self.stage = Stage() if stage is None else stage
         self._frame: Frame | None = None
         self._due = 0.0
         self._failed = False
-        self._error = HTML(layout={"display": "none"})
-        self._error.add_class("ew-view-error")
-        super().__init__(**traits)
-        heading = HTML(f"<b>{escape(self.title)}</b>")
+        self._error = note("ew-view-error")
+        self._error.layout.display = "none"
         self.tools: tuple[Widget, ...] = ()
         body = self.build()
-        header = HBox((heading, *self.tools))
-        header.add_class("ew-heading")
-        self.children = (header, *body, self._error)
-        self.add_class("ew-view")
-        self.add_class(self.css_class)
+        super().__init__((*body, self._error), self.tools, **traits)
         self.stage.observe(self.redraw)
 
     def build(self) -> tuple[Widget, ...]:
@@ -97,10 +134,6 @@ class View(VBox):
 
     def draw(self, frame: Frame) -> None:
         """Assign the marks' traits."""
-        raise NotImplementedError
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw what is on display with matplotlib, for static pictures."""
         raise NotImplementedError
 
     @property

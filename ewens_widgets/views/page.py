@@ -1,34 +1,45 @@
-"""The link between the pages that show the widgets and the player.
+"""Dashboards and the pages that show them, living or still.
 
-An invisible widget. Each page that displays it acknowledges the frames it has painted; the player sends no
-more than the slowest page can take, and nothing where there is no page. It also carries downloads.
+`Page` is the link between the pages that show the widgets and the player: an invisible widget. Each page that
+displays it acknowledges the frames it has painted; the player sends no more than the slowest page can take,
+and nothing where there is no page. It also carries downloads, names the parts of the page for screen readers
+and lets them have their arrow keys.
 
-A picture for pages where no widget can run: nbconvert, or the preview of a code host.
-
-Widgets side by side: the columns of the explorer and of the labs, which wrap on a narrow page.
-
-Static pictures of several views: one PNG, or a page that needs nothing but itself.
+`Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
+everything else; and where no widget can run (nbconvert, the preview of a code host) a PNG of the current
+state stands in for it.
 """
 
 import base64
 import logging
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anywidget
 from ipywidgets import HBox, VBox, Widget
 from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.playback.worker import Tick, Worker
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import Panel, assign
 
-__all__ = ["Page", "Painted", "StillPicture", "in_columns", "overview_png", "static_page"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["STATUS", "Dashboard", "Page", "Painted", "Post", "StillPicture", "in_columns", "overview_png"]
 
 _HERE = Path(__file__).parent
+_logger = logging.getLogger(__name__)
+
+Post = Callable[[Callable[[], None]], None]
+"""Brings a command to the event loop."""
+
+STATUS = {"role": "status", "aria-live": "polite"}
+"""Attributes of what a screen reader reads out when it changes."""
 
 
 class Page(anywidget.AnyWidget):
@@ -83,18 +94,89 @@ class Page(anywidget.AnyWidget):
             self._player.viewer_left(viewer)
 
 
-_logger = logging.getLogger(__name__)
+class Dashboard(VBox):
+    """Base of the explorer and of the labs: panels on a page, and a still picture where no widget can run.
 
+    A subclass checks what it was given, calls this constructor, makes its widgets (whose handlers `post`),
+    shows them by `lay_out` and has its engine's frames shown by `attach`.
 
-class StillPicture:
-    """Comes before the widget among the bases of a class; adds a PNG of the current state to its display."""
+    Parameters
+    ----------
+    engine
+        Plays the chain or works in the background; it is closed along with the dashboard. None where all is
+        done at once.
+    post
+        Brings a command to the event loop; by default a mailbox of its own does it.
+    """
+
+    css_class: ClassVar[str] = ""
+    """Classes of its element, with spaces between them."""
+
+    stylesheet: ClassVar[Path | None] = None
+    """File with further styles."""
+
+    def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
+        super().__init__()
+        # The first class brings the common styles along.
+        for name in ("ew-explorer", *self.css_class.split()):
+            self.add_class(name)
+        self._engine = engine
+        self.post: Post = Mailbox(after=lambda: None).post if post is None else post
+        self.page = _page_class(self.stylesheet)()
+
+    def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """Show these widgets from top to bottom, and the invisible page after them.
+
+        Parameters
+        ----------
+        children
+            The widgets.
+        names
+            Attributes for screen readers, by CSS selector, besides those of the panels and of the status.
+        """
+        groups = {
+            f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in self.panels
+        }
+        self.page.names = {**groups, ".ew-status": STATUS, **(names or {})}
+        self.children = (*children, self.page)
+
+    def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the engine can show its frames to
+        """Have the engine's frames shown by these views, in this order.
+
+        The page comes last: what it acknowledges has been sent by all others.
+        """
+        if self._engine is None:
+            raise ValueError(f"{type(self).__name__} has no engine, and so there are no frames to show.")
+        for view in views:
+            self._engine.attach(view)
+        self.page.attach_to(self._engine)
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """Its panels: groups for a screen reader, and what the still picture shows."""
+        raise NotImplementedError
+
+    def caption(self) -> str:
+        """Heading of the still picture: what is on display, in words."""
+        raise NotImplementedError
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display."""
-        raise NotImplementedError
+        if kind != "png":
+            raise ValueError(f"the picture of all panels is a PNG; got {kind!r}")
+        if self._engine is not None:
+            self._engine.refresh()  # nobody may have looked at them lately
+        return overview_png(self.panels, self.caption())
+
+    def close(self) -> None:
+        """Stop what is going on and close the page."""
+        engine = getattr(self, "_engine", None)  # a widget that could not be made is closed too
+        if engine is not None:
+            engine.close()
+        super().close()
 
     def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:  # noqa: ANN401 - passed on
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**keywords)  # type: ignore[misc]
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**keywords)
         try:
             picture = self.picture()
         except Exception:
@@ -102,6 +184,15 @@ class StillPicture:
             _logger.warning("no static picture of %s", type(self).__name__, exc_info=True)
             return bundle
         return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}
+
+
+@cache
+def _page_class(stylesheet: Path | None) -> type[Page]:
+    """Class of the pages that have some more styles; browsers keep one set of styles for each class."""
+    if stylesheet is None:
+        return Page
+    styles = (_HERE / "page.css").read_text("utf-8") + stylesheet.read_text("utf-8")
+    return type(f"Page_{stylesheet.stem}", (Page,), {"_css": styles})
 
 
 def in_columns(columns: Mapping[str, Sequence[Widget]]) -> HBox:
@@ -118,15 +209,6 @@ def in_columns(columns: Mapping[str, Sequence[Widget]]) -> HBox:
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1100px; padding: 0 1em;
-  color: #222; background: #fff; }
-figure { display: inline-block; margin: 0 0.5em 1em 0; vertical-align: top; }
-svg { max-width: 100%; height: auto; background: #fff; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: 0.15em 1em 0.15em 0; }
-textarea { width: 100%; height: 8em; font: 12px/1.4 monospace; }
-"""
 
 
 class Painted(Protocol):
@@ -160,30 +242,19 @@ def overview_png(views: Sequence[Painted], title: str) -> bytes:
     return content.getvalue()
 
 
-def static_page(views: Sequence[View], title: str, facts: Mapping[str, str], files: Mapping[str, str]) -> str:
-    """A page with the views as vector graphics, facts in a table, and files as text to copy.
+class StillPicture:
+    """Comes before the widget among the bases of a class; adds a PNG of the current state to its display."""
 
-    Everything is inside the page: it works without a network, and it runs no script.
-    """
-    figures = "".join(f"<figure>{_svg(view)}</figure>" for view in views)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    texts = "".join(
-        f"<details><summary>{escape(name)}</summary>"
-        f'<textarea readonly aria-label="{escape(name)}">{escape(text)}</textarea></details>'
-        for name, text in files.items()
-    )
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{escape(title)}</h1><table>{rows}</table>{figures}{texts}</body></html>"
-    )
+    def picture(self, kind: str = "png") -> bytes:
+        """Static picture of what is on display."""
+        raise NotImplementedError
 
-
-def _svg(view: View) -> str:
-    text = view.picture("svg").decode()
-    start = text.index("<svg")
-    return text[start:].replace("<svg", f'<svg role="img" aria-label="{escape(view.description)}"', 1)
+    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:  # noqa: ANN401 - passed on
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**keywords)  # type: ignore[misc]
+        try:
+            picture = self.picture()
+        except Exception:
+            # A page that can run widgets must not suffer because a static picture cannot be made.
+            _logger.warning("no static picture of %s", type(self).__name__, exc_info=True)
+            return bundle
+        return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}

@@ -40,16 +40,25 @@ _BUTTONS = (
 
 
 class Transport(VBox):
-    """Gives commands to a player, and shows where it is."""
+    """Gives commands to a player, and shows where it is.
 
-    def __init__(self) -> None:
-        self._player: Player | None = None
+    Parameters
+    ----------
+    player
+        The player. It shows its frames only to those who are attached to it, which is left to the dashboard.
+    """
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
         self._frame: Frame | None = None
         self._is_drawing = False
         self._due = 0.0
         self.buttons = {name: self._button(name, *rest) for name, *rest in _BUTTONS}
+        # For a chooser None would mean that nothing is chosen.
+        speed = math.inf if player.speed is None else player.speed
+        others = () if speed in dict(SPEEDS).values() else ((f"{speed:g} iterations a frame", speed),)
         self.speed = Dropdown(
-            options=SPEEDS, value=1.0, description="speed", tooltip="How fast the chain runs"
+            options=(*SPEEDS, *others), value=speed, description="speed", tooltip="How fast the chain runs"
         )
         self.speed.add_class("ew-speed")
         self.speed.observe(self._on_speed, "value")
@@ -70,6 +79,7 @@ class Transport(VBox):
         row = HBox((*self.buttons.values(), self.speed, self.status))
         row.add_class("ew-transport")
         super().__init__((row, self.progress, self.seek))
+        player.on_status(self.show_status)
 
     def _button(self, name: str, icon: str, css_class: str, tooltip: str) -> Button:
         button = Button(description=name, icon=icon, tooltip=tooltip)
@@ -77,22 +87,7 @@ class Transport(VBox):
         button.on_click(lambda _: self._command(name))
         return button
 
-    def attach_to(self, player: Player) -> None:
-        """Serve this player."""
-        self._player = player
-        self._is_drawing = True
-        # For a chooser None would mean that nothing is chosen.
-        speed = math.inf if player.speed is None else player.speed
-        if speed not in dict(SPEEDS).values():
-            self.speed.options = (*SPEEDS, (f"{speed:g} iterations a frame", speed))
-        self.speed.value = speed
-        self._is_drawing = False
-        player.on_status(self.show_status)
-        player.attach(self)
-
     def _command(self, name: str) -> None:
-        if self._player is None:
-            return
         commands: dict[str, Callable[[], None]] = {
             "Play": self._player.play,
             "Pause": self._player.pause,
@@ -103,11 +98,11 @@ class Transport(VBox):
         commands[name]()
 
     def _on_speed(self, change: dict[str, Any]) -> None:
-        if self._player is not None and not self._is_drawing:
+        if not self._is_drawing:
             self._player.speed = None if change["new"] == math.inf else change["new"]
 
     def _on_seek(self, change: dict[str, Any]) -> None:
-        if self._player is None or self._is_drawing:
+        if self._is_drawing:
             return
         status = self._player.status
         wanted = max(int(change["new"]), status.first_iteration)

@@ -147,7 +147,7 @@ class ChainsView(StillPicture, VBox):
         names[".ew-sentence"] = {"role": "status", "aria-live": "polite"}
         names[".ew-progress"] = {"aria-label": "iterations done"}
         self.page = _ChainsPage(names)
-        self.transport = _ChainsTransport()
+        self.transport = _ChainsTransport(self.player)
         self.sentence = HTML()
         self.sentence.add_class("ew-sentence")
 
@@ -165,7 +165,7 @@ class ChainsView(StillPicture, VBox):
             view.prepare(self._source.dataset, self._source.posterior)
             self.player.attach(view)
         self.player.attach(self)
-        self.transport.attach_to(self.player)
+        self.player.attach(self.transport)
         self.page.attach_to(self.player)
 
     def show(self, frame: Frame) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from ipywidgets import Accordion, HBox, VBox
+from ipywidgets import Accordion, HBox
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
@@ -19,7 +19,7 @@ from ewens_widgets.playback import Player
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import View
+from ewens_widgets.views.base import Panel, View
 from ewens_widgets.views.explorer.data_panel import DataPanel, as_dataset
 from ewens_widgets.views.explorer.exports import Exports
 from ewens_widgets.views.explorer.files_panel import FilesPanel
@@ -27,7 +27,7 @@ from ewens_widgets.views.explorer.run_panel import RunPanel
 from ewens_widgets.views.explorer.session_file import Session, pack_session, unpack_session
 from ewens_widgets.views.explorer.settings import Settings, SettingsPanel
 from ewens_widgets.views.heatmap_view import HeatmapView
-from ewens_widgets.views.page import Page, StillPicture, in_columns
+from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.stage import Stage
 from ewens_widgets.views.theta_view import ThetaView
@@ -38,7 +38,7 @@ from ewens_widgets.views.tree_view import TreeView
 __all__ = ["Explorer"]
 
 
-class Explorer(StillPicture, VBox):
+class Explorer(Dashboard):
     """Play a chain and watch it.
 
     Parameters
@@ -102,18 +102,7 @@ class Explorer(StillPicture, VBox):
             speed=speed,
             burn_in=burn_in,
         )
-        self._build_views()
-        self._build_panels(iterations, burn_in)
-        super().__init__((self.transport, self._columns(), self.page))
-        self.add_class("ew-explorer")
-        self.panel.say(notice)
-        self._prepare_views()
-        for view in self.views.values():
-            self.player.attach(view)
-        self.transport.attach_to(self.player)
-        self.page.attach_to(self.player)
-
-    def _build_views(self) -> None:
+        super().__init__(self.player, self.stage.post)
         self.views: dict[str, View] = {
             "partition": PartitionView(self.stage),
             "tree": TreeView(self.stage),
@@ -121,17 +110,17 @@ class Explorer(StillPicture, VBox):
             "theta": ThetaView(self.stage),
             "traces": TracesView(self.stage),
         }
-        names: dict[str, dict[str, str]] = {
-            f".{view.css_class}": {"role": "group", "aria-label": view.description}
-            for view in self.views.values()
-        }
-        names[".ew-status"] = {"role": "status", "aria-live": "polite"}
-        names[".ew-progress"] = {"aria-label": "iterations done"}
-        self.page = Page(names)
-        self.transport = Transport()
+        self.transport = Transport(self.player)
+        self._build_panels(iterations, burn_in)
+        self.lay_out(
+            self.transport, self._columns(), names={".ew-progress": {"aria-label": "iterations done"}}
+        )
+        self.panel.say(notice)
+        self._prepare_views()
+        self.attach(*self.views.values(), self.transport)
 
     def _build_panels(self, iterations: int, burn_in: int) -> None:
-        post = self.stage.post
+        post = self.post
         self.panel = SettingsPanel(
             self._settings, lambda: post(self._settings_changed), lambda: post(self.apply_settings)
         )
@@ -156,6 +145,11 @@ class Explorer(StillPicture, VBox):
                 "ew-column-chain": (self.views["theta"], self.views["traces"]),
             }
         )
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """The views."""
+        return tuple(self.views.values())
 
     @property
     def dataset(self) -> Dataset:
@@ -204,16 +198,6 @@ class Explorer(StillPicture, VBox):
         """Go on with what `save` wrote."""
         self._load(Path(path).read_bytes())
 
-    def picture(self, kind: str = "png") -> bytes:
-        """Static picture of the current state."""
-        return Exports(self).overview(kind)
-
-    def close(self) -> None:
-        """Stop the chain and close the page."""
-        if hasattr(self, "player"):  # a widget that could not be made is closed too
-            self.player.close()
-        super().close()
-
     def apply_settings(self) -> None:
         """Start a new chain with the settings that the page shows."""
         try:
@@ -260,10 +244,8 @@ class Explorer(StillPicture, VBox):
         self.panel.offer(False)
         self.player.replace_source(sampler, recorder)
         self._prepare_views()
-        for view in self.views.values():
-            self.player.attach(view)  # one that was switched off by a fault comes back
-        self.player.detach(self.page)
-        self.player.attach(self.page)  # stays the last one
+        self.player.detach(self.page)  # so that it stays the last one
+        self.attach(*self.views.values())  # one that was switched off by a fault comes back
         self.player.refresh()
 
     def _prepare_views(self) -> None:
@@ -306,6 +288,10 @@ class Explorer(StillPicture, VBox):
     def status_line(self) -> str:
         """Where the chain is, in words."""
         return status_text(self.player.current_frame())
+
+    def caption(self) -> str:
+        """Heading of the still picture."""
+        return f"{self._dataset.name} · {self.status_line()}"
 
     def __repr__(self) -> str:
         status = self.player.status

@@ -1,6 +1,7 @@
-"""Files that an explorer can make of its current state."""
+"""Files that an explorer can make of its current state, among them a page that needs nothing but itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -10,9 +11,18 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.export import labels_csv
-from ewens_widgets.views.page import overview_png, static_page
+from ewens_widgets.views.base import View
 
-__all__ = ["Exports"]
+__all__ = ["Exports", "static_page"]
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1100px; padding: 0 1em;
+  color: #222; background: #fff; }
+figure { display: inline-block; margin: 0 0.5em 1em 0; vertical-align: top; }
+svg { max-width: 100%; height: auto; background: #fff; }
+table { border-collapse: collapse; } th, td { text-align: left; padding: 0.15em 1em 0.15em 0; }
+textarea { width: 100%; height: 8em; font: 12px/1.4 monospace; }
+"""
 
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.explorer import Explorer
@@ -44,20 +54,12 @@ class Exports:
                 "application/zip",
             ),
             "page of the current state (HTML)": self._page,
-            "overview (PNG)": lambda: (self._name("png"), self.overview(), "image/png"),
+            "overview (PNG)": lambda: (self._name("png"), self._explorer.picture(), "image/png"),
         }
         for name in self._explorer.views:
             for kind, media_type in (("png", "image/png"), ("svg", "image/svg+xml")):
                 makers[f"{name} ({kind.upper()})"] = self._picture_maker(name, kind, media_type)
         return makers
-
-    def overview(self, kind: str = "png") -> bytes:
-        """All views in one picture."""
-        if kind != "png":
-            raise ValueError(f"the overview is a PNG; {kind!r} is offered for single views")
-        self._refresh()
-        title = f"{self._explorer.dataset.name} · {self._explorer.status_line()}"
-        return overview_png(tuple(self._explorer.views.values()), title)
 
     def _picture_maker(self, name: str, kind: str, media_type: str) -> "Callable[[], File]":
         def make() -> "File":
@@ -117,3 +119,32 @@ class Exports:
         title = f"Clusters of {explorer.dataset.name}"
         page = static_page(tuple(explorer.views.values()), title, facts, files)
         return self._name("html"), page.encode(), "text/html"
+
+
+def static_page(views: Sequence[View], title: str, facts: Mapping[str, str], files: Mapping[str, str]) -> str:
+    """A page with the views as vector graphics, facts in a table, and files as text to copy.
+
+    Everything is inside the page: it works without a network, and it runs no script.
+    """
+    figures = "".join(f"<figure>{_svg(view)}</figure>" for view in views)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    texts = "".join(
+        f"<details><summary>{escape(name)}</summary>"
+        f'<textarea readonly aria-label="{escape(name)}">{escape(text)}</textarea></details>'
+        for name, text in files.items()
+    )
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(title)}</h1><table>{rows}</table>{figures}{texts}</body></html>"
+    )
+
+
+def _svg(view: View) -> str:
+    text = view.picture("svg").decode()
+    start = text.index("<svg")
+    return text[start:].replace("<svg", f'<svg role="img" aria-label="{escape(view.description)}"', 1)
