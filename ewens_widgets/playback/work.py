@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from ewens_widgets.playback.pacing import RateMeter
 from ewens_widgets.sampling.compiled import COMPILED
+from ewens_widgets.sampling.driver import interrupts_deferred
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.interrupts import interrupts_deferred
 
 __all__ = [
     "Absorbing",

@@ -31,15 +31,14 @@ from ewens_widgets.sampling.archive import (
 )
 from ewens_widgets.sampling.blocks import BlockSize
 from ewens_widgets.sampling.draws import label_type, read_only
-from ewens_widgets.sampling.engine import Engine
+from ewens_widgets.sampling.driver import Driver, Records
 from ewens_widgets.sampling.event import Event, MoveCount
 from ewens_widgets.sampling.initial import first_state
-from ewens_widgets.sampling.kernel.advance import Records
+from ewens_widgets.sampling.kernel.workspace import ACCEPTED, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
-from ewens_widgets.sampling.moves.outcome import ACCEPTED, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 from ewens_widgets.sampling.trace import Trace
@@ -170,7 +169,7 @@ class Sampler:
         self.acceptance = acceptance
         self.raw_data = raw  # Only where distances are wanted in the units of the data.
         self.first_state = first
-        self._engine = Engine(posterior, schedule, self._pairs(), acceptance == "as-printed")
+        self._engine = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
         self._block = 0  # Number of the block that was run last; a generator of events checks it.
         self._pending: tuple[State, int] | None = (
             None  # State before the block, and how much of it has been given out.

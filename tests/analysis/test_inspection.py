@@ -8,7 +8,7 @@ import pytest
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.number_words import count, from_log, signed
+from ewens_widgets.analysis.explanation.telling import count, from_log, signed
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
 from ewens_widgets.sampling.moves.schedule import Move
 

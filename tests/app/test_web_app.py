@@ -137,18 +137,17 @@ def test_an_environment_that_cannot_run_it_is_told(
 
 
 def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ewens_widgets.sampling import engine
-    from ewens_widgets.sampling.kernel import advance
+    from ewens_widgets.sampling import driver
 
     called = set()
     for name in ("advance_by_likelihood", "advance_by_distance"):
-        original = getattr(advance, name)
+        original = getattr(driver, name)
 
         def noted(*given: object, _name: str = name, _original: Callable[..., object] = original) -> object:
             called.add(_name)
             return _original(*given)
 
-        monkeypatch.setattr(engine, name, noted)
+        monkeypatch.setattr(driver, name, noted)
     assert precompile.precompile() == 0
     assert called == {"advance_by_likelihood", "advance_by_distance"}
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ewens_widgets.sampling.interrupts import interrupts_deferred
+from ewens_widgets.sampling.driver import interrupts_deferred
 
 
 def interrupted_block(steps: list[str]) -> None:

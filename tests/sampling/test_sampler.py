@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import ewens_widgets as ew
 from ewens_widgets.sampling import sampler as module
-from ewens_widgets.sampling.engine import Engine
+from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.moves import Gibbs
 from ewens_widgets.sampling.recorder import Recorder
 
@@ -143,7 +143,7 @@ def test_an_interrupt_keeps_the_draws_and_the_chain(
     """A signal during compiled code is raised after it, when the chain has moved but nothing is recorded."""
     expected = make(name).sample(200, progress=False).labels
     sampler = make(name)
-    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, calls, KeyboardInterrupt).wrapped())
+    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, calls, KeyboardInterrupt).wrapped())
     kept = 0
     try:
         with pytest.warns(UserWarning, match="interrupted after .* of 100 draws"):
@@ -161,7 +161,7 @@ def test_an_interrupt_keeps_the_draws_and_the_chain(
 def test_an_interrupt_during_burn_in_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = make().sample(100, progress=False).labels
     sampler = make()
-    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, 3, KeyboardInterrupt).wrapped())
+    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, 3, KeyboardInterrupt).wrapped())
     with pytest.raises(KeyboardInterrupt):
         sampler.sample(10, burn_in=1000, progress=False)
     monkeypatch.undo()
@@ -180,7 +180,7 @@ def test_an_interrupt_while_watching_leaves_the_sampler_at_the_last_event(
     sampler = make(name)
     taken = []
     calls = 2 * len(sampler.schedule) + 1
-    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, calls, fault).wrapped())
+    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, calls, fault).wrapped())
     with pytest.raises(fault):
         taken.extend(sampler.events(60, block=10) if name != "mixed" else sampler.events(60, block=1))
     monkeypatch.undo()
@@ -200,7 +200,7 @@ def test_an_interrupt_while_going_back_to_the_last_event_can_be_repeated(
     events = sampler.events(20, block=10)
     for _ in range(4):
         next(events)
-    monkeypatch.setattr(Engine, "_run", Interrupter(Engine._run, 1, KeyboardInterrupt).wrapped())
+    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, 1, KeyboardInterrupt).wrapped())
     with pytest.raises(KeyboardInterrupt):
         _ = sampler.state
     monkeypatch.undo()

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import ewens_widgets as ew
 from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
 from ewens_widgets.sampling.compiled import COMPILED
-from ewens_widgets.sampling.kernel import advance
 from ewens_widgets.sampling.moves import SplitMerge
 
 SETTINGS: dict[str, dict[str, object]] = {
@@ -151,11 +151,11 @@ def test_the_printed_ratio_is_saved_too(tmp_path: Path) -> None:
 def test_a_loaded_sampler_needs_no_new_compilation(tmp_path: Path) -> None:
     sampler = make("default")
     sampler.sample(2, progress=False)
-    known = len(advance.advance_by_likelihood.signatures)
+    known = len(driver.advance_by_likelihood.signatures)
     sampler.save(tmp_path / "chain.npz")
     ew.Sampler.load(tmp_path / "chain.npz").sample(2, progress=False)
     pickled(sampler).sample(2, progress=False)
-    assert len(advance.advance_by_likelihood.signatures) == known
+    assert len(driver.advance_by_likelihood.signatures) == known
 
 
 def test_saving_leaves_events_being_watched_alone(

@@ -15,7 +15,7 @@ from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.schedule import Move
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.state import State
 
 __all__ = ["explain", "explain_sweep"]

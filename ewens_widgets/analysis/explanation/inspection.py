@@ -15,7 +15,7 @@ from ewens_widgets.analysis.explanation.draws import draw_parameters, generator_
 from ewens_widgets.analysis.explanation.explain import explain
 from ewens_widgets.analysis.explanation.gibbs import after_draw, explain_gibbs_draw
 from ewens_widgets.analysis.explanation.proposal import Parameters, Proposal
-from ewens_widgets.analysis.explanation.stages import Stage, stages_of
+from ewens_widgets.analysis.explanation.telling import Scene, stages_of
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
@@ -23,7 +23,7 @@ from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.schedule import Move, Repeated
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
 
@@ -102,7 +102,7 @@ class Inspection:
         return 0.0 if log_ratio == reported else abs(log_ratio - reported)
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[Scene, ...]:
         """The proposal in stages."""
         if isinstance(self.move, SplitMerge):
             return stages_of(self.proposal, self.move.within, self.move.between)

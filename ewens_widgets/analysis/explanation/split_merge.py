@@ -13,7 +13,7 @@ from ewens_widgets.analysis.explanation.draws import choose
 from ewens_widgets.analysis.explanation.proposal import Allocation, Choice, Factor, Proposal, Way
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.moves.split_merge_proposal import log_proposal
 
 __all__ = ["explain_split_merge"]

@@ -41,17 +41,19 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     log_change_of_split,
     make_merge,
     make_split,
+    single_split,
 )
 from ewens_widgets.sampling.kernel.scatter import dot, multiply, quadratic, refresh, update_inverse
 from ewens_widgets.sampling.kernel.workspace import (
     THETA,
+    WANTED,
+    Outcome,
     Problem,
     Workspace,
     make_problem,
     make_workspace,
+    report,
 )
-from ewens_widgets.sampling.moves.comparison import single_split
-from ewens_widgets.sampling.moves.outcome import WANTED, Outcome, report
 
 __all__ = [
     "InformedSplitMerge",

@@ -22,8 +22,7 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     log_change_of_merge,
     log_change_of_split,
 )
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Problem, Workspace
-from ewens_widgets.sampling.moves.outcome import WANTED, Outcome, report
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, WANTED, Outcome, Problem, Workspace, report
 
 __all__ = ["Reassign", "log_proposal", "reassign"]
 

@@ -8,7 +8,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.reassign import Reassign
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
 __all__ = ["MOVES", "SCHEDULES", "Move", "Repeated", "from_plain", "resolve_schedule", "to_plain"]
 

@@ -7,6 +7,7 @@ jumped) with both on one side; :math:`P_i` favours the nearer core.
 """
 
 import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +17,10 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose
-from ewens_widgets.sampling.kernel.partition_changes import gather_members
+from ewens_widgets.sampling.kernel.partition_changes import gather_members, single_split
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Workspace, make_problem, make_workspace
-from ewens_widgets.sampling.moves.comparison import single_split
 from ewens_widgets.sampling.moves.distances import (
+    AVERAGE,
     FLOOR,
     MINIMUM,
     PAIR_TOTAL,
@@ -31,9 +32,12 @@ from ewens_widgets.sampling.moves.distances import (
     rebuild,
     within_weight,
 )
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge, SplitMergeOptions
+
+if TYPE_CHECKING:
+    from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
 __all__ = [
+    "SplitMergeOptions",
     "choose_pair",
     "draw_sides",
     "log_merge_proposal",
@@ -43,6 +47,17 @@ __all__ = [
     "merged_within",
     "split_total",
 ]
+
+
+class SplitMergeOptions(NamedTuple):
+    """Options in the form that the kernel takes; the usual ones by default."""
+
+    within: int = AVERAGE
+    between: int = AVERAGE
+    split: float = 0.475
+    merge: float = 0.475
+    core_jump: float = 0.01
+    as_printed: bool = False
 
 
 @inlined
@@ -221,7 +236,7 @@ def log_proposal(
     posterior: Posterior,
     labels: ArrayLike,
     proposed: ArrayLike,
-    move: SplitMerge | None = None,
+    move: "SplitMerge | None" = None,
     pairs: FloatArray | None = None,
 ) -> float:
     """Log probability that a split-merge move at partition `labels` proposes another partition, `proposed`.
@@ -238,7 +253,7 @@ def log_proposal(
         Distances between objects; in canonical coordinates by default.
     """
     start, end = check_labels(labels, posterior.n_objects), check_labels(proposed, posterior.n_objects)
-    options = (move or SplitMerge()).options()
+    options = SplitMergeOptions() if move is None else move.options()
     change = single_split(start, end)
     if change is None or options.split == 0.0:
         return -math.inf

@@ -9,7 +9,7 @@ from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.reassign import Reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only, whole_number
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 from ipywidgets import Button, HBox, ToggleButton, VBox
 
 from ewens_widgets.sampling.moves.schedule import MOVES, Move
-from ewens_widgets.sampling.moves.split_merge_options import SplitMerge
+from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only
 
 __all__ = ["InspectorButtons", "MoveFields"]

@@ -15,8 +15,8 @@ from ipywidgets import VBox
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.number_words import count, signed
 from ewens_widgets.analysis.explanation.proposal import Choice, Proposal, Term
+from ewens_widgets.analysis.explanation.telling import count, signed
 from ewens_widgets.analysis.plots.palette import colour_of
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.views.base import assign

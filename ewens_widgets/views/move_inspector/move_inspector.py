@@ -13,8 +13,7 @@ from ipywidgets import HTML, HBox, Play, Select, VBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.number_words import count
-from ewens_widgets.analysis.explanation.stages import Stage
+from ewens_widgets.analysis.explanation.telling import Scene, count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
@@ -89,7 +88,7 @@ class MoveInspector(StillPicture, VBox):
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
         self._mailbox = Mailbox(after=lambda: None)
-        self._stages: tuple[Stage, ...] = ()
+        self._stages: tuple[Scene, ...] = ()
         self._is_drawing = False
         self._build()
         super().__init__((self.transport, self._columns(), self.page))
@@ -156,7 +155,7 @@ class MoveInspector(StillPicture, VBox):
         return int(self.list.value or 0)
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[Scene, ...]:
         """Stages of the proposal."""
         return self._stages
 

@@ -8,7 +8,7 @@ from ipywidgets import HTML, Dropdown, HBox, VBox
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
-from ewens_widgets.analysis.explanation.stages import Stage
+from ewens_widgets.analysis.explanation.telling import Scene
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import assign
@@ -109,7 +109,7 @@ class StageScatter(VBox):
         """Colour slots of the partition before the proposal."""
         return self._slots["before"]
 
-    def show(self, proposal: Proposal, stage: Stage) -> None:
+    def show(self, proposal: Proposal, stage: Scene) -> None:
         """Show a stage of a proposal."""
         if proposal is not self._proposal:
             self._proposal = proposal
@@ -122,12 +122,12 @@ class StageScatter(VBox):
         self._point_at()
         assign(self.legend, value=self._legend(stage))
 
-    def _colours_of(self, stage: Stage) -> list[str]:
+    def _colours_of(self, stage: Scene) -> list[str]:
         if stage.colours == "sides" and stage.shares is not None:
             return [GREY if np.isnan(share) else blend(share) for share in stage.shares.tolist()]
         return [colour_of(slot) for slot in self._slots[stage.colours].tolist()]
 
-    def _opacities(self, stage: Stage) -> NDArray[np.float64]:
+    def _opacities(self, stage: Scene) -> NDArray[np.float64]:
         n_objects = self._slots["before"].size
         opacities = np.ones(n_objects)
         if stage.focus.size:
@@ -140,7 +140,7 @@ class StageScatter(VBox):
             opacities[stage.ringed[:1]] = 1.0
         return np.round(opacities, 3)
 
-    def _is_single(self, stage: Stage) -> bool:
+    def _is_single(self, stage: Scene) -> bool:
         return (
             self._proposal is not None
             and self._proposal.kind in {"reassign", "draw"}
@@ -148,7 +148,7 @@ class StageScatter(VBox):
         )
 
     @staticmethod
-    def _legend(stage: Stage) -> str:
+    def _legend(stage: Scene) -> str:
         if stage.colours == "sides":
             return (
                 f"{_chip(FIRST_SIDE, 'sure to join the first core')}{_chip(GREY, 'even chances')}"

@@ -1,6 +1,8 @@
 """A proposal told in stages, each with a sentence and with what to look at.
 
 Objects are numbered from 1 in the sentences, as in the pictures of the package; arrays count from 0.
+
+Numbers as a person reads them in a sentence.
 """
 
 import math
@@ -10,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.explanation.number_words import count, from_log, signed
 from ewens_widgets.analysis.explanation.proposal import Allocation, Choice, Proposal, Way
 from ewens_widgets.model.checks import FloatArray
 
-__all__ = ["Stage", "stages_of"]
+__all__ = ["Scene", "count", "from_log", "signed", "stages_of"]
 
 IntArray = NDArray[np.intp]
 
@@ -31,7 +32,7 @@ def _nobody() -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class Scene:
     """One stage of a proposal.
 
     Attributes
@@ -63,7 +64,7 @@ class Stage:
     shares: FloatArray | None = None
 
 
-def stages_of(proposal: Proposal, within: str = "average", between: str = "average") -> tuple[Stage, ...]:
+def stages_of(proposal: Proposal, within: str = "average", between: str = "average") -> tuple[Scene, ...]:
     """Tell a proposal in stages.
 
     Parameters
@@ -73,7 +74,7 @@ def stages_of(proposal: Proposal, within: str = "average", between: str = "avera
     within, between
         Distances that the paper's split-merge move goes by.
     """
-    tell: dict[str, Callable[[], Iterator[Stage]]] = {
+    tell: dict[str, Callable[[], Iterator[Scene]]] = {
         "reassign": lambda: _reassign(proposal),
         "gibbs": lambda: _gibbs(proposal),
         "informed-split-merge": lambda: _informed(proposal),
@@ -82,7 +83,7 @@ def stages_of(proposal: Proposal, within: str = "average", between: str = "avera
     return _start(proposal), *tell[proposal.move](), *_end(proposal)
 
 
-def _start(proposal: Proposal) -> Stage:
+def _start(proposal: Proposal) -> Scene:
     parameters = proposal.parameters
     weight = parameters.theta_weights[parameters.theta_index]
     text = (
@@ -91,14 +92,14 @@ def _start(proposal: Proposal) -> Stage:
         f"θ = {parameters.theta:g} was drawn from its conditional, where it has probability {weight:.3g}; "
         f"λ = {parameters.concentration:.3g}."
     )
-    return Stage("start", "Where the chain stands", text)
+    return Scene("start", "Where the chain stands", text)
 
 
-def _split_merge(proposal: Proposal, within: str, between: str) -> Iterator[Stage]:
+def _split_merge(proposal: Proposal, within: str, between: str) -> Iterator[Scene]:
     action, *chosen = proposal.choices
     split, merge, keep = action.probabilities
     what = ("A split is tried", "A merge is tried", "Nothing is tried")[action.chosen]
-    yield Stage(
+    yield Scene(
         "action",
         "Split, merge or keep",
         f"{what}. A split has probability {split:.3g}, a merge {merge:.3g}, keeping all as it is {keep:.3g}.",
@@ -114,18 +115,18 @@ def _split_merge(proposal: Proposal, within: str, between: str) -> Iterator[Stag
     yield from _by_distance(proposal, proposal.allocation)
 
 
-def _chosen(choice: Choice, subject: str, reason: str) -> Stage:
+def _chosen(choice: Choice, subject: str, reason: str) -> Scene:
     are_two = subject.startswith("Two")
     verb, title = ("were", "The two clusters") if are_two else ("was", "The cluster")
     text = f"{subject} {verb} chosen with probability {choice.probability:.3g}, {reason}."
-    return Stage("choice", title, text, ringed=choice.objects, shares=choice.by_object)
+    return Scene("choice", title, text, ringed=choice.objects, shares=choice.by_object)
 
 
-def _by_distance(proposal: Proposal, allocation: Allocation) -> Iterator[Stage]:
+def _by_distance(proposal: Proposal, allocation: Allocation) -> Iterator[Scene]:
     first, second = (core + 1 for core in allocation.cores)
     back = allocation.is_replay
     whose = "Of both together, the" if back else "Its"
-    yield Stage(
+    yield Scene(
         "cores",
         "The cores" if not back else "The way back: the cores",
         f"{whose} two objects farthest apart, {first} and {second}, are the cores of two sides"
@@ -141,7 +142,7 @@ def _by_distance(proposal: Proposal, allocation: Allocation) -> Iterator[Stage]:
     yield _jump(allocation)
 
 
-def _sides(allocation: Allocation, rule: str, proposal: Proposal) -> Stage:
+def _sides(allocation: Allocation, rule: str, proposal: Proposal) -> Scene:
     sizes = sorted(np.bincount(_drawn_sides(allocation), minlength=2).tolist(), reverse=True)
     drawn = f"They fell {sizes[0]} to {sizes[1]}."
     if allocation.is_replay:
@@ -149,7 +150,7 @@ def _sides(allocation: Allocation, rule: str, proposal: Proposal) -> Stage:
         log_sides = way.factors[2 if len(way.factors) > 2 else 0].log_probability if way else 0.0
         drawn = f"To fall apart as they are, {sizes[0]} to {sizes[1]}, has probability {from_log(log_sides)}."
     title = "The way back: the sides" if allocation.is_replay else "The sides"
-    return Stage(
+    return Scene(
         "sides",
         title,
         rule + drawn,
@@ -167,7 +168,7 @@ def _drawn_sides(allocation: Allocation) -> NDArray[np.int64]:
     return np.where(allocation.members == allocation.jumped, 1 - allocation.sides, allocation.sides)
 
 
-def _jump(allocation: Allocation) -> Stage:
+def _jump(allocation: Allocation) -> Scene:
     probability = f"{allocation.jump_probability:.3g}"
     ringed = _nobody()
     if allocation.is_replay:
@@ -185,10 +186,10 @@ def _jump(allocation: Allocation) -> Stage:
         text = f"With probability {probability} one of the cores changes sides: {who} did."
         ringed = np.array([allocation.jumped])
     title = "The way back: core jump" if allocation.is_replay else "Core jump"
-    return Stage("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)
+    return Scene("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)
 
 
-def _informed(proposal: Proposal) -> Iterator[Stage]:
+def _informed(proposal: Proposal) -> Iterator[Scene]:
     (pair,), allocation = proposal.choices, proposal.allocation
     if allocation is None:
         return
@@ -196,7 +197,7 @@ def _informed(proposal: Proposal) -> Iterator[Stage]:
     together = (
         "are in different clusters: their merge" if allocation.is_replay else "share a cluster: its split"
     )
-    yield Stage(
+    yield Scene(
         "choice",
         "Two objects",
         f"Objects {first} and {second} were drawn evenly, with probability {pair.probability:.3g}. They "
@@ -211,10 +212,10 @@ def _informed(proposal: Proposal) -> Iterator[Stage]:
     yield _sides(allocation, rule, proposal)
 
 
-def _reassign(proposal: Proposal) -> Iterator[Stage]:
+def _reassign(proposal: Proposal) -> Iterator[Scene]:
     item, target = proposal.choices
     number = int(item.objects[0]) + 1
-    yield Stage(
+    yield Scene(
         "choice",
         "An object",
         f"Object {number} was drawn evenly, with probability {item.probability:.3g}.",
@@ -224,7 +225,7 @@ def _reassign(proposal: Proposal) -> Iterator[Stage]:
     n_options = target.probabilities.size
     size = target.objects.size
     where = f"a cluster of {size}" if size else "a cluster of its own"
-    yield Stage(
+    yield Scene(
         "target",
         "Where to",
         f"It is to join {where}, one of {count(n_options, 'possibility', 'possibilities')}, all as "
@@ -234,10 +235,10 @@ def _reassign(proposal: Proposal) -> Iterator[Stage]:
     )
 
 
-def _gibbs(proposal: Proposal) -> Iterator[Stage]:
+def _gibbs(proposal: Proposal) -> Iterator[Scene]:
     item, target = proposal.choices
     number = int(item.objects[0]) + 1
-    yield Stage(
+    yield Scene(
         "choice",
         "An object",
         f"It is the turn of object {number} of {proposal.labels.size}. It leaves its cluster for a moment.",
@@ -246,7 +247,7 @@ def _gibbs(proposal: Proposal) -> Iterator[Stage]:
     sizes = np.bincount(proposal.labels)
     n_options = target.probabilities.size
     best = float(target.probabilities.max())
-    yield Stage(
+    yield Scene(
         "target",
         "The candidates",
         f"It may join one of {count(sizes.size, 'cluster')} or found a new one: "
@@ -261,7 +262,7 @@ def _gibbs(proposal: Proposal) -> Iterator[Stage]:
     where = "a cluster of its own" if size == 0 else f"a cluster of {count(size, 'other')}"
     origin = "" if stays else f"; it came from one of {count(int(sizes[own]), 'object')}"
     verb = "It stays in" if stays else "It joins" if size else "It founds"
-    yield Stage(
+    yield Scene(
         "draw",
         "The draw",
         f"{verb} {where}, drawn with probability {target.probability:.3g}{origin}.",
@@ -270,14 +271,14 @@ def _gibbs(proposal: Proposal) -> Iterator[Stage]:
     )
 
 
-def _end(proposal: Proposal) -> Iterator[Stage]:
+def _end(proposal: Proposal) -> Iterator[Scene]:
     log_ratio = proposal.log_ratio()
     if log_ratio is None or proposal.proposed is None or not proposal.forward or not proposal.backward:
-        yield Stage("decision", "Nothing to decide", proposal.reason)
+        yield Scene("decision", "Nothing to decide", proposal.reason)
         return
     if proposal.kind != "draw":
         n_before, n_after = (int(labels.max()) + 1 for labels in (proposal.labels, proposal.proposed))
-        yield Stage(
+        yield Scene(
             "proposal",
             "The proposal",
             f"From {n_before} to {count(n_after, 'cluster')}. The way there has probability "
@@ -285,7 +286,7 @@ def _end(proposal: Proposal) -> Iterator[Stage]:
             colours="after",
             ringed=proposal.moved,
         )
-    yield Stage(
+    yield Scene(
         "ratio",
         "The ratio",
         " ".join(f"{term.name} {signed(term.value)}" for term in proposal.terms())
@@ -293,7 +294,7 @@ def _end(proposal: Proposal) -> Iterator[Stage]:
         colours="after",
         ringed=proposal.moved,
     )
-    yield Stage(
+    yield Scene(
         "decision",
         "The decision",
         _decision(proposal, log_ratio),
@@ -324,3 +325,27 @@ def _spread(members: IntArray, values: FloatArray, n_objects: int) -> FloatArray
     everybody = np.full(n_objects, np.nan)
     everybody[members] = values
     return everybody
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def count(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def signed(value: float) -> str:
+    """A number with three decimals and its sign, the minus as it is printed in books."""
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def from_log(log_value: float) -> str:
+    """A number given by its logarithm, however small or large."""
+    power = log_value / math.log(10.0)
+    if -4.0 <= power <= 6.0:
+        return f"{math.exp(log_value):.3g}"
+    if not math.isfinite(power):
+        return "0" if power < 0 else "∞"
+    whole = math.floor(power)
+    return f"{10.0 ** (power - whole):.2f}·10{str(whole).translate(_RAISED)}"
