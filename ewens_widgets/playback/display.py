@@ -1,32 +1,223 @@
-"""When the next frame may be sent: not too often, and never more than the viewers have digested.
-
-Sending frames unasked fills the queue between kernel and browser; everything the user does then waits behind
-that queue. So a viewer acknowledges the number of each frame once it is painted, and at most two frames are
-on their way to it.
-
-A viewer is known by its first sign of life (a greeting, a heartbeat or an acknowledgement). It is forgotten
-when it takes its leave, or when it has been sent frames and stayed silent for some seconds: a closed tab, or
-a hidden one, whose browser paints nothing. Its next sign of life brings it back. Without a viewer no frame
-may be sent, and there is nothing to wait for.
-
-Hands frames to the views, one after another, and keeps a faulty view from stopping the chain.
-
-The side of playback that faces the viewers: which frame is owed to them, and when it is sent.
+"""The side of playback that faces the viewers: which frame is owed to them, when, and who shows it.
 
 Only the latest state is ever owed. A frame that could not be sent in time is not kept; when the throttle
 opens, a frame is made from the state of that moment.
+
+Sending frames unasked fills the queue between kernel and browser; everything the user does then waits behind
+that queue. So a viewer acknowledges the number of each frame once it is painted, and at most two frames are
+on their way to it. A viewer is known by its first sign of life (a greeting, a heartbeat or an
+acknowledgement). It is forgotten when it takes its leave, or when it has been sent frames and stayed silent
+for some seconds: a closed tab, or a hidden one, whose browser paints nothing. Its next sign of life brings it
+back. Without a viewer no frame may be sent, and there is nothing to wait for.
+
+Within a frame the views come one after another, and a faulty one does not stop the chain.
 """
 
 import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-from ewens_widgets.playback.frame import Frame, PlayerStatus
 from ewens_widgets.playback.pacing import Pacing, RateMeter
-from ewens_widgets.playback.work import View
 
-__all__ = ["Display", "FanOut", "FrameThrottle", "StatusListener", "ViewErrorHook"]
+__all__ = ["Display", "FanOut", "FrameThrottle", "Screen", "ViewErrorHook"]
+
+FrameT = TypeVar("FrameT")
+FrameT_contra = TypeVar("FrameT_contra", contravariant=True)
+StatusT = TypeVar("StatusT")
+
+ViewErrorHook = Callable[[object, Exception], None]
+
+_logger = logging.getLogger(__name__)
+
+
+class Screen(Protocol[FrameT_contra]):
+    """Anything that shows frames. Screens are called in the order in which they were attached.
+
+    One that also has a method ``show_error(error)`` is told when it was detached because it raised.
+    """
+
+    def show(self, frame: FrameT_contra) -> None:
+        """Show the state of a frame; called on the event loop, so it must not wait for anything."""
+
+
+class Display(Generic[FrameT]):
+    """Sends frames to the views while somebody is looking.
+
+    Parameters
+    ----------
+    make_frame
+        Makes a frame with the given number from the state of the moment.
+    show
+        Shows a frame to every view.
+    pacing
+        Frame rate, frames in flight and time-outs.
+    clock
+        Seconds from an arbitrary start.
+    """
+
+    def __init__(
+        self,
+        make_frame: Callable[[int], FrameT],
+        show: Callable[[FrameT], None],
+        pacing: Pacing,
+        clock: Callable[[], float],
+    ) -> None:
+        self._make_frame = make_frame
+        self._show = show
+        self._clock = clock
+        self.throttle = FrameThrottle(pacing)
+        self._meter = RateMeter()
+        self._cost = 0.0
+        self.number = 0
+        self.is_stale = True
+        self.is_urgent = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a frame may be sent now."""
+        return self.throttle.is_open(self._clock())
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody is looking."""
+        return self.throttle.has_viewers(self._clock())
+
+    @property
+    def owes_frame(self) -> bool:
+        """Whether somebody is looking at an old state."""
+        return self.is_stale and self.is_watched
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames sent a second, lately."""
+        return self._meter.rate(self._clock())
+
+    @property
+    def wait_seconds(self) -> float:
+        """Time until the frame rate allows the next frame."""
+        return self.throttle.wait_seconds(self._clock())
+
+    def send(self) -> None:
+        """Make a frame from the state of the moment and show it to every view."""
+        started = self._clock()
+        self.number += 1
+        self._meter.add(1, started)
+        try:
+            frame = self._make_frame(self.number)
+            # Before it is shown: a view that raises every time must not be asked for ever.
+            self.is_stale = self.is_urgent = False
+            self._show(frame)
+        finally:
+            # Smoothed, as the first frame is often the slowest.
+            self._cost = 0.5 * (self._cost + self._clock() - started)
+            self.throttle.sent(self.number, started, self._cost)
+
+    def outdate(self, *, urgently: bool = False) -> None:
+        """Note that the state has changed; urgently if the next frame should not wait for its time."""
+        self.is_stale = True
+        self.is_urgent |= urgently
+
+    def greet(self, viewer: str) -> None:
+        """Note a sign of life of a viewer; a new one is owed a frame at once."""
+        if self.throttle.greet(viewer):
+            self.outdate(urgently=True)
+
+    def acknowledge(self, number: int, viewer: str) -> None:
+        """Note that a viewer has painted a frame."""
+        if self.throttle.acknowledge(number, viewer):
+            self.outdate(urgently=True)
+
+
+class FanOut(Generic[FrameT, StatusT]):
+    """The views and status listeners, in the order in which they came.
+
+    One that raises is detached and reported: to its own ``show_error`` method if it has one, to the error
+    hook, and to the log. The others and the chain go on.
+
+    Parameters
+    ----------
+    on_view_error
+        Called with the faulty view or listener and its exception.
+    strict
+        Let faults raise instead, and detach nobody: for tests, and where a fault must stop the work.
+    """
+
+    def __init__(self, on_view_error: ViewErrorHook | None = None, *, strict: bool = False) -> None:
+        self._on_view_error = on_view_error
+        self._strict = strict
+        self._views: list[Screen[FrameT]] = []
+        self._listeners: list[Callable[[StatusT], None]] = []
+
+    @property
+    def views(self) -> tuple[Screen[FrameT], ...]:
+        """The attached views in order."""
+        return tuple(self._views)
+
+    def attach(self, view: Screen[FrameT]) -> None:
+        """Add a view; attaching it twice changes nothing."""
+        if not callable(getattr(view, "show", None)):
+            raise TypeError(f"a view needs a method show(frame), got {type(view).__name__}")
+        if view not in self._views:
+            self._views.append(view)
+
+    def detach(self, view: Screen[FrameT]) -> None:
+        """Remove a view; one that is not attached is ignored."""
+        if view in self._views:
+            self._views.remove(view)
+
+    def listen(self, listener: Callable[[StatusT], None]) -> None:
+        """Add a listener to changes of the status."""
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[StatusT], None]) -> None:
+        """Remove a listener; an unknown one is ignored."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def clear(self) -> None:
+        """Remove all views and listeners."""
+        self._views.clear()
+        self._listeners.clear()
+
+    def show(self, frame: FrameT) -> None:
+        """Show a frame to every view."""
+        for view in self.views:
+            self.show_to(view, frame)
+
+    def show_to(self, view: Screen[FrameT], frame: FrameT) -> None:
+        """Show a frame to one view."""
+        try:
+            view.show(frame)
+        except Exception as error:
+            if self._strict:
+                raise
+            self.detach(view)
+            self._report(view, error)
+
+    def tell(self, status: StatusT) -> None:
+        """Tell the listeners a new status."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(status)
+            except Exception as error:
+                self.unlisten(listener)  # in any case: the failure itself is going to be told
+                if self._strict:
+                    raise
+                self._report(listener, error)
+
+    def _report(self, culprit: object, error: Exception) -> None:
+        _logger.warning("%s was detached because it raised", type(culprit).__name__, exc_info=error)
+        hooks = [getattr(culprit, "show_error", None)]
+        if self._on_view_error is not None:
+            hooks.append(lambda error: self._on_view_error(culprit, error))
+        for hook in hooks:
+            try:
+                if hook is not None:
+                    hook(error)
+            except Exception:
+                _logger.exception("the report of this fault failed too")
 
 
 @dataclass(slots=True)
@@ -119,193 +310,3 @@ class FrameThrottle:
     def _write_off(self, now: float) -> None:
         while self._in_flight and now - self._in_flight[0][1] >= self._pacing.acknowledgement_timeout:
             self._in_flight.popleft()
-
-
-StatusListener = Callable[[PlayerStatus], None]
-ViewErrorHook = Callable[[object, Exception], None]
-
-_logger = logging.getLogger(__name__)
-
-
-class FanOut:
-    """The views and status listeners, in the order in which they came.
-
-    One that raises is detached and reported: to its own ``show_error`` method if it has one, to the error
-    hook, and to the log. The others and the chain go on.
-
-    Parameters
-    ----------
-    on_view_error
-        Called with the faulty view or listener and its exception.
-    strict
-        Let faults raise instead; for tests.
-    """
-
-    def __init__(self, on_view_error: ViewErrorHook | None = None, *, strict: bool = False) -> None:
-        self._on_view_error = on_view_error
-        self._strict = strict
-        self._views: list[View] = []
-        self._listeners: list[StatusListener] = []
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """The attached views in order."""
-        return tuple(self._views)
-
-    def attach(self, view: View) -> None:
-        """Add a view; attaching it twice changes nothing."""
-        if not callable(getattr(view, "show", None)):
-            raise TypeError(f"a view needs a method show(frame), got {type(view).__name__}")
-        if view not in self._views:
-            self._views.append(view)
-
-    def detach(self, view: View) -> None:
-        """Remove a view; one that is not attached is ignored."""
-        if view in self._views:
-            self._views.remove(view)
-
-    def listen(self, listener: StatusListener) -> None:
-        """Add a listener to changes of the status."""
-        self._listeners.append(listener)
-
-    def unlisten(self, listener: StatusListener) -> None:
-        """Remove a listener; an unknown one is ignored."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
-
-    def clear(self) -> None:
-        """Remove all views and listeners."""
-        self._views.clear()
-        self._listeners.clear()
-
-    def show(self, frame: Frame) -> None:
-        """Show a frame to every view."""
-        for view in self.views:
-            self.show_to(view, frame)
-
-    def show_to(self, view: View, frame: Frame) -> None:
-        """Show a frame to one view."""
-        try:
-            view.show(frame)
-        except Exception as error:
-            self.detach(view)
-            if self._strict:
-                raise
-            self._report(view, error)
-
-    def tell(self, status: PlayerStatus) -> None:
-        """Tell the listeners a new status."""
-        for listener in tuple(self._listeners):
-            try:
-                listener(status)
-            except Exception as error:
-                self.unlisten(listener)
-                if self._strict:
-                    raise
-                self._report(listener, error)
-
-    def _report(self, culprit: object, error: Exception) -> None:
-        _logger.warning("%s was detached because it raised", type(culprit).__name__, exc_info=error)
-        hooks = [getattr(culprit, "show_error", None)]
-        if self._on_view_error is not None:
-            hooks.append(lambda error: self._on_view_error(culprit, error))
-        for hook in hooks:
-            try:
-                if hook is not None:
-                    hook(error)
-            except Exception:
-                _logger.exception("the report of this fault failed too")
-
-
-class Display:
-    """Sends frames to the views while somebody is looking.
-
-    Parameters
-    ----------
-    make_frame
-        Makes a frame with the given number from the state of the moment.
-    fan_out
-        The views.
-    pacing
-        Frame rate, frames in flight and time-outs.
-    clock
-        Seconds from an arbitrary start.
-    """
-
-    def __init__(
-        self,
-        make_frame: Callable[[int], Frame],
-        fan_out: FanOut,
-        pacing: Pacing,
-        clock: Callable[[], float],
-    ) -> None:
-        self._make_frame = make_frame
-        self._fan_out = fan_out
-        self._clock = clock
-        self._throttle = FrameThrottle(pacing)
-        self._meter = RateMeter()
-        self._cost = 0.0
-        self.number = 0
-        self.is_stale = True
-        self.is_urgent = True
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a frame may be sent now."""
-        return self._throttle.is_open(self._clock())
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody is looking."""
-        return self._throttle.has_viewers(self._clock())
-
-    @property
-    def owes_frame(self) -> bool:
-        """Whether somebody is looking at an old state."""
-        return self.is_stale and self.is_watched
-
-    @property
-    def frames_per_second(self) -> float:
-        """Frames sent a second, lately."""
-        return self._meter.rate(self._clock())
-
-    @property
-    def wait_seconds(self) -> float:
-        """Time until the frame rate allows the next frame."""
-        return self._throttle.wait_seconds(self._clock())
-
-    def send(self) -> None:
-        """Make a frame from the state of the moment and show it to every view."""
-        started = self._clock()
-        self.number += 1
-        self._meter.add(1, started)
-        try:
-            self._fan_out.show(self._make_frame(self.number))
-        finally:
-            # Smoothed, as the first frame is often the slowest.
-            self._cost = 0.5 * (self._cost + self._clock() - started)
-            self._throttle.sent(self.number, started, self._cost)
-        self.is_stale = self.is_urgent = False
-
-    def outdate(self, *, urgently: bool = False) -> None:
-        """Note that the state has changed; urgently if the next frame should not wait for its time."""
-        self.is_stale = True
-        self.is_urgent |= urgently
-
-    def greet(self, viewer: str) -> None:
-        """Note a sign of life of a viewer; a new one is owed a frame at once."""
-        if self._throttle.greet(viewer):
-            self.outdate(urgently=True)
-
-    def acknowledge(self, number: int, viewer: str) -> None:
-        """Note that a viewer has painted a frame."""
-        if self._throttle.acknowledge(number, viewer):
-            self.outdate(urgently=True)
-
-    def leave(self, viewer: str) -> None:
-        """Note that a viewer has gone."""
-        self._throttle.leave(viewer)
-
-    def forget_viewers(self) -> None:
-        """Count nobody as looking."""
-        self._throttle.clear()

@@ -1,6 +1,7 @@
-"""Where the player is, as one frozen value that any thread may read.
+"""What views are given to show: frozen values that any thread may read, and that cannot disturb the chain.
 
-What a view is given to show.
+A `Frame` is one picture of a chain, with the status of its player; a `Tick` asks for a picture of work that
+is no chain.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from enum import StrEnum
 from ewens_widgets.playback.summaries import Summary
 from ewens_widgets.sampling.event import Event
 
-__all__ = ["Frame", "PlayerState", "PlayerStatus"]
+__all__ = ["Frame", "PlayerState", "PlayerStatus", "Tick", "WorkerStatus"]
 
 
 class PlayerState(StrEnum):
@@ -114,3 +115,19 @@ class Frame:
     event: Event | None
     status: PlayerStatus
     summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """Whether steps are being done; and a sentence where there is something to say."""
+
+    is_running: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Asks the views to show the work as it is now; the number is acknowledged once that is painted."""
+
+    number: int
+    status: WorkerStatus

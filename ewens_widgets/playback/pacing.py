@@ -1,17 +1,16 @@
-"""How playback shares the event loop: how long it works, how long it rests, how many frames it sends.
+"""Times: how playback shares the event loop, how iterations are portioned out over frames, how many a second.
 
-Frame slots: how iterations are portioned out when the user chose a number of iterations a frame.
-
-Slots follow one another at the frame rate. Each is filled with as many iterations as the speed says; then the
-chain waits for the slot to pass. A speed below one makes slots longer: at 0.1 an iteration lasts ten frames.
-
-How many things happen a second, over the last second.
+`Pacing` says how long playback works and rests, and how many frames it sends. Where the user chose a number
+of iterations a frame, `FrameTimes` portions them out: frame times follow one another at the frame rate; each
+is filled with as many iterations as the speed says, then the chain waits for it to pass. A speed below one
+makes frame times longer: at 0.1 an iteration lasts ten frames. `RateMeter` counts what happens a second.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass, fields
 
-__all__ = ["FrameSlots", "Pacing", "RateMeter"]
+__all__ = ["FrameTimes", "Pacing", "RateMeter", "check_speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +69,8 @@ class Pacing:
         return max(shortest, min(cost / self.frame_share, longest))
 
 
-class FrameSlots:
-    """Counts the iterations of the current slot; told the time by its caller.
+class FrameTimes:
+    """Counts the iterations of the current frame time; told the time by its caller.
 
     Parameters
     ----------
@@ -96,12 +95,12 @@ class FrameSlots:
         return self._interval if self.speed is None else self._interval / min(1.0, self.speed)
 
     def restart(self, now: float) -> None:
-        """Begin with a slot that may pass as soon as it is filled."""
+        """Begin with a frame time that may pass as soon as it is filled."""
         self.remaining = self._portion
         self._end = now
 
     def change(self, speed: float | None, now: float) -> None:
-        """Change the speed, from the current slot on."""
+        """Change the speed, from the current frame time on."""
         self.speed = speed
         self.remaining = min(self.remaining, self._portion)
         self._end = min(self._end, now + self._length)
@@ -111,15 +110,15 @@ class FrameSlots:
         self.remaining = max(0, self.remaining - iterations)
 
     def wait_seconds(self, now: float) -> float:
-        """Time until the slot has passed."""
+        """Time until the frame time has passed."""
         return max(0.0, self._end - now)
 
     def is_due(self, now: float) -> bool:
-        """Whether the slot is filled and has passed."""
+        """Whether the frame time is filled and has passed."""
         return self.remaining == 0 and self._end <= now
 
     def refill(self, now: float) -> None:
-        """Begin the next slot."""
+        """Begin the next frame time."""
         self.remaining = self._portion
         self._end = now + self._length
 
@@ -160,3 +159,20 @@ class RateMeter:
     def _forget(self, now: float) -> None:
         while self._counts and self._counts[0][0] <= now - self._window:
             self._total -= self._counts.popleft()[1]
+
+
+def check_speed(name: str, speed: object) -> float | None:
+    """Return a positive number of iterations a frame, or None."""
+    if speed is None:
+        return None
+    try:
+        number = float(speed)  # type: ignore[arg-type]  # that is the question
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be a number of iterations a frame, or None for as fast as it goes; got {speed!r}"
+        ) from None
+    if not 0.0 < number < math.inf:
+        raise ValueError(
+            f"{name} must be positive and finite, got {speed!r}; use None for as fast as it goes"
+        )
+    return number

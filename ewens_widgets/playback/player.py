@@ -1,6 +1,4 @@
-"""Checks of what the player is told.
-
-Plays a chain in the background of a notebook: one asyncio task, commands from any thread, frames.
+"""The faces of playback: `Player` plays a chain in the background of a notebook, `Worker` any other work.
 
 The task works for about 10 ms, then leaves the event loop to others for eight turns and a nap of 2 ms; so the
 kernel goes on answering, and a pause takes effect within some milliseconds. At full speed the iterations are
@@ -36,51 +34,30 @@ The event loop shuts down
 """
 
 import asyncio
-import math
-import operator
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from functools import partial
 
-from ewens_widgets.playback.display import FanOut, StatusListener, ViewErrorHook
-from ewens_widgets.playback.engine import Engine
-from ewens_widgets.playback.frame import Frame, PlayerStatus
-from ewens_widgets.playback.loop import BackgroundTask
-from ewens_widgets.playback.pacing import Pacing
-from ewens_widgets.playback.work import EventRecorder, RecordedChain, Source, View, helper_thread
+from ewens_widgets.arguments import check_count
+from ewens_widgets.playback.display import FanOut, Screen, ViewErrorHook
+from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick, WorkerStatus
+from ewens_widgets.playback.loop import Engine, posted
+from ewens_widgets.playback.pacing import Pacing, check_speed
+from ewens_widgets.playback.summaries import RunningSummaries
+from ewens_widgets.playback.work import EventRecorder, RecordedChain, Source, Work, helper_thread
 
-__all__ = ["Player", "check_count", "check_speed"]
-
-
-def check_count(name: str, value: int, least: int = 1) -> int:
-    """Return a whole number that is large enough."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count}")
-    return count
-
-
-def check_speed(speed: float | None) -> float | None:
-    """Return a positive number of iterations a frame, or None."""
-    if speed is None:
-        return None
-    try:
-        number = float(speed)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"speed must be a number of iterations a frame, or None for as fast as it goes; got {speed!r}"
-        ) from None
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"speed must be positive and finite, got {speed!r}; use None for as fast as it goes")
-    return number
-
+__all__ = ["Player", "Worker"]
 
 _PREPARING = "Preparing the sampler. Its first use compiles it, which can take some seconds."
+_PATIENCE = 30.0  # seconds to wait for a busy event loop
+
+_at_least_0 = partial(check_count, least=0)
+_at_least_1 = partial(check_count, least=1)
 
 
-class Player:
+class Player(Engine[Frame, PlayerStatus]):
     """Play, pause, step, seek.
 
     Commands return at once and may be given from any thread; the loop that carries them out is the one that
@@ -111,6 +88,8 @@ class Player:
         The time, and how to wait for it; tests put their own here.
     """
 
+    _longest_step = 1  # so that every step can tell what was proposed
+
     def __init__(
         self,
         source: Source,
@@ -126,77 +105,86 @@ class Player:
         clock: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        pacing = Pacing() if pacing is None else pacing
-        self._engine = Engine(
-            RecordedChain(source, recorder),
+        self._chain = RecordedChain(source, recorder, _at_least_1("target_iterations", target_iterations))
+        self._summaries = RunningSummaries(recorder, _at_least_0("burn_in", burn_in))
+        self._preparing_message = preparing_message
+        self._helper = helper_thread()
+        self._shown: int | None = None  # the past iteration on display; None follows the present
+        super().__init__(
+            self._chain,
             FanOut(on_view_error, strict=strict),
-            target=check_count("target_iterations", target_iterations),
-            speed=check_speed(speed),
-            burn_in=check_count("burn_in", burn_in, least=0),
-            pacing=pacing,
+            speed=check_speed("speed", speed),
+            pacing=Pacing() if pacing is None else pacing,
             clock=clock,
-            preparing_message=preparing_message,
-            helper=helper_thread(),
+            sleep=sleep,
         )
-        self._background = BackgroundTask(self._engine, pacing, sleep)
-        self._post = self._background.mailbox.post
-
-    @property
-    def status(self) -> PlayerStatus:
-        """Where the player is; a frozen value, safe to read from any thread."""
-        return self._engine.status
-
-    @property
-    def error(self) -> Exception | None:
-        """What made the player fail."""
-        return self._engine.error
 
     @property
     def source(self) -> Source:
         """The source being played."""
-        return self._engine.chain.source
+        return self._chain.source
 
     @property
     def recorder(self) -> EventRecorder:
         """The recorder of all iterations."""
-        return self._engine.chain.recorder
+        return self._chain.recorder
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[Screen[Frame], ...]:
         """The attached views, in the order in which they are shown frames."""
-        return self._engine.fan_out.views
+        return self._fan_out.views
 
-    def settle(self) -> None:
-        """Carry out the commands given before, and record what is under way: source and record agree."""
-        self._background.settle(self._engine.land)
+    @property
+    def burn_in(self) -> int:
+        """First iterations that the running summaries leave out."""
+        return self._summaries.burn_in
 
-    def current_frame(self) -> Frame:
-        """Return what a frame sent now would show, for static pictures; on the event loop's thread only."""
-        return self._engine.make_frame(self._engine.display.number)
+    @burn_in.setter
+    @posted(burn_in=_at_least_0)
+    def burn_in(self, burn_in: int) -> None:
+        self._summaries.burn_in = burn_in
+        self._display.outdate(urgently=True)
 
-    def play(self) -> None:
-        """Run from the present until paused or at the target."""
-        self._background.need_loop("play")
-        self._post(self._engine.play)
+    @property
+    def target_iterations(self) -> int:
+        """The iteration at which playing stops."""
+        return self._chain.target
 
+    @target_iterations.setter
+    @posted(target_iterations=_at_least_1)
+    def target_iterations(self, target_iterations: int) -> None:
+        self._move_target(target_iterations)
+
+    @posted(iterations=_at_least_1)
+    def extend(self, iterations: int) -> None:
+        """Move the target by so many iterations; a finished player can then go on."""
+        self._move_target(self._chain.target + iterations)
+
+    @posted(needs_loop=True)
     def run_to_end(self) -> None:
         """Run to the target as fast as it goes, whatever the speed."""
-        self._background.need_loop("run_to_end")
-        self._post(lambda: self._engine.play(to_end=True))
+        self._play(to_end=True)
 
+    @posted(needs_loop=True, iterations=_at_least_1)
     def step(self, iterations: int = 1) -> None:
         """Run so many more iterations one by one; fewer if the target or a pause comes first."""
-        count = check_count("iterations", iterations)
-        self._background.need_loop("step")
-        self._post(lambda: self._engine.step(count))
+        self._step(iterations)
 
-    def pause(self) -> None:
-        """Let the chain stand still: no further iteration once this has reached the loop."""
-        self._post(self._engine.pause)
+    def run_to_end_sync(self) -> None:
+        """Run to the target in the foreground, with or without a loop; raise what the source raises."""
+        self._run_in_foreground(self._chain.target, "run_to_end")
 
+    def step_sync(self, iterations: int = 1) -> None:
+        """Run so many iterations in the foreground, or fewer if the target comes first."""
+        self._run_in_foreground(_at_least_1("iterations", iterations), "step")
+
+    @posted()
     def reset(self) -> None:
         """Stop, take the source back to its start, forget the record, and show the initial state."""
-        self._post(self._engine.reset)
+        with self._guarded():
+            self._chain.reset()
+            self._summaries.clear()
+            self._become_idle()
 
     def replace_source(
         self, source: Source, recorder: EventRecorder | None = None, *, target_iterations: int | None = None
@@ -213,127 +201,205 @@ class Player:
         target_iterations
             The new target; by default the old one.
         """
-        target = None if target_iterations is None else check_count("target_iterations", target_iterations)
+        target = None if target_iterations is None else _at_least_1("target_iterations", target_iterations)
+        self._replace(source, recorder, target)
 
-        def replace() -> None:
-            self.settle()
-            kept = self.recorder if recorder is None else recorder
-            if recorder is None:
-                kept.clear()
-            self._engine.replace(RecordedChain(source, kept), target)
-
-        self._post(replace)
-
-    def run_to_end_sync(self) -> None:
-        """Run to the target in the foreground, with or without a loop; raise what the source raises."""
-        self._background.run_sync(max(1, self._engine.target), "run_to_end")
-
-    def step_sync(self, iterations: int = 1) -> None:
-        """Run so many iterations in the foreground, or fewer if the target comes first."""
-        self._background.run_sync(check_count("iterations", iterations), "step")
-
-    async def wait(self, timeout: float | None = None) -> PlayerStatus:
-        """Wait until the chain stands still; return the status, or raise what the source raised.
-
-        Cancelling this pauses the player: interrupting a notebook cell that waits must stop the chain. The
-        time-out, in seconds, does not.
-        """
-        await self._background.wait(timeout)
-        if self.error is not None:
-            raise self.error
-        return self.status
-
-    @property
-    def speed(self) -> float | None:
-        """Iterations a frame, below 1 for slow motion, or None for as fast as it goes."""
-        return self._engine.speed
-
-    @speed.setter
-    def speed(self, speed: float | None) -> None:
-        checked = check_speed(speed)
-        self._post(lambda: self._engine.set_speed(checked))
-
-    @property
-    def burn_in(self) -> int:
-        """First iterations that the running summaries leave out."""
-        return self._engine.summaries.burn_in
-
-    @burn_in.setter
-    def burn_in(self, burn_in: int) -> None:
-        checked = check_count("burn_in", burn_in, least=0)
-        self._post(lambda: self._engine.set_burn_in(checked))
-
-    @property
-    def target_iterations(self) -> int:
-        """The iteration at which playing stops."""
-        return self._engine.target
-
-    @target_iterations.setter
-    def target_iterations(self, target_iterations: int) -> None:
-        checked = check_count("target_iterations", target_iterations)
-        self._post(lambda: self._engine.set_target(checked))
-
-    def extend(self, iterations: int) -> None:
-        """Move the target by so many iterations; a finished player can then go on."""
-        count = check_count("iterations", iterations)
-        self._post(lambda: self._engine.set_target(self._engine.target + count))
+    @posted()
+    def _replace(self, source: Source, recorder: EventRecorder | None, target: int | None) -> None:
+        self._catch_up()
+        if recorder is None:
+            recorder = self.recorder
+            recorder.clear()
+        self._chain = RecordedChain(source, recorder, self._chain.target if target is None else target)
+        self._summaries = RunningSummaries(recorder, self.burn_in)
+        self._take_up(self._chain)
+        self._is_prepared = self._is_announced = False
+        self._become_idle()
 
     def seek(self, iteration: int | None) -> None:
         """Pause, and show a recorded iteration; None shows the present again. The chain does not move."""
         if iteration is not None:
             first, last = self.status.first_iteration, self.status.iteration
-            if not first <= check_count("iteration", iteration, least=0) <= last:
+            if not first <= _at_least_0("iteration", iteration) <= last:
                 raise ValueError(
                     f"iteration {iteration} is not recorded; choose one from {first} to {last}, or None for "
                     "the present"
                 )
-        self._post(lambda: self._engine.seek(iteration))
+        self._show_iteration(iteration)
 
-    def attach(self, view: View) -> None:
-        """Add a view, show it the latest state, and from now on every frame, after the views before it."""
+    @posted()
+    def _show_iteration(self, iteration: int | None) -> None:
+        self._halt()
+        if iteration is None or iteration >= self._chain.iteration:
+            self._shown = None
+        else:
+            self._shown = max(iteration, self._chain.first_iteration)
+        self._display.outdate(urgently=True)
+        self._publish()
 
-        def attach() -> None:
-            self._engine.fan_out.attach(view)
-            self._engine.fan_out.show_to(view, self.current_frame())
-
-        self._post(attach)
-
-    def detach(self, view: View) -> None:
-        """Remove a view; one that is not attached is ignored."""
-        self._post(lambda: self._engine.fan_out.detach(view))
-
-    def on_status(self, listener: StatusListener) -> Callable[[], None]:
+    def on_status(self, listener: Callable[[PlayerStatus], None]) -> Callable[[], None]:
         """Have changes of state, target, speed, message and following told at once, outside the frames.
 
         Returns
         -------
         function that ends this
         """
-        self._post(lambda: self._engine.fan_out.listen(listener))
-        return lambda: self._post(lambda: self._engine.fan_out.unlisten(listener))
+        self.post(lambda: self._fan_out.listen(listener))
+        return lambda: self.post(lambda: self._fan_out.unlisten(listener))
 
-    def viewer_attached(self, viewer: str = "viewer") -> None:
-        """Note that somebody looks: a page was opened, became visible, or still is visible."""
-        self._post(lambda: self._engine.display.greet(viewer))
+    def catch_up(self) -> None:
+        """Carry out the commands given before, and record what is under way: source and record agree."""
+        if not self.mailbox.is_elsewhere:
+            self._catch_up()
+            return
+        is_done = threading.Event()
+        self.post(self._catch_up)
+        self.post(is_done.set)
+        if not is_done.wait(_PATIENCE):
+            raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
 
-    def acknowledge(self, frame_number: int, viewer: str = "viewer") -> None:
-        """Note that a viewer has painted this frame, and so all before it."""
-        self._post(lambda: self._engine.display.acknowledge(frame_number, viewer))
+    @property
+    def _flight(self) -> "Future[None] | None":
+        flight = self._chain.flight
+        return None if flight is None else flight.future
 
-    def viewer_left(self, viewer: str = "viewer") -> None:
-        """Note that a viewer has gone: its page was closed or hidden."""
-        self._post(lambda: self._engine.display.leave(viewer))
+    def _launch(self) -> bool:
+        is_free = self._state is PlayerState.PLAYING and self._is_prepared and not self._is_paced
+        if self._helper is None or not is_free or not self._chain.can_launch:
+            return False
+        self._chain.launch(self._sizer.size(self._pacing.flight), self._helper, self._clock)
+        return True
 
-    def refresh(self) -> None:
-        """Show the latest state to all views now, whether or not anybody looks; for a static export, say."""
-        self._post(self._engine.send_now)
+    def _land(self) -> None:
+        flight = self._chain.flight
+        if flight is not None:
+            self._account(self._chain.land(), flight.seconds)
 
-    def close(self) -> None:
-        """Stop, and let go of all views and viewers."""
+    def _move_target(self, target: int) -> None:
+        self._catch_up()
+        self._chain.target = target
+        if self._state is PlayerState.FINISHED and self._chain.iteration < target:
+            self._enter(PlayerState.PAUSED)
+        elif self._state.is_running and self._chain.is_done:
+            self._finish()
+        self._publish()
 
-        def close() -> None:
-            self._engine.pause()
-            self._engine.fan_out.clear()
-            self._engine.display.forget_viewers()
+    def _may_run(self) -> bool:
+        if self._state is PlayerState.FAILED:
+            return False
+        if self._shown is not None:
+            self._shown = None
+            self._display.outdate(urgently=True)
+        self._chain.is_exhausted = False  # it may have more by now
+        if super()._may_run():
+            return True
+        self._finish()
+        return False
 
-        self._post(close)
+    @property
+    def _end_message(self) -> str:
+        if self._chain.is_exhausted:
+            return "The source has no more iterations."
+        return f"All {self._chain.target} iterations are done."
+
+    def _become_idle(self) -> None:
+        self._steps = 0
+        self._shown = None
+        self._display.outdate(urgently=True)
+        self._enter(PlayerState.IDLE)
+
+    def _make_frame(self, number: int) -> Frame:
+        self._publish()
+        shown = self.status.shown_iteration
+        summary = self._summaries.up_to(self._chain.n_draws(shown))
+        return Frame(number=number, event=self._chain.event(shown), status=self.status, summary=summary)
+
+    def _make_status(self) -> PlayerStatus:
+        is_running, iteration = self._state.is_running, self._chain.iteration
+        is_preparing = is_running and not self._is_prepared
+        return PlayerStatus(
+            state=PlayerState.PREPARING if is_preparing else self._state,
+            iteration=iteration,
+            target=self._chain.target,
+            shown_iteration=iteration if self._shown is None else self._shown,
+            first_iteration=self._chain.first_iteration,
+            speed=None if self._to_end and is_running else self.speed,
+            iterations_per_second=self._meter.rate(self._clock()) if is_running else 0.0,
+            frames_per_second=self._display.frames_per_second if is_running else 0.0,
+            message=self._preparing_message if is_preparing else self._message,
+        )
+
+    @staticmethod
+    def _headline(status: PlayerStatus) -> object:
+        return status.state, status.target, status.speed, status.message, status.is_following
+
+
+class Worker(Engine[Tick, WorkerStatus]):
+    """Play, pause, step; or just run what is to be done.
+
+    The little sibling of the player, for teaching widgets whose work is no Markov chain: nothing is recorded,
+    and there is no past to look back at. Other work takes the place of the old at any time, so that the
+    latest settings win. A view that raises stops the work.
+
+    Parameters
+    ----------
+    work
+        What is to be done.
+    speed
+        Steps a frame, below 1 for slow motion, or None for as fast as it goes.
+    pacing
+        Lengths of work and rest, frame rate, time-outs.
+    clock, sleep
+        The time, and how to wait for it; tests put their own here.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        *,
+        speed: float | None = None,
+        pacing: Pacing | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(
+            work,
+            FanOut(strict=True),
+            speed=check_speed("speed", speed),
+            pacing=Pacing() if pacing is None else pacing,
+            clock=clock,
+            sleep=sleep,
+        )
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether there is an event loop to work on."""
+        return self.mailbox.capture_loop()
+
+    @posted(needs_loop=True, steps=_at_least_1)
+    def step(self, steps: int = 1) -> None:
+        """Do so many more steps."""
+        self._step(steps)
+
+    def run_sync(self, steps: int = 2**31) -> None:
+        """Do up to so many steps in the foreground, with or without a loop; raise what the work raises."""
+        self._run_in_foreground(_at_least_1("steps", steps), "run")
+
+    @posted()
+    def replace(self, work: Work) -> None:
+        """Turn to other work, at once; if work was under way, so is this."""
+        self._take_up(work)
+        is_running = self._state.is_running and not work.is_done
+        self._enter(self._state if is_running else PlayerState.PAUSED)
+        self._display.outdate(urgently=True)
+
+    @posted()
+    def outdate(self) -> None:
+        """Have a frame sent as soon as the viewers can take it, as something else than the work changed."""
+        self._display.outdate(urgently=True)
+
+    def _make_status(self) -> WorkerStatus:
+        return WorkerStatus(self._state.is_running, self._message)
+
+    def _make_frame(self, number: int) -> Tick:
+        return Tick(number, self.status)

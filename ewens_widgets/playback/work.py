@@ -26,11 +26,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from ewens_widgets.playback.pacing import RateMeter
 from ewens_widgets.sampling.compiled import COMPILED
 from ewens_widgets.sampling.driver import interrupts_deferred
 from ewens_widgets.sampling.event import Event
@@ -42,16 +41,23 @@ __all__ = [
     "Flight",
     "RecordedChain",
     "RecordingAside",
-    "Runner",
     "SelfRecording",
     "Snapshots",
     "Source",
-    "View",
+    "Work",
     "helper_thread",
 ]
 
-if TYPE_CHECKING:  # frames carry a status and summaries, whose modules need the protocols below
-    from ewens_widgets.playback.frame import Frame
+
+class Work(Protocol):
+    """Something to be done in small steps."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to do."""
+
+    def advance(self, steps: int) -> int:
+        """Do up to so many steps; return how many were done."""
 
 
 class Source(Protocol):
@@ -162,16 +168,6 @@ class EventRecorder(Protocol):
 
     def clear(self) -> None:
         """Forget everything."""
-
-
-class View(Protocol):
-    """Anything that shows frames. Views are called in the order in which they were attached.
-
-    A view that also has a method ``show_error(error)`` is told when it was detached because it raised.
-    """
-
-    def show(self, frame: "Frame") -> None:
-        """Show the state of a frame; called on the event loop, so it must not wait for anything."""
 
 
 class BlockSizer:
@@ -285,6 +281,8 @@ class RecordedChain:
         Yields the events.
     recorder
         Keeps them. It may already hold the iterations that led to where the source is.
+    target
+        The iteration at which the work is done.
 
     Attributes
     ----------
@@ -292,9 +290,11 @@ class RecordedChain:
         The block that was launched and has not landed yet.
     """
 
-    def __init__(self, source: Source, recorder: EventRecorder) -> None:
+    def __init__(self, source: Source, recorder: EventRecorder, target: int) -> None:
         self.source = source
         self.recorder = recorder
+        self.target = target
+        self.is_exhausted = False
         self._latest: Event | None = None
         self._block_source = source if isinstance(source, SelfRecording) else None
         self.flight: Flight | None = None
@@ -334,11 +334,16 @@ class RecordedChain:
         """Return how many draws are recorded up to an iteration."""
         return iteration - self._start
 
-    def advance(self, count: int) -> int:
-        """Run and record up to `count` iterations as one block; return how many there were."""
+    @property
+    def is_done(self) -> bool:
+        """Whether the target is reached, or the source has no more iterations."""
+        return self.iteration >= self.target or self.is_exhausted
+
+    def advance(self, steps: int) -> int:
+        """Run and record up to so many iterations as one block; return how many there were."""
         self.land()
         self._check_in_step()
-        before = len(self.recorder)
+        before, count = len(self.recorder), min(steps, self.target - self.iteration)
         if count > 1 and self._block_source is not None:
             try:
                 self._block_source.record(count, self.recorder)
@@ -349,9 +354,11 @@ class RecordedChain:
             try:
                 self._record(events)
             except KeyboardInterrupt:
-                self._settle(events)
+                self._record_rest(events)
                 raise
-        return len(self.recorder) - before
+        done = len(self.recorder) - before
+        self.is_exhausted = done == 0
+        return done
 
     @property
     def can_launch(self) -> bool:
@@ -359,11 +366,12 @@ class RecordedChain:
         return isinstance(self.source, RecordingAside) and isinstance(self.recorder, Absorbing)
 
     def launch(self, count: int, helper: Executor, clock: Callable[[], float]) -> None:
-        """Have a block of `count` iterations run on a helper thread; `land` records it."""
+        """Have a block of up to `count` iterations run on a helper thread; `land` records it."""
         self.land()
         self._check_in_step()
         if not isinstance(self.source, RecordingAside) or not isinstance(self.recorder, Absorbing):
             raise TypeError("this source and this recorder cannot run a block on another thread")
+        count = min(count, self.target - self.iteration)
         aside = self.recorder.sibling(count)
         with interrupts_deferred():  # A block that nobody knows of would be lost.
             self.flight = Flight(self.source, aside, count, helper, clock)
@@ -400,7 +408,7 @@ class RecordedChain:
             self.recorder.append(event)
             self._latest = event
 
-    def _settle(self, events: Iterator[Event]) -> None:
+    def _record_rest(self, events: Iterator[Event]) -> None:
         if self._in_hand is not None and self._in_hand.iteration > self.iteration:
             self.recorder.append(self._in_hand)
         self._record(events)
@@ -416,72 +424,3 @@ class RecordedChain:
                 f"the source is at iteration {self.source.iteration}, its record at {self.iteration}: it was "
                 "moved from outside, or an interrupt came at a bad moment; reset to start again"
             )
-
-
-class Runner:
-    """A chain, how long its iterations take, and how many it makes a second.
-
-    Parameters
-    ----------
-    chain
-        The source with its recorder.
-    clock
-        Seconds from an arbitrary start.
-    helper
-        A thread for blocks, or None.
-    """
-
-    def __init__(
-        self, chain: RecordedChain, clock: Callable[[], float], helper: Executor | None = None
-    ) -> None:
-        self.chain = chain
-        self.is_prepared = False
-        self._clock = clock
-        self._helper = helper
-        self._sizer = BlockSizer()
-        self._meter = RateMeter()
-
-    @property
-    def iterations_per_second(self) -> float:
-        """Iterations a second, lately."""
-        return self._meter.rate(self._clock())
-
-    def start_counting(self) -> None:
-        """Count the iterations a second from now on."""
-        self._meter.restart(self._clock())
-
-    @property
-    def can_launch(self) -> bool:
-        """Whether blocks can run on the helper thread; the first one, which compiles the source, does not."""
-        return self._helper is not None and self.is_prepared and self.chain.can_launch
-
-    def launch(self, limit: int, seconds: float) -> None:
-        """Have a block of at most `limit` iterations, or so many seconds, run on the helper thread."""
-        if self._helper is not None:
-            self.chain.launch(min(limit, self._sizer.size(seconds)), self._helper, self._clock)
-
-    def land(self) -> int:
-        """Record the block that was launched; return its iterations, 0 if there is none."""
-        flight, done = self.chain.flight, self.chain.land()
-        if flight is not None and done:
-            self._meter.add(done, self._clock())
-            self._sizer.measured(done, flight.seconds)
-        return done
-
-    def run_block(self, limit: int, seconds: float) -> int:
-        """Run and record a block of at most `limit` iterations that should take at most so many seconds.
-
-        Returns
-        -------
-        number of iterations run; 0 if the source has no more
-        """
-        started = self._clock()
-        done = self.chain.advance(min(limit, self._sizer.size(seconds)))
-        if not self.is_prepared:
-            # The first block may have been compiled: its time says nothing about the next one's.
-            self.is_prepared = True
-            self.start_counting()
-        elif done:
-            self._meter.add(done, self._clock())
-            self._sizer.measured(done, self._clock() - started)
-        return done

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipywidgets import HTML, HBox, VBox, Widget
 
-from ewens_widgets.playback.worker import Worker
+from ewens_widgets.playback import Worker
 from ewens_widgets.views.page import Page, Painted, StillPicture, overview_png
 
 __all__ = ["Lab", "LabPanel", "chip", "note"]

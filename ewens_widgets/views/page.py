@@ -22,9 +22,8 @@ import anywidget
 from ipywidgets import HBox, VBox, Widget
 from traitlets import Bool, Dict, Int
 
-from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback import Frame, Player, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.playback.worker import Tick, Worker
 from ewens_widgets.views.base import Panel, assign
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class Dashboard(VBox):
         for name in ("ew-explorer", *self.css_class.split()):
             self.add_class(name)
         self._engine = engine
-        self.post: Post = Mailbox(after=lambda: None).post if post is None else post
+        self.post: Post = Mailbox().post if post is None else post
         self.page = _page_class(self.stylesheet)()
 
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:

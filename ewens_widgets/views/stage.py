@@ -72,7 +72,7 @@ class Stage:
         self.burn_in = 0
         self._colours = ClusterColours()
         self._observers: list[Callable[[], None]] = []
-        self._mailbox = Mailbox(after=lambda: None)
+        self._mailbox = Mailbox()
         self.post = self._mailbox.post
         self.selection.observe(self.changed)
         self._forget()

@@ -70,7 +70,7 @@ def test_foreground_while_playing_takes_over(stage: MakeStage) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target_iterations": 0}, "target_iterations must be at least 1, got 0"),
+        ({"target_iterations": 0}, "target_iterations must be at least 1; got 0"),
         ({"target_iterations": 5, "speed": -1}, "speed must be positive"),
         ({"target_iterations": 5, "burn_in": -1}, "burn_in must be at least 0"),
     ],

@@ -15,7 +15,7 @@ from ewens_widgets.analysis.plots.palette import GREY, ClusterColours, colour_of
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray, check_data
-from ewens_widgets.playback.worker import Tick, Worker
+from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.views.affine_lab.affine_comparison import (
     MODELS,
     ChainSettings,

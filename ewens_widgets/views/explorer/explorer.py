@@ -190,7 +190,7 @@ class Explorer(Dashboard):
     def packed(self) -> bytes:
         """Content of the file that `save` writes."""
         self.player.pause()
-        self.player.settle()  # Where this is a command itself, the pause comes after it.
+        self.player.catch_up()  # Where this is a command itself, the pause comes after it.
         settings = {"iterations": self.player.target_iterations, "burn_in": self.player.burn_in}
         return pack_session(Session(self._dataset, self.sampler, self.recorder, settings))
 

@@ -87,7 +87,7 @@ class MoveInspector(StillPicture, VBox):
         sampler, self._dataset = sampler_and_data(source, data, settings)
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
-        self._mailbox = Mailbox(after=lambda: None)
+        self._mailbox = Mailbox()
         self._stages: tuple[Scene, ...] = ()
         self._is_drawing = False
         self._build()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.partition import check_labels
-from ewens_widgets.playback.worker import Tick, Worker
+from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.fields import entry
 from ewens_widgets.views.lab_panel import Lab, note
@@ -250,7 +250,7 @@ class PriorLab(Lab):
 
     def _set_speed(self, speed: float) -> None:
         guests = float(self.n) if speed == PARTITION else speed
-        self._worker.set_speed(None if guests == math.inf else guests)
+        self._worker.speed = None if guests == math.inf else guests
 
     def _change_prior(self) -> None:
         """Begin anew with another concentration or number of guests: old draws have another law."""

@@ -229,11 +229,11 @@ class TestTransport:
 
     def test_a_partition_a_frame_follows_the_number_of_guests(self, lab: PriorLab) -> None:
         lab.transport.speed.value = PARTITION
-        assert lab._worker._engine.slots.speed == 30.0
+        assert lab._worker.speed == 30.0
         lab.settings.n.value = 44
-        assert lab._worker._engine.slots.speed == 44.0
+        assert lab._worker.speed == 44.0
         lab.transport.speed.value = float("inf")
-        assert lab._worker._engine.slots.speed is None
+        assert lab._worker.speed is None
 
     def test_messages_on_another_thread_are_handed_over(self) -> None:
         async def use() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 from playback.fakes import FakeTime
 
-from ewens_widgets.playback.worker import Tick, Worker
+from ewens_widgets.playback import Tick, Worker
 
 Scene = Callable[["Bench"], Coroutine[None, None, None]]
 
@@ -106,11 +106,11 @@ def test_a_speed_is_kept() -> None:
         bench.worker.play()
         await bench.watch(2.0)
         assert 60 <= bench.work.done <= 90, "two steps a frame at 20 frames a second"
-        bench.worker.set_speed(0.1)
+        bench.worker.speed = 0.1
         slow = bench.work.done
         await bench.watch(2.0)
         assert 3 <= bench.work.done - slow <= 6, "two steps a second"
-        bench.worker.set_speed(None)
+        bench.worker.speed = None
         await bench.watch(0.5)
         assert bench.work.done > slow + 100
 

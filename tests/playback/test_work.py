@@ -6,6 +6,8 @@ from playback.fakes import FakeRecorder, FakeSource, make_event
 from ewens_widgets.playback.work import RecordedChain
 from ewens_widgets.sampling.event import Event
 
+TARGET = 1_000_000
+
 
 @pytest.fixture
 def source() -> FakeSource:
@@ -22,7 +24,7 @@ def iterations(recorder: FakeRecorder) -> list[int]:
 
 
 def test_every_iteration_is_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     assert chain.advance(1) == 1
     assert chain.advance(7) == 7
     assert iterations(recorder) == [*range(1, 9)]
@@ -33,7 +35,7 @@ def test_every_iteration_is_recorded(source: FakeSource, recorder: FakeRecorder)
 
 
 def test_initial_state_is_known_through_the_snapshot(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     assert chain.first_iteration == 0
     assert chain.latest is not None
     assert (chain.latest.iteration, chain.latest.moves) == (0, ())
@@ -58,7 +60,7 @@ def test_source_without_snapshot(recorder: FakeRecorder) -> None:
         def reset(self) -> None:
             self.iteration = 0
 
-    chain = RecordedChain(Plain(), recorder)
+    chain = RecordedChain(Plain(), recorder, TARGET)
     assert chain.latest is None
     assert chain.first_iteration == 0
     chain.advance(2)
@@ -66,8 +68,8 @@ def test_source_without_snapshot(recorder: FakeRecorder) -> None:
 
 
 def test_resumed_source_continues_its_record(source: FakeSource, recorder: FakeRecorder) -> None:
-    RecordedChain(source, recorder).advance(5)
-    chain = RecordedChain(source, recorder)
+    RecordedChain(source, recorder, TARGET).advance(5)
+    chain = RecordedChain(source, recorder, TARGET)
     assert chain.iteration == 5
     assert chain.first_iteration == 1
     assert chain.n_draws(5) == 5
@@ -76,8 +78,8 @@ def test_resumed_source_continues_its_record(source: FakeSource, recorder: FakeR
 
 
 def test_resumed_source_with_a_new_record(source: FakeSource) -> None:
-    RecordedChain(source, FakeRecorder()).advance(500)
-    chain = RecordedChain(source, FakeRecorder())
+    RecordedChain(source, FakeRecorder(), TARGET).advance(500)
+    chain = RecordedChain(source, FakeRecorder(), TARGET)
     assert (chain.first_iteration, chain.iteration) == (500, 500)
     chain.advance(3)
     assert chain.n_draws(502) == 2
@@ -88,14 +90,14 @@ def test_resumed_source_with_a_new_record(source: FakeSource) -> None:
 
 def test_exhausted_source(source: FakeSource, recorder: FakeRecorder) -> None:
     source.ends_at = 3
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     assert chain.advance(5) == 3
     assert chain.advance(5) == 0
 
 
 def test_fault_keeps_what_was_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
     source.raise_at[4] = ArithmeticError("log of zero")
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     with pytest.raises(ArithmeticError):
         chain.advance(8)
     assert iterations(recorder) == [1, 2, 3]
@@ -122,7 +124,7 @@ def test_interrupt_while_recording_loses_nothing(
     source: FakeSource, recorder: FakeRecorder, moment: str, at: int
 ) -> None:
     setattr(recorder, moment, interrupt_once(at))
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     with pytest.raises(KeyboardInterrupt):
         chain.advance(6)
     assert iterations(recorder) == [*range(1, 7)]
@@ -133,7 +135,7 @@ def test_interrupt_while_recording_loses_nothing(
 
 def test_interrupt_inside_the_source(source: FakeSource, recorder: FakeRecorder) -> None:
     source.raise_at[3] = KeyboardInterrupt()
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     with pytest.raises(KeyboardInterrupt):
         chain.advance(6)
     assert iterations(recorder) == [1, 2]
@@ -142,7 +144,7 @@ def test_interrupt_inside_the_source(source: FakeSource, recorder: FakeRecorder)
 
 
 def test_source_moved_from_outside_is_noticed(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     chain.advance(2)
     list(source.events(5))
     with pytest.raises(RuntimeError, match=r"at iteration 7, its record at 2.*reset to start again"):
@@ -173,7 +175,7 @@ class SelfRecordingSource(FakeSource):
 
 def test_blocks_go_straight_into_the_record_where_the_source_can(recorder: FakeRecorder) -> None:
     source = SelfRecordingSource()
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     chain.advance(1)
     assert source.recorded_blocks == [], "stepping wants the whole event"
     assert chain.advance(6) == 6
@@ -184,7 +186,7 @@ def test_blocks_go_straight_into_the_record_where_the_source_can(recorder: FakeR
 
 def test_interrupt_of_a_source_that_records_itself(recorder: FakeRecorder) -> None:
     source = SelfRecordingSource()
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     chain.advance(3)
     source.raise_at[5] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):

@@ -1,12 +1,11 @@
-"""The parts that keep one number each: pacing, rates, block sizes, frame slots, arguments, status."""
+"""The parts that keep one number each: pacing, rates, block sizes, frame times, and arguments."""
 
 import dataclasses
 
 import pytest
 
-from ewens_widgets.playback.frame import PlayerState, PlayerStatus
-from ewens_widgets.playback.pacing import FrameSlots, Pacing, RateMeter
-from ewens_widgets.playback.player import check_count, check_speed
+from ewens_widgets.arguments import check_count
+from ewens_widgets.playback.pacing import FrameTimes, Pacing, RateMeter, check_speed
 from ewens_widgets.playback.work import BlockSizer
 
 
@@ -69,43 +68,43 @@ def test_sizer_forgets() -> None:
     assert sizer.size(0.010) == 1
 
 
-def test_slot_is_due_when_filled_and_passed() -> None:
-    slots = FrameSlots(3.0, 0.05)
-    slots.restart(10.0)
-    slots.count(2)
-    assert slots.remaining == 1
-    assert not slots.is_due(11.0)
-    slots.count(1)
-    assert slots.is_due(10.0)
-    slots.refill(10.0)
-    slots.count(3)
-    assert not slots.is_due(10.04)
-    assert slots.wait_seconds(10.04) == pytest.approx(0.01)
-    assert slots.is_due(10.06)
+def test_frame_is_due_when_filled_and_passed() -> None:
+    times = FrameTimes(3.0, 0.05)
+    times.restart(10.0)
+    times.count(2)
+    assert times.remaining == 1
+    assert not times.is_due(11.0)
+    times.count(1)
+    assert times.is_due(10.0)
+    times.refill(10.0)
+    times.count(3)
+    assert not times.is_due(10.04)
+    assert times.wait_seconds(10.04) == pytest.approx(0.01)
+    assert times.is_due(10.06)
 
 
-def test_slow_motion_makes_slots_longer() -> None:
-    slots = FrameSlots(0.1, 0.05)
-    slots.refill(10.0)
-    assert slots.remaining == 1
-    assert slots.wait_seconds(10.0) == pytest.approx(0.5)
+def test_slow_motion_makes_frame_times_longer() -> None:
+    times = FrameTimes(0.1, 0.05)
+    times.refill(10.0)
+    assert times.remaining == 1
+    assert times.wait_seconds(10.0) == pytest.approx(0.5)
 
 
-def test_faster_speed_takes_effect_within_the_slot() -> None:
-    slots = FrameSlots(0.01, 0.05)
-    slots.refill(10.0)
-    slots.change(1.0, 10.0)
-    assert slots.wait_seconds(10.0) == pytest.approx(0.05)
+def test_faster_speed_takes_effect_within_the_frame_time() -> None:
+    times = FrameTimes(0.01, 0.05)
+    times.refill(10.0)
+    times.change(1.0, 10.0)
+    assert times.wait_seconds(10.0) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("value", ["3", 2.5, None])
 def test_counts_must_be_whole(value: object) -> None:
-    with pytest.raises(TypeError, match="iterations must be a whole number, got"):
-        check_count("iterations", value)
+    with pytest.raises(TypeError, match="iterations must be a whole number; got"):
+        check_count("iterations", value, least=1)
 
 
 def test_counts_must_be_large_enough() -> None:
-    with pytest.raises(ValueError, match="burn_in must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="burn_in must be at least 0; got -1"):
         check_count("burn_in", -1, least=0)
     assert check_count("burn_in", 0, least=0) == 0
 
@@ -113,26 +112,11 @@ def test_counts_must_be_large_enough() -> None:
 @pytest.mark.parametrize("speed", [0, -1.0, float("nan"), float("inf")])
 def test_speed_must_be_positive_and_finite(speed: float) -> None:
     with pytest.raises(ValueError, match="speed must be positive and finite, got"):
-        check_speed(speed)
+        check_speed("speed", speed)
 
 
 def test_speed_must_be_a_number() -> None:
     with pytest.raises(TypeError, match="got 'fast'"):
-        check_speed("fast")
-    assert check_speed(None) is None
-    assert check_speed(2) == 2.0
-
-
-def test_status_is_frozen_and_tells_progress() -> None:
-    status = PlayerStatus(PlayerState.PLAYING, iteration=30, target=120, shown_iteration=30)
-    assert status.progress == 0.25
-    assert status.is_running
-    assert status.is_following
-    assert dataclasses.replace(status, iteration=500).progress == 1.0
-    assert not dataclasses.replace(status, shown_iteration=3).is_following
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        status.iteration = 31
-
-
-def test_states_that_run() -> None:
-    assert {state for state in PlayerState if state.is_running} == {"preparing", "playing", "stepping"}
+        check_speed("speed", "fast")
+    assert check_speed("speed", None) is None
+    assert check_speed("speed", 2) == 2.0

@@ -14,7 +14,7 @@ def test_without_a_loop_commands_are_carried_out_at_once() -> None:
 
 def test_commands_wait_while_held_and_keep_their_order() -> None:
     log: list[int] = []
-    mailbox = Mailbox(after=lambda: None)
+    mailbox = Mailbox()
     with mailbox.held():
         mailbox.post(lambda: log.append(1))
         mailbox.post(lambda: log.append(2))
@@ -27,7 +27,7 @@ def test_commands_wait_while_held_and_keep_their_order() -> None:
 
 def test_command_given_by_a_command_follows_it() -> None:
     log: list[str] = []
-    mailbox = Mailbox(after=lambda: None)
+    mailbox = Mailbox()
 
     def outer() -> None:
         mailbox.post(lambda: log.append("inner"))
@@ -41,7 +41,7 @@ def test_other_threads_commands_arrive_on_the_loops_thread_in_order() -> None:
     log: list[tuple[int, int]] = []
 
     async def main() -> None:
-        mailbox = Mailbox(after=lambda: None)
+        mailbox = Mailbox()
 
         def from_elsewhere() -> None:
             assert mailbox.is_elsewhere
@@ -59,7 +59,7 @@ def test_thread_with_a_loop_of_its_own_is_elsewhere_too() -> None:
     threads: list[int] = []
 
     async def main() -> None:
-        mailbox = Mailbox(after=lambda: None)
+        mailbox = Mailbox()
 
         async def subshell() -> None:
             mailbox.post(lambda: threads.append(threading.get_ident()))
@@ -73,7 +73,7 @@ def test_thread_with_a_loop_of_its_own_is_elsewhere_too() -> None:
 
 def test_loop_is_captured_again_after_the_first_one_ended() -> None:
     async def make() -> Mailbox:
-        return Mailbox(after=lambda: None)
+        return Mailbox()
 
     mailbox = asyncio.run(make())
     assert not mailbox.capture_loop()
@@ -89,7 +89,7 @@ def test_closed_loop_does_not_swallow_commands() -> None:
     log: list[int] = []
 
     async def make() -> Mailbox:
-        return Mailbox(after=lambda: None)
+        return Mailbox()
 
     mailbox = asyncio.run(make())
     mailbox.post(lambda: log.append(1))

@@ -19,6 +19,8 @@ from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.playback.work import RecordedChain
 from ewens_widgets.sampling.recorder import Recorder
 
+TARGET = 1_000_000
+
 
 class FlyingSource(FakeSource):
     """Records blocks by itself, on whichever thread, and can be made to wait or to fail there."""
@@ -73,8 +75,8 @@ class Cockpit:
             await asyncio.sleep(0.001)
         self.source.gate.clear()
         await asyncio.sleep(0.05)
-        assert self.player._engine.flight is not None
-        assert not self.player._engine.flight.done()
+        assert self.player._flight is not None
+        assert not self.player._flight.done()
 
     def release_soon(self) -> None:
         threading.Timer(0.05, self.source.gate.set).start()
@@ -131,11 +133,11 @@ def test_the_loop_goes_on_while_a_block_runs_and_sees_nothing_of_it() -> None:
     run(scene).assert_in_step()
 
 
-@pytest.mark.parametrize("command", ["pause", "settle", "step", "seek", "set the target"])
+@pytest.mark.parametrize("command", ["pause", "catch up", "step", "seek", "set the target"])
 def test_commands_wait_for_the_block(command: str) -> None:
     commands: dict[str, Callable[[Player], None]] = {
         "pause": Player.pause,
-        "settle": Player.settle,
+        "catch up": Player.catch_up,
         "step": Player.step,
         "seek": lambda player: player.seek(3),
         "set the target": lambda player: setattr(player, "target_iterations", 21),
@@ -148,7 +150,7 @@ def test_commands_wait_for_the_block(command: str) -> None:
         commands[command](cockpit.player)
         assert len(cockpit.recorder) > before
         cockpit.assert_in_step()
-        if command == "settle":
+        if command == "catch up":
             cockpit.player.pause()
         await cockpit.player.wait(20)
         cockpit.assert_in_step()
@@ -163,7 +165,7 @@ def test_another_thread_can_have_the_chain_stopped_and_in_step() -> None:
 
         def save() -> tuple[int, list[int]]:
             cockpit.player.pause()
-            cockpit.player.settle()
+            cockpit.player.catch_up()
             return cockpit.source.iteration, cockpit.iterations
 
         source, recorded = await asyncio.to_thread(save)
@@ -189,11 +191,12 @@ def test_running_in_the_foreground_raises_what_the_block_under_way_raised() -> N
 def test_a_failure_is_not_overwritten_by_the_end_of_the_last_block() -> None:
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
-        engine = cockpit.player._engine
-        engine.target = cockpit.source.iteration + 1
-        engine._guard(lambda: 1 / 0)
+        player = cockpit.player
+        player._chain.target = cockpit.source.iteration + 1
+        with player._guarded():
+            raise ZeroDivisionError
         cockpit.source.gate.set()
-        engine.land()
+        player.catch_up()
         assert cockpit.player.status.state is PlayerState.FAILED
 
     run(scene).assert_in_step()
@@ -206,7 +209,7 @@ def test_a_task_that_is_cancelled_leaves_no_fault_unseen() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: seen.append(context))
         await cockpit.in_flight()
         cockpit.source.fault = ValueError("no such partition")
-        background = cockpit.player._background._task
+        background = cockpit.player._task
         assert background is not None
         cockpit.release_soon()
         background.cancel()
@@ -274,7 +277,7 @@ def test_a_block_does_not_wait_for_itself() -> None:
             super().record(n, recorder)
 
     source = Selfish()
-    chain = RecordedChain(source, FlyingRecorder())
+    chain = RecordedChain(source, FlyingRecorder(), TARGET)
     with ThreadPoolExecutor(1) as helper:
         helper.submit(time.sleep, 0.02)  # until the flight is known
         chain.launch(5, helper, time.perf_counter)
@@ -286,13 +289,13 @@ def test_an_ensemble_at_full_speed_stays_on_the_loop() -> None:
     samplers = [Sampler(unit_square(per_cluster=4, seed=3), seed=seed) for seed in range(2)]
     recorders = [Recorder(sampler.posterior, sampler.move_names) for sampler in samplers]
     ensemble = Ensemble(samplers, recorders)
-    assert not RecordedChain(ensemble, recorders[0]).can_launch
+    assert not RecordedChain(ensemble, recorders[0], TARGET).can_launch
 
 
 def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Sampler(unit_square(per_cluster=4, seed=3), seed=1)
     recorder = Recorder(sampler.posterior, sampler.move_names, capacity=4)
-    chain = RecordedChain(sampler, recorder)
+    chain = RecordedChain(sampler, recorder, TARGET)
     chain.advance(4)
 
     def full(*_: object) -> None:
@@ -306,7 +309,7 @@ def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_block_is_not_recorded_twice() -> None:
     source, recorder = FlyingSource(), FlyingRecorder()
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     with ThreadPoolExecutor(1) as helper:
         chain.launch(5, helper, time.perf_counter)
         interrupts = [KeyboardInterrupt()]
@@ -325,7 +328,7 @@ def test_a_block_is_not_recorded_twice() -> None:
 
 def test_a_source_that_was_moved_meanwhile_is_noticed() -> None:
     source, recorder = FlyingSource(), FlyingRecorder()
-    chain = RecordedChain(source, recorder)
+    chain = RecordedChain(source, recorder, TARGET)
     with ThreadPoolExecutor(1) as helper:
         chain.launch(5, helper, time.perf_counter)
         assert chain.land() == 5
@@ -335,7 +338,7 @@ def test_a_source_that_was_moved_meanwhile_is_noticed() -> None:
 
 
 def test_what_cannot_fly_says_so() -> None:
-    chain = RecordedChain(FakeSource(), FakeRecorder())
+    chain = RecordedChain(FakeSource(), FakeRecorder(), TARGET)
     assert not chain.can_launch
     with ThreadPoolExecutor(1) as helper, pytest.raises(TypeError, match="another thread"):
         chain.launch(5, helper, time.perf_counter)
@@ -362,7 +365,7 @@ def test_a_flown_chain_is_the_sampled_chain_bit_for_bit() -> None:
     sampler = Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5)
     sampled = Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5).sample(400, progress=False)
     recorder = Recorder(sampler.posterior, sampler.move_names)
-    chain = RecordedChain(sampler, recorder)
+    chain = RecordedChain(sampler, recorder, TARGET)
     with ThreadPoolExecutor(1) as helper:
         for size in (1, 150, 49, 200):
             chain.launch(size, helper, time.perf_counter)
