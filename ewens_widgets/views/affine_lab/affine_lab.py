@@ -5,6 +5,7 @@ data with the same seed. Whoever moves a slider starts them anew; the latest set
 """
 
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,18 +26,15 @@ from ewens_widgets.views.affine_lab.affine_comparison import (
 )
 from ewens_widgets.views.affine_lab.affine_panels import InvariancePanel, MapControls, ScatterPanel
 from ewens_widgets.views.affine_lab.linear_map import invariant_models, mapped
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.explorer.data_panel import LOADERS, as_dataset
 from ewens_widgets.views.fields import Field, entry, whole_number
-from ewens_widgets.views.lab_panel import Lab, LabPanel, note
-from ewens_widgets.views.page import in_columns
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 __all__ = ["AffineLab"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ewens_widgets.views.page import Painted
 
 MOST_OBJECTS = 2000
 """With more objects the n × n pictures would no longer be live."""
@@ -45,7 +43,7 @@ _NO_CLASSES = 3  # clusters for k-means where no classes are known
 _COLOURINGS = ("k-means", "known classes", "model I", "model II", "model III")
 
 
-class _KMeansPanel(LabPanel):
+class _KMeansPanel(Panel):
     """What k-means makes of both versions."""
 
     title = "k-means"
@@ -79,7 +77,7 @@ class _KMeansPanel(LabPanel):
         axes.set_axis_off()
 
 
-class AffineLab(Lab):
+class AffineLab(Dashboard):
     """Shift, rotate, stretch and shear the data, and see which model's posterior survives.
 
     Model I survives shifts, rotations and one common scale, model II shifts and a scale for each column,
@@ -110,6 +108,9 @@ class AffineLab(Lab):
     [False, False, True]
     """
 
+    css_class = "ew-lab ew-affine-lab"
+    stylesheet = Path(__file__).with_name("affine_lab.css")
+
     def __init__(
         self,
         data: Dataset | ArrayLike | None = None,
@@ -136,16 +137,16 @@ class AffineLab(Lab):
             _clusters_of(self._dataset) if n_clusters is None else check_count("n_clusters", n_clusters, 1)
         )
         self._comparison = Comparison(self._dataset.X, self._dataset.X, self._run, count)
-        worker = Worker(self._comparison)
-        self._build(worker, count)
-        super().__init__("ew-affine-lab", (self.sentence, self._columns()), worker, self._names())
+        self._worker = Worker(self._comparison)
+        super().__init__(self._worker, self._worker.post)
+        self._build(count)
+        self.lay_out(self.sentence, self._columns(), names=self._names())
         self._offer_columns()
-        worker.attach(self)
-        self.page.attach_to(worker)
+        self.attach(self)
         self.transform(np.eye(2) if matrix is None else matrix, shift)
 
-    def _build(self, worker: Worker, count: int) -> None:
-        post = worker.post
+    def _build(self, count: int) -> None:
+        post = self.post
         self.controls = MapControls(post, self._changed)
         self.data = Dropdown(
             options=[*self._datasets, *(name for name in LOADERS if name not in self._datasets)],
@@ -196,15 +197,11 @@ class AffineLab(Lab):
         return in_columns({"ew-settings": settings, "ew-lab-main": (top, bottom)})
 
     def _names(self) -> dict[str, dict[str, str]]:
-        groups = (self.original, self.transformed, self.k_means, *self.models.values())
-        names = {
-            f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in groups
-        }
+        names = {".ew-verdict": STATUS}
         for model in MODELS:
             for side in ("original", "transformed"):
                 label = f"heatmap of the {side} data under model {model}"
                 names[f".ew-model-{model} .ew-{side}"] = {"role": "img", "aria-label": label, "alt": label}
-        names[".ew-verdict"] = {"role": "status", "aria-live": "polite"}
         return names
 
     @property
@@ -227,8 +224,8 @@ class AffineLab(Lab):
         return first, second
 
     @property
-    def panels(self) -> "tuple[Painted, ...]":
-        """What the static picture shows."""
+    def panels(self) -> tuple[Panel, ...]:
+        """Both scatter plots, k-means and the three models."""
         return self.original, self.transformed, self.k_means, *self.models.values()
 
     def differences(self) -> dict[str, float | None]:
@@ -258,12 +255,13 @@ class AffineLab(Lab):
 
     def status_line(self) -> str:
         """Which models survived, in words."""
-        return self._message()
-
-    def _message(self) -> str:
         if self._worker.error is not None:
             return self._worker.status.message
         return verdict(self._comparison, invariant_models(self.matrix, self._dataset.n_features))
+
+    def caption(self) -> str:
+        """Heading of the still picture."""
+        return self.status_line()
 
     def _choose_data(self) -> None:
         name = str(self.data.value)
@@ -316,7 +314,7 @@ class AffineLab(Lab):
             panel.show(comparison.models[model])
         self._colour()
         # Last: whoever reads the verdict sees the pictures that it is about.
-        assign(self.sentence, value=escape(self._message()))
+        assign(self.sentence, value=escape(self.status_line()))
 
     def _colour(self) -> None:
         labels = self._labels()
@@ -341,7 +339,7 @@ class AffineLab(Lab):
         return self._comparison.models[kind.removeprefix("model ")].last_labels or None
 
     def __repr__(self) -> str:
-        return f"AffineLab({self._dataset.name!r}: {self._message()})"
+        return f"AffineLab({self._dataset.name!r}: {self.status_line()})"
 
 
 def _checked_dataset(data: Dataset | ArrayLike | None) -> Dataset:

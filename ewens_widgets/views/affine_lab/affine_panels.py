@@ -22,7 +22,7 @@ from ewens_widgets.analysis.plots.palette import GREY, SELECTED
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.views.affine_lab.affine_comparison import ModelPair, difference_text
 from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES, Steps, format_matrix, parse_matrix
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import entry
 from ewens_widgets.views.figures import (
     LEVELS,
@@ -33,7 +33,6 @@ from ewens_widgets.views.figures import (
     set_limits,
 )
 from ewens_widgets.views.heatmap_view import MOST_PIXELS, ordered_means
-from ewens_widgets.views.lab_panel import LabPanel, note
 
 __all__ = ["InvariancePanel", "MapControls", "ScatterPanel"]
 
@@ -224,7 +223,7 @@ _INVARIANCE = {
 }
 
 
-class ScatterPanel(LabPanel):
+class ScatterPanel(Panel):
     """Points in the plane, one unit being as long upwards as sideways.
 
     Parameters
@@ -296,7 +295,7 @@ class ScatterPanel(LabPanel):
         axes.set_aspect("equal", adjustable="datalim")
 
 
-class InvariancePanel(LabPanel):
+class InvariancePanel(Panel):
     """Similarity under one model: original left, transformed right, both in the order of the original."""
 
     def __init__(self, model: ModelName) -> None:

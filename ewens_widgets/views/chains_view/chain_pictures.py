@@ -19,16 +19,20 @@ from ewens_widgets.analysis.convergence import largest_gap
 from ewens_widgets.analysis.plots.heatmap_plot import encode_png
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, colour_map
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.ensemble import ChainsRecord
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import horizon
 from ewens_widgets.views.heatmap_view import ordered_means
 from ewens_widgets.views.stage import MOST_OBJECTS, Stage
 from ewens_widgets.views.traces_view import thinned, trace_panels
 
-__all__ = ["ChainSimilarities", "ChainTraces", "ChainsStage", "ChainsSubview", "chain_colour", "legend_of"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["ChainSimilarities", "ChainTraces", "ChainsStage", "ChainsSubview", "chain_colour"]
 
 
 class ChainsStage(Stage):
@@ -65,22 +69,6 @@ def chain_colour(place: int) -> str:
     return CLUSTER_COLOURS[place % len(CLUSTER_COLOURS)]
 
 
-def legend_of(names: tuple[str, ...]) -> str:
-    """Legend of the chains."""
-    swatches = [
-        f'<span class="ew-swatch ew-line" style="background:{chain_colour(place)}"></span>'
-        for place in range(len(names))
-    ]
-    chips = zip(swatches, names, strict=True)
-    return "".join(f'<span class="ew-chip">{swatch}{name}</span>' for swatch, name in chips)
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-FloatArray = NDArray[np.float64]
-
-
 class ChainTraces(ChainsSubview):
     """Number of clusters, log posterior and θ of every chain."""
 
@@ -93,8 +81,8 @@ class ChainTraces(ChainsSubview):
         """Make three small figures."""
         colours = [chain_colour(place) for place in range(self.record.n_chains)]
         self.panels = trace_panels(colours, height=108, left=52)
-        self.legend = HTML(legend_of(tuple(escape(name) for name in self.record.names)))
-        self.legend.add_class("ew-legend")
+        chips = zip(colours, self.record.names, strict=True)
+        self.legend = note("ew-legend", "".join(chip(colour, name, is_line=True) for colour, name in chips))
         return self.legend, *(panel.figure for panel in self.panels)
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
@@ -133,9 +121,6 @@ class ChainTraces(ChainsSubview):
         axes.set_ylabel("clusters")
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _LEVELS = 200
 _MOST_PIXELS = 200
 _TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
@@ -159,8 +144,7 @@ class ChainSimilarities(ChainsSubview):
         boxes = [self._box(place, name, len(names)) for place, name in enumerate(names)]
         row = HBox(tuple(boxes[:-1]))
         row.add_class("ew-chain-pictures")
-        self.note = HTML()
-        self.note.add_class("ew-note")
+        self.note = note()
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._order_due = 0.0
         self._pixels: dict[str, NDArray[np.uint8]] = {}

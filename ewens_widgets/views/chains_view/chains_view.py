@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from ipywidgets import HTML, HBox, VBox
+from ipywidgets import HBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.convergence import ChainAgreement
@@ -25,24 +25,14 @@ from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import Panel, View, assign, note
 from ewens_widgets.views.chains_view.chain_diagnostics import ChainDiagnostics
 from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, ChainsStage, ChainTraces
 from ewens_widgets.views.explorer.data_panel import as_dataset
-from ewens_widgets.views.page import Page, StillPicture, in_columns, overview_png
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 
 __all__ = ["ChainsSource", "ChainsView", "recorded_chains", "running_chains", "traces_of"]
-
-_HERE = Path(__file__).parent
-
-
-class _ChainsPage(Page):
-    """The explorer's link to the page, with some more styles."""
-
-    _css: Any = (_HERE.parent / "page.css").read_text("utf-8") + (_HERE / "chains_view.css").read_text(
-        "utf-8"
-    )
 
 
 class _ChainsTransport(Transport):
@@ -53,7 +43,7 @@ class _ChainsTransport(Transport):
         super().show(replace(frame, event=None))
 
 
-class ChainsView(StillPicture, VBox):
+class ChainsView(Dashboard):
     """Several chains side by side: traces, R-hat, effective sample size, similarity, and a plain sentence.
 
     Given data, it runs the chains itself, in the background of the notebook. Given chains that were sampled,
@@ -91,6 +81,9 @@ class ChainsView(StillPicture, VBox):
     'agree'
     """
 
+    css_class = "ew-chains-view"
+    stylesheet = Path(__file__).with_name("chains_view.css")
+
     def __init__(
         self,
         source: Any = None,  # noqa: ANN401 - data, chains or traces
@@ -126,30 +119,20 @@ class ChainsView(StillPicture, VBox):
         )
         if self.is_recorded:
             self.player.run_to_end_sync()
-        self._build()
-        super().__init__((self.transport, self.sentence, self._columns(), self.page))
-        self.add_class("ew-explorer")  # brings the explorer's styles along
-        self.add_class("ew-chains-view")
-        self._attach()
-
-    def _build(self) -> None:
+        super().__init__(self.player)
         stage = ChainsStage(self.record)
         self.views: dict[str, View] = {
             "traces": ChainTraces(stage),
             "diagnostics": ChainDiagnostics(stage),
             "similarities": ChainSimilarities(stage),
         }
-        names: dict[str, dict[str, str]] = {
-            f".{view.css_class}": {"role": "group", "aria-label": view.description}
-            for view in self.views.values()
-        }
-        names[".ew-status"] = {"role": "status", "aria-live": "polite"}
-        names[".ew-sentence"] = {"role": "status", "aria-live": "polite"}
-        names[".ew-progress"] = {"aria-label": "iterations done"}
-        self.page = _ChainsPage(names)
         self.transport = _ChainsTransport(self.player)
-        self.sentence = HTML()
-        self.sentence.add_class("ew-sentence")
+        self.sentence = note("ew-sentence")
+        names = {".ew-sentence": STATUS, ".ew-progress": {"aria-label": "iterations done"}}
+        self.lay_out(self.transport, self.sentence, self._columns(), names=names)
+        for view in self.views.values():
+            view.prepare(self._source.dataset, self._source.posterior)
+        self.attach(*self.views.values(), self, self.transport)
 
     def _columns(self) -> HBox:
         return in_columns(
@@ -159,14 +142,6 @@ class ChainsView(StillPicture, VBox):
                 "ew-column-pictures": (self.views["similarities"],),
             }
         )
-
-    def _attach(self) -> None:
-        for view in self.views.values():
-            view.prepare(self._source.dataset, self._source.posterior)
-            self.player.attach(view)
-        self.player.attach(self)
-        self.player.attach(self.transport)
-        self.page.attach_to(self.player)
 
     def show(self, frame: Frame) -> None:
         """Say whether the chains agree at the iteration on display."""
@@ -199,19 +174,14 @@ class ChainsView(StillPicture, VBox):
         """The data that are being clustered."""
         return self._source.dataset
 
-    def picture(self, kind: str = "png") -> bytes:
-        """Static picture of the current state."""
-        if kind != "png":
-            raise ValueError(f"the picture of the chains is a PNG; got {kind!r}")
-        self.player.refresh()
-        length = len(self.player.current_frame().summary)
-        return overview_png(tuple(self.views.values()), f"{self.dataset.name} · {self._sentence(length)}")
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """Traces, diagnostics and similarities."""
+        return tuple(self.views.values())
 
-    def close(self) -> None:
-        """Stop the chains and close the page."""
-        if hasattr(self, "player"):  # a widget that could not be made is closed too
-            self.player.close()
-        super().close()
+    def caption(self) -> str:
+        """Heading of the still picture: whether the chains agree."""
+        return f"{self.dataset.name} · {self._sentence(len(self.player.current_frame().summary))}"
 
     def __repr__(self) -> str:
         status = self.player.status

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ipywidgets import HTML, HBox, Play, Select, VBox
+from ipywidgets import HTML, HBox, Play, Select
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.explanation.inspection import Inspection
 from ewens_widgets.analysis.explanation.telling import Scene, count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.explorer.data_panel import as_dataset
 from ewens_widgets.views.move_inspector.inspector_controls import InspectorButtons, MoveFields
 from ewens_widgets.views.move_inspector.inspector_numbers import (
@@ -28,24 +27,21 @@ from ewens_widgets.views.move_inspector.inspector_numbers import (
     printed_sentence,
 )
 from ewens_widgets.views.move_inspector.stage_scatter import StageScatter
-from ewens_widgets.views.page import Page, StillPicture, in_columns
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 __all__ = ["MoveInspector", "sampler_and_data"]
 
-_HERE = Path(__file__).parent
+_NAMES: dict[str, dict[str, str]] = {
+    ".ew-waterfall": {"role": "img", "aria-label": "Terms of the log ratio as a waterfall chart"},
+    ".ew-told": STATUS,
+    ".ew-stages select": {"aria-label": "stages of the proposal"},
+    ".ew-play-stages button": {"aria-label": "slow motion"},
+}
 _RUN = 50
 _SLOW_MOTION = 2500  # milliseconds a stage
 
 
-class _InspectorPage(Page):
-    """The explorer's link to the page, with some more styles."""
-
-    _css: Any = (_HERE.parent / "page.css").read_text("utf-8") + (_HERE / "move_inspector.css").read_text(
-        "utf-8"
-    )
-
-
-class MoveInspector(StillPicture, VBox):
+class MoveInspector(Dashboard):
     """One proposal of any move in slow motion.
 
     Step through the stages of a proposal, let it be made again from the same partition, accept it whatever
@@ -76,6 +72,9 @@ class MoveInspector(StillPicture, VBox):
     True
     """
 
+    css_class = "ew-move-inspector"
+    stylesheet = Path(__file__).with_name("move_inspector.css")
+
     def __init__(
         self,
         source: Sampler | Dataset | ArrayLike | None = None,
@@ -87,17 +86,15 @@ class MoveInspector(StillPicture, VBox):
         sampler, self._dataset = sampler_and_data(source, data, settings)
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
-        self._mailbox = Mailbox()
         self._stages: tuple[Scene, ...] = ()
         self._is_drawing = False
+        super().__init__()
         self._build()
-        super().__init__((self.transport, self._columns(), self.page))
-        self.add_class("ew-explorer")  # brings the explorer's styles along
-        self.add_class("ew-move-inspector")
+        self.lay_out(self.transport, self._columns(), names=_NAMES)
         self._begin()
 
     def _build(self) -> None:
-        post = self._mailbox.post
+        post = self.post
         self.fields = MoveFields(self.inspection.move, lambda: post(self._move_changed))
         self.controls = InspectorButtons(
             lambda name: post(lambda: self._command(name)), lambda: post(lambda: self.show_stage(self.stage))
@@ -105,8 +102,7 @@ class MoveInspector(StillPicture, VBox):
         self.play = Play(value=0, min=0, max=1, interval=_SLOW_MOTION, show_repeat=False)
         self.play.add_class("ew-play-stages")
         self.play.observe(lambda change: self._chosen(change["new"]), "value")
-        self.status = HTML()
-        self.status.add_class("ew-status")
+        self.status = note("ew-status")
         self.transport = HBox((self.play, *self.controls.children, self.status))
         self.transport.add_class("ew-transport")
         self.list = Select(
@@ -115,25 +111,10 @@ class MoveInspector(StillPicture, VBox):
         self.list.add_class("ew-stages")
         self.list.observe(lambda change: self._chosen(change["new"]), "value")
         self.scatter = StageScatter(self._dataset, post)
-        self.told = HTML()
-        self.told.add_class("ew-told")
+        self.told = note("ew-told")
         self.waterfall = Waterfall(("prior", "likelihood", "way back", "way there", "log ratio"))
-        self.options = HTML()
-        self.options.add_class("ew-options")
+        self.options = note("ew-options")
         self.numbers = HTML()
-        self.page = _InspectorPage(
-            {
-                ".ew-stage-scatter": {
-                    "role": "group",
-                    "aria-label": "Scatter plot of the objects at this stage",
-                },
-                ".ew-waterfall": {"role": "img", "aria-label": "Terms of the log ratio as a waterfall chart"},
-                ".ew-status": {"role": "status", "aria-live": "polite"},
-                ".ew-told": {"role": "status", "aria-live": "polite"},
-                ".ew-stages select": {"aria-label": "stages of the proposal"},
-                ".ew-play-stages button": {"aria-label": "slow motion"},
-            }
-        )
 
     def _columns(self) -> HBox:
         return in_columns(
@@ -143,6 +124,11 @@ class MoveInspector(StillPicture, VBox):
                 "ew-column-numbers": (self.told, self.options, self.waterfall, self.numbers),
             }
         )
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """The scatter plot."""
+        return (self.scatter,)
 
     @property
     def dataset(self) -> Dataset:
@@ -233,7 +219,7 @@ class MoveInspector(StillPicture, VBox):
 
     def _chosen(self, place: int | None) -> None:
         if place is not None and not self._is_drawing:
-            self._mailbox.post(lambda: self.show_stage(place))
+            self.post(lambda: self.show_stage(place))
 
     def _command(self, name: str) -> None:
         if name in {"Back", "Next stage"}:
@@ -266,17 +252,20 @@ class MoveInspector(StillPicture, VBox):
             self.fields.fields["move"].problem = str(error)
         self._begin()
 
+    def caption(self) -> str:
+        """Heading of the still picture: what the stage tells."""
+        stage = self._stages[self.stage]
+        return f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {_wrapped(stage.text)}"
+
     def picture(self, kind: str = "png") -> bytes:
-        """Static picture of the stage on display."""
+        """Static picture of the stage on display: ``"png"`` or ``"svg"``."""
         from matplotlib.figure import Figure
 
         if kind not in {"png", "svg"}:
             raise ValueError(f"kind must be 'png' or 'svg', got {kind!r}")
         figure = Figure(figsize=(12.0, 5.2))
         figure.subplots_adjust(left=0.06, right=0.98, bottom=0.12, top=0.78, wspace=0.2)
-        stage = self._stages[self.stage]
-        title = f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {_wrapped(stage.text)}"
-        figure.suptitle(title.replace("$", r"\$"), fontsize=10, x=0.06, ha="left")
+        figure.suptitle(self.caption().replace("$", r"\$"), fontsize=10, x=0.06, ha="left")
         left, right = figure.subplots(1, 2)
         self.scatter.paint(left)
         self.waterfall.paint(right)

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, Dropdown, HBox, VBox
+from ipywidgets import Dropdown
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
 from ewens_widgets.analysis.explanation.telling import Scene
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
 from ewens_widgets.views.partition_view import projections
 
@@ -33,7 +33,7 @@ def blend(share: float) -> str:
     return "#" + "".join(f"{round((1.0 - weight) * one + weight * two):02x}" for one, two in parts)
 
 
-class StageScatter(VBox):
+class StageScatter(Panel):
     """Scatter of two features or principal components.
 
     Parameters
@@ -43,6 +43,10 @@ class StageScatter(VBox):
     post
         Takes commands to the event loop.
     """
+
+    title = "The objects"
+    css_class = "ew-stage-scatter"
+    description = "Scatter plot of the objects at this stage"
 
     def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
         self._projections = projections(dataset)
@@ -66,13 +70,8 @@ class StageScatter(VBox):
             axes=[self._x_axis, self._y_axis],
         )
         self.choosers = tuple(self._chooser(place, post) for place in range(2))
-        self.legend = HTML()
-        self.legend.add_class("ew-legend")
-        heading = HBox((HTML("<b>The objects</b>"), *self.choosers))
-        heading.add_class("ew-heading")
-        super().__init__((heading, self.figure, self.legend))
-        self.add_class("ew-view")
-        self.add_class("ew-stage-scatter")
+        self.legend = note("ew-legend")
+        super().__init__((self.figure, self.legend), self.choosers)
         self._place()
 
     def _mark(self, **traits: Any) -> bqplot.Scatter:  # noqa: ANN401 - traits are of any type
@@ -151,8 +150,8 @@ class StageScatter(VBox):
     def _legend(stage: Scene) -> str:
         if stage.colours == "sides":
             return (
-                f"{_chip(FIRST_SIDE, 'sure to join the first core')}{_chip(GREY, 'even chances')}"
-                f"{_chip(SECOND_SIDE, 'sure to join the second')}"
+                f"{chip(FIRST_SIDE, 'sure to join the first core')}{chip(GREY, 'even chances')}"
+                f"{chip(SECOND_SIDE, 'sure to join the second')}"
             )
         parts = [
             "coloured by cluster" if stage.colours == "before" else "coloured as proposed",
@@ -189,7 +188,3 @@ class StageScatter(VBox):
         )
         for axis, label in zip(("x", "y"), (self._x_axis.label, self._y_axis.label), strict=True):
             getattr(axes, f"set_{axis}label")(str(label).replace("$", r"\$"))
-
-
-def _chip(colour: str, text: str) -> str:
-    return f'<span class="ew-chip"><span class="ew-swatch" style="background:{colour}"></span>{text}</span>'

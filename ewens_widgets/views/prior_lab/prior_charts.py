@@ -13,9 +13,8 @@ from ewens_widgets.model.cluster_counts import (
     finite_count_pmf,
     total_variation,
 )
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
-from ewens_widgets.views.lab_panel import LabPanel, chip, note
 from ewens_widgets.views.prior_lab.seating import Tally
 
 __all__ = ["GrowthPanel", "LawPanel", "SizesPanel", "size_bins"]
@@ -64,7 +63,7 @@ def _finite_line(places: FloatArray, scales: dict[str, bqplot.Scale]) -> bqplot.
     )
 
 
-class LawPanel(LabPanel):
+class LawPanel(Panel):
     """Number of clusters: draws against the exact law, and the law of finitely many components."""
 
     title = "Number of clusters K"
@@ -173,7 +172,7 @@ def size_bins(n: int) -> tuple[list[str], FloatArray]:
     return names, np.array(rows, dtype=np.float64)
 
 
-class SizesPanel(LabPanel):
+class SizesPanel(Panel):
     """How many clusters of each size a partition has on average."""
 
     title = "Sizes of clusters"
@@ -230,7 +229,7 @@ class SizesPanel(LabPanel):
         axes.set(xlabel="members of a cluster", ylabel="clusters")
 
 
-class GrowthPanel(LabPanel):
+class GrowthPanel(Panel):
     """How the number of clusters grows with the number of guests, on a logarithmic scale of guests."""
 
     title = "Growth: K against guests"

@@ -6,9 +6,8 @@ from typing import Any
 
 from ipywidgets import Button, Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider, VBox
 
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import assign, note
 from ewens_widgets.views.fields import Field
-from ewens_widgets.views.lab_panel import note
 
 __all__ = ["COMPONENTS", "MOST_GUESTS", "PARTITION", "SPEEDS", "PriorSettings", "SeatingTransport"]
 

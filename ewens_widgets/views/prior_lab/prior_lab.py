@@ -2,7 +2,8 @@
 
 import math
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ipywidgets import Button, HBox, VBox
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.partition import check_labels
 from ewens_widgets.playback import Tick, Worker
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import entry
-from ewens_widgets.views.lab_panel import Lab, note
+from ewens_widgets.views.page import STATUS, Dashboard
 from ewens_widgets.views.prior_lab.prior_charts import GrowthPanel, LawPanel, SizesPanel
 from ewens_widgets.views.prior_lab.prior_controls import (
     MOST_GUESTS,
@@ -35,14 +36,11 @@ from ewens_widgets.views.transport import number_text
 
 __all__ = ["PriorLab"]
 
-if TYPE_CHECKING:
-    from ewens_widgets.views.page import Painted
-
 _MANY = 1000
 _LARGEST_CONCENTRATION = 1e4
 
 
-class PriorLab(Lab):
+class PriorLab(Dashboard):
     """Seat guests by the Chinese restaurant process, and see what its clusters are like.
 
     Guests are objects, tables are clusters. A partition that was typed, or made by dragging guests to other
@@ -71,6 +69,9 @@ class PriorLab(Lab):
     -1.7918
     """
 
+    css_class = "ew-lab ew-prior-lab"
+    stylesheet = Path(__file__).with_name("prior_lab.css")
+
     def __init__(
         self, concentration: float = 1.0, n: int = 50, *, n_components: int = 10, seed: int = 0
     ) -> None:
@@ -84,15 +85,15 @@ class PriorLab(Lab):
         self._seating = Seating(guests, rate, check_count("seed", seed, 0))
         self._edited: NDArray[np.intp] | None = None
         self._is_silent = False
-        worker = Worker(self._seating, speed=1 / 5)
-        self._build(worker, rate, guests, components)
-        super().__init__("ew-prior-lab", (self.transport, self._columns()), worker, self._names())
+        self._worker = Worker(self._seating, speed=1 / 5)
+        super().__init__(self._worker, self._worker.post)
+        self._build(rate, guests, components)
+        self.lay_out(self.transport, self._columns(), names={".ew-chance": STATUS})
         self._prepare()
-        worker.attach(self)
-        self.page.attach_to(worker)
+        self.attach(self)
 
-    def _build(self, worker: Worker, rate: float, guests: int, components: int) -> None:
-        post = worker.post
+    def _build(self, rate: float, guests: int, components: int) -> None:
+        post = self.post
         self.transport = SeatingTransport(
             lambda name: post(lambda: self._command(name)), lambda speed: post(lambda: self._set_speed(speed))
         )
@@ -137,18 +138,9 @@ class PriorLab(Lab):
         row.add_class("ew-columns")
         return row
 
-    def _names(self) -> dict[str, dict[str, str]]:
-        panels = (self.restaurant, self.law, self.sizes, self.growth)
-        names = {
-            f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in panels
-        }
-        for selector in (".ew-status", ".ew-chance"):
-            names[selector] = {"role": "status", "aria-live": "polite"}
-        return names
-
     @property
-    def panels(self) -> "tuple[Painted, ...]":
-        """What the static picture shows."""
+    def panels(self) -> tuple[Panel, ...]:
+        """The restaurant and the charts."""
         return self.restaurant, self.law, self.sizes, self.growth
 
     @property
@@ -220,6 +212,10 @@ class PriorLab(Lab):
         drawn = seating.tally.n_draws
         parts.append("1 partition drawn" if drawn == 1 else f"{number_text(drawn)} partitions drawn")
         return " · ".join(parts)
+
+    def caption(self) -> str:
+        """Heading of the still picture."""
+        return self.status_line()
 
     def _command(self, name: str) -> None:
         worker, seating = self._worker, self._seating

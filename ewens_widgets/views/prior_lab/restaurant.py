@@ -12,9 +12,8 @@ from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, GREY, SELECTED
 from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Panel, assign
 from ewens_widgets.views.figures import make_figure, make_scale
-from ewens_widgets.views.lab_panel import LabPanel
 
 __all__ = ["RestaurantPanel", "SeatingPlan"]
 
@@ -83,7 +82,7 @@ class SeatingPlan:
         return nearest if is_near else self.sizes.size
 
 
-class RestaurantPanel(LabPanel):
+class RestaurantPanel(Panel):
     """Tables and guests.
 
     Parameters
