@@ -13,7 +13,7 @@ The hierarchy of the objects by how often the draws keep them apart.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,12 +30,14 @@ __all__ = [
     "METHODS",
     "Tree",
     "assign_leftovers",
+    "average_order",
     "keep_leftovers",
     "labels_after",
     "nodes_after",
     "restricted_linkage",
     "similarity_tree",
     "tree_fits",
+    "tree_of_distance",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -400,19 +402,31 @@ def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None
     if n_leaves < 2:
         raise ValueError("a tree needs at least 2 objects; give more rows.")
     _check_tree_fits(n_leaves)
-    distance = trace.distance(rows=chosen)
     coordinates = trace.posterior.coordinates
-    merges = linkage(squareform(distance, checks=False), method=method)
-    # Averages are rounded: equal heights may come out a bit apart, and then in the wrong order.
-    merges[:, 2] = np.maximum.accumulate(merges[:, 2])
+    return tree_of_distance(
+        trace.distance(rows=chosen), method, coordinates if chosen is None else coordinates[chosen]
+    )
+
+
+def tree_of_distance(distance: FloatArray, method: str, coordinates: FloatArray | None = None) -> Tree:
+    """Similarity tree of a matrix of distances; with coordinates it can place leftovers."""
+    merges = linkage(squareform(distance, checks=False), method=cast("Method", method))
+    # Averages are rounded: equal heights may come out a bit apart, and then in the wrong order, or below 0.
+    merges[:, 2] = np.maximum.accumulate(np.maximum(merges[:, 2], 0.0))
     return Tree(
         linkage=merges,
         kind="similarity",
         method=method,
-        n_start=n_leaves,
-        coordinates=coordinates if chosen is None else coordinates[chosen],
+        n_start=len(distance),
+        coordinates=coordinates,
         distance=distance,
     )
+
+
+def average_order(similarity: NDArray[Any]) -> IntArray:
+    """Order of the objects in which those that are often together are side by side: average linkage."""
+    distance = np.maximum(0.0, 1.0 - squareform(similarity.astype(np.float64), checks=False))
+    return np.asarray(leaves_list(linkage(distance, method="average")), dtype=np.intp)
 
 
 def tree_fits(n_objects: int) -> bool:

@@ -1,35 +1,27 @@
 """bqplot figures in the house style: little ink, colours from the theme, no toolbar in the way.
 
-Pictures of many objects in a bqplot figure.
-
-A picture is a PNG shown by a bqplot `Image` mark. The mark listens to which image widget it shows, not to its
-bytes; so there are two image widgets, and each new picture fills the hidden one and swaps them.
+A picture of many objects is a PNG shown by a bqplot `Image` mark. The mark listens to which image widget it
+shows, not to its bytes; so there are two image widgets, and each new picture fills the hidden one and swaps
+them.
 """
-
-from functools import cache
 
 import bqplot
 import numpy as np
 from ipywidgets import Image
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.plots.heatmap_plot import encode_png
-from ewens_widgets.analysis.plots.palette import ALONE, CLUSTER_COLOURS, GREY, SELECTED, colour_map, rgb
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png, picture_palette
 from ewens_widgets.views.base import assign
 
 __all__ = [
-    "CODE_SELECTED",
-    "LEVELS",
     "PictureBuffers",
     "fit_axis",
     "horizon",
-    "leaf_codes",
     "make_axis",
     "make_figure",
     "make_scale",
     "nice_limits",
     "nice_ticks",
-    "picture_palette",
     "set_iterations",
     "set_limits",
 ]
@@ -137,30 +129,6 @@ def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = Fa
     )
 
 
-LEVELS = 200
-"""Pixels below this are distances; from here on they are colours of clusters."""
-
-CODE_SELECTED = LEVELS
-_CODE_GREY = LEVELS + 1
-_FIRST_CLUSTER = LEVELS + 2
-
-
-@cache
-def picture_palette(colours: str) -> NDArray[np.uint8]:
-    """Colours of all pixel values, one a row."""
-    others = np.array([rgb(colour) for colour in (SELECTED, GREY, *CLUSTER_COLOURS)], dtype=np.uint8)
-    return np.concatenate([colour_map(colours, LEVELS), others])
-
-
-def leaf_codes(order: NDArray[np.intp], slots: NDArray[np.intp] | None, n_objects: int) -> NDArray[np.uint8]:
-    """Pixel values of the objects' cluster colours, in the given order."""
-    codes = np.full(n_objects, _CODE_GREY, dtype=np.uint8)
-    if slots is not None:
-        coloured = slots != ALONE
-        codes[coloured] = _FIRST_CLUSTER + slots[coloured] % len(CLUSTER_COLOURS)
-    return codes[order]
-
-
 class PictureBuffers:
     """Two image widgets, one of them visible."""
 
@@ -169,9 +137,9 @@ class PictureBuffers:
         self.visible = Image(value=self._content, format="png")
         self._hidden = Image(value=self._content, format="png")
 
-    def show(self, pixels: NDArray[np.uint8], palette: NDArray[np.uint8], mark: bqplot.Image) -> None:
-        """Show a picture in a mark, if it is another one than before."""
-        content = encode_png(pixels, palette)
+    def show(self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys") -> None:
+        """Show a picture in a mark, if it is another one than before; distances in a named colour map."""
+        content = encode_png(pixels, picture_palette(colours))
         if content == self._content:
             return
         self._content = content

@@ -4,74 +4,42 @@ The picture has at most 400 pixels a side; for more objects, blocks of the order
 very many objects 400 stand for all: evenly spaced ones, in the order of their own tree.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, Dropdown, Widget
+from ipywidgets import Dropdown, Widget
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
+from ewens_widgets.analysis.plots.heatmap_plot import (
+    MOST_PIXELS,
+    distance_pixels,
+    leaf_pixels,
+    picture_palette,
+    spread_rows,
+)
 from ewens_widgets.analysis.plots.palette import COLOUR_MAPS
+from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import (
-    CODE_SELECTED,
-    LEVELS,
-    PictureBuffers,
-    leaf_codes,
-    make_figure,
-    make_scale,
-    picture_palette,
-)
+from ewens_widgets.views.figures import PictureBuffers, make_figure, make_scale
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HeatmapView", "band_share", "ordered_means"]
+__all__ = ["HeatmapView", "band_share"]
 
-MOST_PIXELS = 400
 BAND = 0.05
 """Width of the band of cluster colours beside the heatmap, about, as a share of the heatmap."""
 
 
-def ordered_means(matrix: NDArray[Any], order: NDArray[np.intp], most: int) -> NDArray[Any]:
-    """Put a symmetric matrix in order and average blocks of it, so that at most so many rows are left."""
-    n_rows = order.size
-    if n_rows <= most:
-        return matrix[np.ix_(order, order)]
-    size = -(-n_rows // most)
-    starts = np.arange(0, n_rows, size)
-    counts = np.diff(np.append(starts, n_rows))
-    # Rows first, then the rows of what is left, turned: sums along rows are many times quicker than across.
-    half = np.ascontiguousarray(np.add.reduceat(matrix[order], starts, axis=0).T)
-    return np.add.reduceat(half[order], starts, axis=0) / np.outer(counts, counts)
-
-
-def spread_rows(n_objects: int, most: int = MOST_PIXELS) -> NDArray[np.intp]:
-    """At most so many objects, evenly spaced: the same ones at any time, so that pairs can be counted."""
-    return np.unique(np.linspace(0, n_objects - 1, min(most, n_objects)).astype(np.intp))
-
-
-def _own_order(similarity: NDArray[Any]) -> NDArray[np.intp]:
-    """Order of the leaves of the average-linkage tree of a similarity matrix."""
-    distance = 1.0 - similarity.astype(np.float64)
-    return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.intp)
-
-
-def _side(n_objects: int) -> int:
-    """Pixels a side of the picture of so many objects."""
-    return -(-n_objects // -(-n_objects // MOST_PIXELS))
-
-
 def band_share(n_objects: int) -> float:
     """Width of the band of cluster colours beside the heatmap, as a share of the heatmap: whole pixels."""
-    side = _side(n_objects)
+    side = -(-n_objects // -(-n_objects // MOST_PIXELS))
     return max(1, round(BAND * side)) / side
 
 
@@ -113,8 +81,7 @@ class HeatmapView(View):
         self.colours.add_class("ew-colour-map")
         self.colours.add_class("ew-chooser")
         self.colours.observe(lambda _: self.stage.post(self.redraw), "value")
-        self.note = HTML()
-        self.note.add_class("ew-note")
+        self.note = note()
         self.tools = (self.colours,)
         return self.figure, self.note
 
@@ -132,43 +99,39 @@ class HeatmapView(View):
         share = band_share(self._order.size)
         assign(self._x_scale, min=-share)
         assign(self.image, x=(-share, 1.0))
-        note = "" if self._rows is None else f"{self._rows.size} of {self._n_objects} objects, evenly spaced."
-        assign(self.note, value=note)
+        shown = (
+            "" if self._rows is None else f"{self._rows.size} of {self._n_objects} objects, evenly spaced."
+        )
+        assign(self.note, value=shown)
 
     def draw(self, frame: Frame) -> None:
         """Fill the hidden buffer and swap."""
         self.brush.follow()
         whole = frame.summary.similarity(self._rows)
         if self._rows is None:
-            tree = self.stage.live_tree.tree(frame)
-            order = np.arange(self._n_objects) if tree is None else tree.leaves_order
-            self._order = order
+            self._order = order = self.stage.order(frame, self._n_objects)
         else:
-            order = _own_order(whole)
+            order = average_order(whole)
             self._order = self._rows[order]
-        similarity = ordered_means(whole, order, MOST_PIXELS)
-        levels = np.round((LEVELS - 1) * (1.0 - similarity)).astype(np.uint8)
-        self._pixels = self._with_bands(levels, self.stage.slots(frame))
-        self._buffers.show(self._pixels, picture_palette(self.colours.value), self.image)
+        levels = distance_pixels(whole, order)
+        self._pixels = self._with_bands(levels, self.stage.colours(frame))
+        self._buffers.show(self._pixels, self.image, self.colours.value)
 
-    def _with_bands(self, levels: NDArray[np.uint8], slots: NDArray[np.intp] | None) -> NDArray[np.uint8]:
+    def _with_bands(self, levels: NDArray[np.uint8], colours: NDArray[np.intp] | None) -> NDArray[np.uint8]:
         """Add a band of cluster colours left of the picture; pink marks selected objects."""
         side = levels.shape[0]
         width = round(band_share(self._order.size) * side)
-        codes = leaf_codes(self._order, slots, self._n_objects)
-        marked = codes.copy()
-        marked[np.isin(self._order, self.stage.selection.objects)] = CODE_SELECTED
         # Where several objects share a pixel, the first one is shown.
         step = -(-self._order.size // side)
+        plain, marked = leaf_pixels(self._order[::step], colours, self.stage.selection.objects)
         half = -(-width // 2)
         pixels = np.empty((side, side + width), dtype=np.uint8)
         pixels[:, width:] = levels
-        pixels[:, :half] = codes[::step, None]
-        pixels[:, half:width] = marked[::step, None]
+        pixels[:, :half] = plain[:, None]
+        pixels[:, half:width] = marked[:, None]
         return pixels
 
     def paint(self, axes: "Axes") -> None:
         """Draw the picture with matplotlib."""
-        palette = picture_palette(self.colours.value)
-        axes.imshow(palette[np.minimum(self._pixels, len(palette) - 1)], interpolation="nearest")
+        axes.imshow(picture_palette(self.colours.value)[self._pixels], interpolation="nearest")
         axes.set_axis_off()

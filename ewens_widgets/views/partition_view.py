@@ -2,54 +2,33 @@
 
 import time
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, Button, Dropdown, Widget
+from ipywidgets import Button, Dropdown, Widget
 from numpy.typing import NDArray
 from traitlets import List
 
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.analysis.plots.palette import ALONE, GREY, SELECTED, changed_objects, colour_of
+from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.brushing import Brush
 from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PartitionView", "projections"]
+__all__ = ["PartitionView"]
 
 FloatArray = NDArray[np.float64]
 
-_MOST_COMPONENTS = 6
 _MOST_IN_LEGEND = 12
 _LEGEND_REST = 0.2  # seconds; numbers cannot be read any faster
-
-
-def projections(dataset: Dataset) -> dict[str, FloatArray]:
-    """One-dimensional pictures of the data by name: principal components of standardised columns, columns.
-
-    For two columns these come first, as they are the whole truth.
-    """
-    X = dataset.X
-    columns = {name: X[:, place] for place, name in enumerate(dataset.feature_names)}
-    spread = X.std(axis=0)
-    standard = (X - X.mean(axis=0))[:, spread > 0] / spread[spread > 0]
-    components: dict[str, FloatArray] = {}
-    if standard.shape[1] > 1:
-        left, scale, _ = np.linalg.svd(standard, full_matrices=False)
-        scores = left * scale
-        # The sign of a component is arbitrary; this one does not depend on the library.
-        scores *= np.where(scores[np.abs(scores).argmax(axis=0), range(scores.shape[1])] < 0, -1.0, 1.0)
-        components = {f"PC {k + 1}": scores[:, k] for k in range(min(_MOST_COMPONENTS, scores.shape[1]))}
-    row = {"row number": np.arange(1.0, len(X) + 1.0)}
-    return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
 
 
 class _Points(bqplot.Scatter):
@@ -105,9 +84,8 @@ class PartitionView(View):
             interaction=self.brush.selector,
         )
         self.choosers = tuple(self._chooser(name) for name in ("x", "y"))
-        self.legend = HTML()
+        self.legend = note("ew-legend")
         self._legend_due = 0.0
-        self.legend.add_class("ew-legend")
         self.tools = self.choosers
         self.clear = Button(
             description="Clear selection", tooltip="Select no objects", layout={"display": "none"}
@@ -158,45 +136,45 @@ class PartitionView(View):
     def draw(self, frame: Frame) -> None:
         """Send colours, selection, proposal and legend; positions stay."""
         self.brush.follow()
-        slots = self.stage.slots(frame)
+        colours = self.stage.colours(frame)
         chosen = self.stage.selection.objects
         selected = chosen if chosen.size else None
         assign(self.clear.layout, display="" if chosen.size else "none")
-        if slots is None:
+        if colours is None:
             assign(self.points, colors=[GREY], selected=selected)
             assign(self.legend, value="")
             return
-        assign(self.points, colors=[colour_of(slot) for slot in slots.tolist()], selected=selected)
-        note = self._draw_proposal(frame)
+        assign(self.points, colors=[colour_of(colour) for colour in colours.tolist()], selected=selected)
+        sentence = self._draw_proposal(frame)
         now = time.perf_counter()
         if not frame.status.is_running or now >= self._legend_due:
             self._legend_due = now + _LEGEND_REST
-            assign(self.legend, value=self._legend(frame, slots) + note)
+            assign(self.legend, value=self._legend(frame, colours) + sentence)
 
     def _draw_proposal(self, frame: Frame) -> str:
         """Ring the objects that a single proposal would move; return a sentence on it."""
         event = frame.event
         moved: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-        note = ""
+        sentence = ""
         if event is not None and event.proposed_labels is not None and not self.stage.shows_cut:
             previous = frame.summary.labels[-2:-1]
             before = event.labels if not event.accepted else previous[0] if len(previous) else None
             if before is not None:
                 moved = changed_objects(before.astype(np.intp), event.proposed_labels)
                 decision = "accepted" if event.accepted else "rejected"
-                note = f"<div>ringed: {moved.size} objects that the {decision} proposal moves</div>"
+                sentence = f"<div>ringed: {moved.size} objects that the {decision} proposal moves</div>"
         assign(self.proposal, x=self.points.x[moved], y=self.points.y[moved])
-        return note
+        return sentence
 
-    def _legend(self, frame: Frame, slots: NDArray[np.intp]) -> str:
-        values, counts = np.unique(slots[slots != ALONE], return_counts=True)
+    def _legend(self, frame: Frame, colours: NDArray[np.intp]) -> str:
+        values, counts = np.unique(colours[colours != ALONE], return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        chips = [_chip(colour_of(values[k]), str(counts[k])) for k in order[:_MOST_IN_LEGEND]]
+        chips = [chip(colour_of(values[k]), str(counts[k])) for k in order[:_MOST_IN_LEGEND]]
         if order.size > _MOST_IN_LEGEND:
             chips.append(f"and {order.size - _MOST_IN_LEGEND} more")
-        alone = int((slots == ALONE).sum())
+        alone = int((colours == ALONE).sum())
         if alone:
-            chips.append(_chip(GREY, f"{alone} alone" if not self.stage.shows_cut else f"{alone} left over"))
+            chips.append(chip(GREY, f"{alone} alone" if not self.stage.shows_cut else f"{alone} left over"))
         return f"<div>{' '.join(chips)}{self._selected()}</div>{self._agreement(frame)}"
 
     def _agreement(self, frame: Frame) -> str:
@@ -218,13 +196,6 @@ class PartitionView(View):
         axes.scatter(self.points.x, self.points.y, c=colours, s=16, edgecolors="0.4", linewidths=0.3)
         axes.set_xlabel(_plain(self._x_axis.label))
         axes.set_ylabel(_plain(self._y_axis.label))
-
-
-def _chip(colour: str, text: str) -> str:
-    return (
-        f'<span class="ew-chip"><span class="ew-swatch" style="background:{colour}"></span>'
-        f"{escape(text)}</span>"
-    )
 
 
 def _plain(name: str | Sequence[str]) -> str:

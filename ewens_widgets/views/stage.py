@@ -4,33 +4,44 @@ Handlers of browser messages may run on a thread of their own, while frames are 
 event loop. So a handler does nothing but post a command here; the command changes the shared state, and the
 views that observe it draw their last frame again.
 
-Which objects the user has selected, shared by the views that can select and show them.
-
-The tree of the draws on display, computed anew at a modest rate while the chain runs.
+The tree is that of the draws on display. While the chain runs it is computed anew at a modest rate: at most a
+tenth of the time is spent on trees.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
-from ewens_widgets.analysis.trees import Tree
+from ewens_widgets.analysis.trees import Tree, tree_of_distance
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.loop import Mailbox
-
-__all__ = ["TREE_KINDS", "Cut", "LiveTree", "Selection", "Stage"]
 
 if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
 
+__all__ = ["MOST_OBJECTS", "TREE_KINDS", "Cut", "LiveTree", "Selection", "Stage"]
+
 IntArray = NDArray[np.intp]
+
+TREE_KINDS = {
+    "similarity, single linkage": "single",
+    "similarity, average linkage": "average",
+    "similarity, complete linkage": "complete",
+    "evidence": "evidence",
+}
+"""Kinds of trees: what the user reads, and the method."""
+
+MOST_CLUSTERS = 60
+"""Most clusters that an evidence tree is started from: its cost grows with the cube of their number."""
+
+MOST_OBJECTS = 2500
+"""Most objects of a live similarity: its cost grows with the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class Stage:
         self.shows_cut = False
         self.cut_problem = ""
         self.burn_in = 0
-        self._colours = ClusterColours()
+        self._cluster_colours = ClusterColours()
         self._observers: list[Callable[[], None]] = []
         self._mailbox = Mailbox()
         self.post = self._mailbox.post
@@ -79,14 +90,14 @@ class Stage:
 
     def _forget(self) -> None:
         self._labels: NDArray[Any] | None = None
-        self._slots: IntArray = np.empty(0, dtype=np.intp)
+        self._colours: IntArray = np.empty(0, dtype=np.intp)
         self._cut_of: tuple[Tree, Cut] | None = None
         self._cut_labels: IntArray | None = None
 
     def prepare(self, posterior: "Posterior") -> None:
         """Turn to other data or another model: what was selected and coloured has no meaning there."""
         self.live_tree.prepare(posterior)
-        self._colours.clear()
+        self._cluster_colours.clear()
         self._forget()
         self.selection.clear()
 
@@ -121,6 +132,11 @@ class Stage:
                 self._cut_labels = None
         return self._cut_labels
 
+    def order(self, frame: Frame, n_objects: int) -> IntArray:
+        """The objects in the order of the tree's leaves; in their own where there is no tree."""
+        tree = self.live_tree.tree(frame)
+        return np.arange(n_objects) if tree is None else tree.leaves_order
+
     def labels(self, frame: Frame) -> NDArray[Any] | None:
         """Labels on display: those of the iteration, or those of the cut. None before the first iteration."""
         cut = self.cut_labels(frame) if self.shows_cut else None
@@ -128,15 +144,15 @@ class Stage:
             return cut
         return None if frame.event is None else frame.event.labels
 
-    def slots(self, frame: Frame) -> IntArray | None:
-        """Colour slots of the labels on display, the same for all views of a frame."""
+    def colours(self, frame: Frame) -> IntArray | None:
+        """Number of each object's colour by the labels on display, the same for all views of a frame."""
         labels = self.labels(frame)
         if labels is None:
             return None
         if self._labels is None or not np.array_equal(labels, self._labels):
             self._labels = labels
-            self._slots = self._colours.assign(labels)
-        return self._slots
+            self._colours = self._cluster_colours.assign(labels)
+        return self._colours
 
 
 class Selection:
@@ -173,24 +189,6 @@ class Selection:
     def observe(self, observer: Callable[[], None]) -> None:
         """Have a function called after each change."""
         self._observers.append(observer)
-
-
-if TYPE_CHECKING:
-    from ewens_widgets.model.posterior import Posterior
-
-TREE_KINDS = {
-    "similarity, single linkage": "single",
-    "similarity, average linkage": "average",
-    "similarity, complete linkage": "complete",
-    "evidence": "evidence",
-}
-"""Kinds of trees: what the user reads, and the method."""
-
-MOST_CLUSTERS = 60
-"""Most clusters that an evidence tree is started from: its cost grows with the cube of their number."""
-
-MOST_OBJECTS = 2500
-"""Most objects of a live similarity: its cost grows with the square of their number."""
 
 
 class LiveTree:
@@ -233,7 +231,7 @@ class LiveTree:
             started = self._clock()
             self._tree = self._make(frame)
             self._key = key
-            # A tree that takes long is made rarely: at most a tenth of the time is spent on trees.
+            # One that takes long is made rarely.
             self._due = self._clock() + max(self._rest, 9.0 * (self._clock() - started))
         return self._tree
 
@@ -252,21 +250,6 @@ class LiveTree:
         elif self._posterior.n_objects > MOST_OBJECTS:
             self.reason = f"More than {MOST_OBJECTS} objects: too many for this tree. Choose evidence."
         else:
-            return self._similarity_tree(frame)
+            distance = 1.0 - frame.summary.similarity().astype(np.float64)
+            return tree_of_distance(distance, self.method, self._posterior.coordinates)
         return None
-
-    def _similarity_tree(self, frame: Frame) -> Tree:
-        distance = 1.0 - frame.summary.similarity().astype(np.float64)
-        method = cast("Any", self.method)
-        merges = linkage(squareform(distance, checks=False), method=method)
-        # Averages are rounded: equal heights may come out a bit apart, and then in the wrong order.
-        merges[:, 2] = np.maximum.accumulate(np.maximum(merges[:, 2], 0.0))
-        posterior = self._posterior
-        return Tree(
-            linkage=merges,
-            kind="similarity",
-            method=self.method,
-            n_start=distance.shape[0],
-            coordinates=None if posterior is None else posterior.coordinates,
-            distance=distance,
-        )

@@ -4,35 +4,24 @@ from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, Widget
+from ipywidgets import Widget
 from numpy.typing import NDArray
 
+from ewens_widgets.analysis.plots.charts import theta_text
+from ewens_widgets.analysis.plots.palette import OKABE_ITO
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ThetaView", "value_text"]
+__all__ = ["ThetaView"]
 
-_POSTERIOR, _CONDITIONAL, _PRIOR = "#0072b2", "#e69f00", "#808080"
+_POSTERIOR, _CONDITIONAL, _PRIOR = OKABE_ITO[0], OKABE_ITO[1], "#808080"
 _MOST_TICKS = 6
-_LEGEND = (
-    f'<span class="ew-chip"><span class="ew-swatch" style="background:{_POSTERIOR}"></span>average</span> '
-    f'<span class="ew-chip"><span class="ew-swatch" style="background:{_CONDITIONAL}"></span>now</span> '
-    f'<span class="ew-chip"><span class="ew-swatch ew-line" style="background:{_PRIOR}"></span>prior</span>'
-)
-
-
-def value_text(value: float) -> str:
-    """Short text of a grid value; fractions such as 1/8 stay fractions."""
-    inverse = 1.0 / value
-    if value < 1.0 and inverse == round(inverse) and inverse <= 64:
-        return f"1/{round(inverse)}"
-    return f"{value:.4g}"
 
 
 class ThetaView(View):
@@ -71,9 +60,8 @@ class ThetaView(View):
         self.figure = make_figure(
             "ew-theta-bars", 118, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
         )
-        legend = HTML(_LEGEND)
-        legend.add_class("ew-legend")
-        return self.figure, legend
+        chips = (chip(_POSTERIOR, "average"), chip(_CONDITIONAL, "now"), chip(_PRIOR, "prior", is_line=True))
+        return self.figure, note("ew-legend", " ".join(chips))
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Show the grid and its prior."""
@@ -82,7 +70,7 @@ class ThetaView(View):
         assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
         step = max(1, -(-self._grid.size // _MOST_TICKS))
         ticks = places[::step]
-        labels = {str(int(tick)): value_text(self._grid[int(tick)]) for tick in ticks}
+        labels = {str(int(tick)): theta_text(self._grid[int(tick)]) for tick in ticks}
         assign(self._x_axis, tick_values=ticks, tick_labels=labels)
         assign(self.prior, x=places, y=np.exp(posterior.log_theta_prior))
         assign(self.bars, x=places, y=np.zeros((2, places.size)))
@@ -102,6 +90,6 @@ class ThetaView(View):
         axes.bar(places - 0.2, heights[0], 0.4, color=_POSTERIOR, label="average")
         axes.bar(places + 0.2, heights[1], 0.4, color=_CONDITIONAL, label="this draw")
         axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")
-        axes.set_xticks(places[::2], [value_text(value) for value in self._grid[::2]], rotation=45)
+        axes.set_xticks(places[::2], [theta_text(value) for value in self._grid[::2]], rotation=45)
         axes.set_ylim(0.0, 1.0)
         axes.legend(frameon=False)

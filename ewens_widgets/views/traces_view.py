@@ -1,6 +1,8 @@
 """Number of clusters, log posterior and θ over the iterations, and how often moves are accepted.
 
-A small figure of one quantity over the iterations, of one chain or of several.
+Each quantity has a small figure, which can show the traces of several chains as well. A trace is thinned to a
+few hundred points, and its axis of iterations grows by steps, so that a frame seldom changes more than the
+lines.
 """
 
 from collections.abc import Sequence
@@ -9,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, Widget
+from ipywidgets import Widget
 from numpy.typing import NDArray
 
+from ewens_widgets.analysis.plots.palette import OKABE_ITO
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.figures import (
     horizon,
     make_axis,
@@ -27,12 +30,16 @@ from ewens_widgets.views.figures import (
     set_limits,
 )
 
-__all__ = ["TracePanel", "TracesView", "thinned", "trace_panels"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOUR = "#0072b2"
+__all__ = ["TracePanel", "TracesView", "thinned", "trace_panels"]
+
+MOST_POINTS = 240
+
+FloatArray = NDArray[np.float64]
+
+_CLUSTERS, _START = OKABE_ITO[0], OKABE_ITO[3]
 
 
 class TracesView(View):
@@ -45,9 +52,8 @@ class TracesView(View):
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures and a table."""
-        self.panels = trace_panels([_COLOUR], height=92, left=46)
-        self.acceptance = HTML()
-        self.acceptance.add_class("ew-acceptance")
+        self.panels = trace_panels([_CLUSTERS], height=92, left=46)
+        self.acceptance = note("ew-acceptance")
         return *(panel.figure for panel in self.panels), self.acceptance
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
@@ -79,12 +85,12 @@ class TracesView(View):
     def paint(self, axes: "Axes") -> None:
         """Draw number of clusters and log posterior with matplotlib."""
         clusters, posterior, _ = self.panels
-        axes.plot(clusters.lines.x, clusters.lines.y, color=_COLOUR, linewidth=0.9)
-        axes.set_ylabel("clusters", color=_COLOUR)
+        axes.plot(clusters.lines.x, clusters.lines.y, color=_CLUSTERS, linewidth=0.9)
+        axes.set_ylabel("clusters", color=_CLUSTERS)
         axes.set_xlabel("iteration")
         other = axes.twinx()
-        other.plot(posterior.lines.x, posterior.lines.y, color="#d55e00", linewidth=0.9)
-        other.set_ylabel("log posterior", color="#d55e00")
+        other.plot(posterior.lines.x, posterior.lines.y, color=_START, linewidth=0.9)
+        other.set_ylabel("log posterior", color=_START)
 
 
 def _acceptance_table(rates: dict[str, float]) -> str:
@@ -97,11 +103,6 @@ def _acceptance_table(rates: dict[str, float]) -> str:
             f'<span style="width:{width}"></span></span><span>{text}</span></div>'
         )
     return "".join(rows)
-
-
-MOST_POINTS = 240
-
-FloatArray = NDArray[np.float64]
 
 
 def thinned(length: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
@@ -143,7 +144,7 @@ class TracePanel:
             x=np.zeros(2),
             y=np.zeros(2),
             scales=scales,
-            colors=["#d55e00"],
+            colors=[_START],
             stroke_width=1.0,
             line_style="dotted",
             visible=False,
@@ -173,8 +174,8 @@ class TracePanel:
         set_iterations(x_axis, first, last)
         if iterations.size:
             # The way from the start would squeeze everything after it.
-            settled = values[..., values.shape[-1] // 4 :]
-            low, high = nice_limits(float(settled.min()), float(settled.max()))
+            later = values[..., values.shape[-1] // 4 :]
+            low, high = nice_limits(float(later.min()), float(later.max()))
             set_limits(y_axis.scale, y_axis, low, high, ticks=3)
             if iterations.size == 1:  # Of a single point bqplot would drop the axis, and mix up the chains.
                 iterations, values = np.repeat(iterations, 2), np.repeat(values, 2, axis=-1)

@@ -4,26 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import HTML, BoundedIntText, Dropdown, HBox, ToggleButton, Widget
+from ipywidgets import BoundedIntText, Dropdown, HBox, ToggleButton, Widget
 from numpy.typing import NDArray
 
+from ewens_widgets.analysis.plots.heatmap_plot import leaf_pixels
 from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import (
-    CODE_SELECTED,
-    PictureBuffers,
-    leaf_codes,
-    make_axis,
-    make_figure,
-    make_scale,
-    picture_palette,
-    set_limits,
-)
+from ewens_widgets.views.figures import PictureBuffers, make_axis, make_figure, make_scale, set_limits
 from ewens_widgets.views.heatmap_view import band_share
 from ewens_widgets.views.stage import TREE_KINDS, Cut
 
@@ -122,8 +114,7 @@ class TreeView(View):
         self.shows = ToggleButton(
             description="colour by cut", tooltip="Colour all pictures by the cut, not by the current draw"
         )
-        self.note = HTML()
-        self.note.add_class("ew-note")
+        self.note = note()
         for control, name in (
             (self.kind, "ew-tree-kind"),
             (self.count, "ew-cut-count"),
@@ -162,13 +153,13 @@ class TreeView(View):
         self.stage.post(lambda: self.stage.set_cut(cut))
 
     def _objects_in(self, ends: NDArray[np.float64]) -> NDArray[np.intp]:
-        order = np.arange(self._n_objects) if self._tree is None else self._tree.leaves_order
-        return order[places_between(ends[0], ends[1], self._n_objects)]
+        return self._order[places_between(ends[0], ends[1], self._n_objects)]
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Forget the tree of other objects."""
         self._tree = None
         self._n_objects = posterior.n_objects
+        self._order = np.arange(self._n_objects)
         share = band_share(self._n_objects)
         assign(self._x_scale, min=-share)
         assign(self.cut_line, x=np.array([-share, 1.0]))
@@ -188,7 +179,9 @@ class TreeView(View):
             self._draw_cut(tree, labels)
         finally:
             self._is_drawing = False
-        self._draw_leaves(frame, tree)
+        self._order = self.stage.order(frame, self._n_objects)
+        leaves = leaf_pixels(self._order, self.stage.colours(frame), self.stage.selection.objects)
+        self._buffers.show(leaves, self.leaves)
 
     def _draw_outline(self, tree: Tree | None) -> None:
         if tree is None:
@@ -210,15 +203,7 @@ class TreeView(View):
             assign(self.count, value=max(1, int(labels.max()) + 1))
         assign(self.shows, value=stage.shows_cut)
         left = 0 if labels is None else int((labels < 0).sum())
-        note = stage.cut_problem or (f"{left} objects are left over" if left else "")
-        assign(self.note, value=note)
-
-    def _draw_leaves(self, frame: Frame, tree: Tree | None) -> None:
-        order = np.arange(self._n_objects) if tree is None else tree.leaves_order
-        codes = leaf_codes(order, self.stage.slots(frame), self._n_objects)
-        marked = codes.copy()
-        marked[np.isin(order, self.stage.selection.objects)] = CODE_SELECTED
-        self._buffers.show(np.stack([codes, marked]), picture_palette("greys"), self.leaves)
+        assign(self.note, value=stage.cut_problem or (f"{left} objects are left over" if left else ""))
 
     def paint(self, axes: "Axes") -> None:
         """Draw the tree with matplotlib."""

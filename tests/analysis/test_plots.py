@@ -22,8 +22,14 @@ from ewens_widgets.analysis.plots import (
     plot_theta,
     plot_traces,
 )
-from ewens_widgets.analysis.plots.heatmap_plot import _averaged
-from ewens_widgets.analysis.plots.palette import class_colours, cluster_markers, matching_colours
+from ewens_widgets.analysis.plots.heatmap_plot import ordered_means
+from ewens_widgets.analysis.plots.palette import (
+    CLUSTER_COLOURS,
+    N_DISTINCT,
+    class_colours,
+    cluster_markers,
+    matching_colours,
+)
 from ewens_widgets.analysis.plots.scatter_plot import two_features
 from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.sampling.trace import Trace
@@ -107,10 +113,10 @@ def test_classes_have_the_colours_of_their_clusters() -> None:
     matched = matching_colours(true, found)
     assert matched[:3] == colours
     assert matched[3] not in colours
-    assert matched[3] in OKABE_ITO
+    assert matched[3] in CLUSTER_COLOURS[:N_DISTINCT]
     alone = matching_colours([0, 0, 1, 1], [0, 1, 2, 3])
     assert len(set(alone)) == 2
-    assert set(alone) <= set(OKABE_ITO)
+    assert set(alone) <= set(CLUSTER_COLOURS[:N_DISTINCT])
 
 
 def test_strips_of_the_same_partition_look_the_same(trace: Trace) -> None:
@@ -134,13 +140,15 @@ def test_strips_follow_the_order(trace: Trace) -> None:
     assert found == [class_colours(3)[label].lower() for label in TRUE[order]]
 
 
-def test_large_matrices_are_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ewens_widgets.analysis.plots.heatmap_plot._MOST_PIXELS", 3)
+def test_large_matrices_are_averaged(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> None:
     matrix = np.arange(25.0).reshape(5, 5)
-    small = _averaged(matrix)
+    matrix = matrix + matrix.T
+    small = ordered_means(matrix, np.arange(5), 3)
     assert small.shape == (3, 3)
     assert small[0, 0] == matrix[:2, :2].mean()
     assert small[2, 2] == matrix[4, 4]
+    monkeypatch.setattr("ewens_widgets.analysis.plots.heatmap_plot._MOST_PRINTED", 3)
+    assert plot_heatmap(trace).axes[0].images[0].get_array().shape == (3, 3)
 
 
 def test_theta_bars_are_the_posterior(trace: Trace) -> None:
@@ -172,7 +180,7 @@ def test_no_draws_no_traces(trace: Trace) -> None:
 
 def test_colours_go_by_size_and_singletons_are_grey() -> None:
     colours = cluster_colours([0, 1, 1, 2, 2, 2, 3])
-    assert colours == [SINGLETON, OKABE_ITO[1], OKABE_ITO[0], SINGLETON]
+    assert colours == [SINGLETON, CLUSTER_COLOURS[1], CLUSTER_COLOURS[0], SINGLETON]
     assert len(set(class_colours(28))) == 28
     many = np.repeat(np.arange(20), 2)
     pairs = set(zip(cluster_colours(many), cluster_markers(many), strict=True))
@@ -180,15 +188,16 @@ def test_colours_go_by_size_and_singletons_are_grey() -> None:
     assert cluster_markers([0, 0, 1, 1]) == ["o", "o"]
 
 
-def test_the_colour_blind_can_tell_the_colours_apart() -> None:
+@pytest.mark.parametrize("palette", [OKABE_ITO, CLUSTER_COLOURS[:N_DISTINCT]])
+def test_the_colour_blind_can_tell_the_colours_apart(palette: tuple[str, ...]) -> None:
     # Machado et al. (2009): how the palette looks without the red and without the green receptor.
     protan = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]
     deutan = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
-    rgb = np.array([[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in OKABE_ITO])
+    rgb = np.array([[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in palette])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     for matrix in (np.eye(3), protan, deutan):
         seen = np.clip(linear @ np.array(matrix).T, 0, 1) ** (1 / 2.2)
-        gaps = np.linalg.norm(seen[:, None] - seen[None, :], axis=2)[np.triu_indices(len(OKABE_ITO), 1)]
+        gaps = np.linalg.norm(seen[:, None] - seen[None, :], axis=2)[np.triu_indices(len(palette), 1)]
         assert gaps.min() > 0.1
 
 

@@ -17,6 +17,7 @@ from ewens_widgets.analysis.plots.palette import (
     ClusterColours,
     best_match,
     changed_objects,
+    cluster_colours,
     colour_map,
     colour_of,
     rgb,
@@ -67,7 +68,7 @@ def test_the_first_colours_are_seen_on_light_and_dark(background: str) -> None:
 
 
 def test_all_colours_differ() -> None:
-    assert len(set(CLUSTER_COLOURS)) == len(CLUSTER_COLOURS) == 3 * N_DISTINCT
+    assert len(set(CLUSTER_COLOURS)) == len(CLUSTER_COLOURS) == 4 * N_DISTINCT
     assert colour_of(len(CLUSTER_COLOURS)) == colour_of(0)
     assert colour_of(ALONE) == GREY
 
@@ -83,8 +84,8 @@ def test_relabelling_changes_no_colour(rng: np.random.Generator) -> None:
 def test_most_objects_keep_their_colour_while_a_chain_wanders(rng: np.random.Generator) -> None:
     colours = ClusterColours()
     draws = wandering_partitions(rng, 200, 80, 5, 2)
-    slots = [colours.assign(draw) for draw in draws]
-    changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(slots)]
+    numbers = [colours.assign(draw) for draw in draws]
+    changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(numbers)]
     # Two objects of 80 move at a time; a cluster that becomes a singleton or comes from one changes a few.
     assert max(changes) <= 0.06
 
@@ -105,21 +106,28 @@ def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
 
 
 def test_singletons_and_leftovers_are_grey() -> None:
-    slots = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
-    np.testing.assert_array_equal(slots, [0, 0, ALONE, ALONE, 1, 1, ALONE])
+    numbers = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
+    np.testing.assert_array_equal(numbers, [0, 0, ALONE, ALONE, 1, 1, ALONE])
 
 
 def test_the_largest_new_clusters_get_the_first_colours() -> None:
-    slots = ClusterColours().assign(np.array([0, 0, 1, 1, 1, 2, 2, 2, 2]))
-    np.testing.assert_array_equal(slots, [2, 2, 1, 1, 1, 0, 0, 0, 0])
+    numbers = ClusterColours().assign(np.array([0, 0, 1, 1, 1, 2, 2, 2, 2]))
+    np.testing.assert_array_equal(numbers, [2, 2, 1, 1, 1, 0, 0, 0, 0])
+
+
+def test_live_and_static_pictures_of_a_partition_have_the_same_colours(rng: np.random.Generator) -> None:
+    labels = canonical_labels(rng.integers(0, 40, 100))
+    live = [colour_of(number) for number in ClusterColours().assign(labels).tolist()]
+    assert live == [cluster_colours(labels)[label] for label in labels]
+    assert GREY in live
 
 
 def test_few_clusters_get_distinct_colours_after_many() -> None:
     colours = ClusterColours()
     colours.assign(np.repeat(np.arange(20), 3))
-    slots = colours.assign(np.repeat([0, 1, 2], 20))
-    assert len(set(slots)) == 3
-    assert max(slots) < N_DISTINCT
+    numbers = colours.assign(np.repeat([0, 1, 2], 20))
+    assert len(set(numbers)) == 3
+    assert max(numbers) < N_DISTINCT
 
 
 def test_the_same_labels_twice_have_the_same_colours(rng: np.random.Generator) -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from views.chains import Chain
 
+from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, spread_rows
 from ewens_widgets.views import heatmap_view
-from ewens_widgets.views.heatmap_view import HeatmapView, spread_rows
+from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.stage import Stage
 
 
@@ -26,7 +27,7 @@ def test_evenly_spaced_objects_are_shown_in_the_order_of_their_own_tree(view: He
     np.testing.assert_array_equal(np.sort(view._order), rows)
     levels = view._pixels[:, -10:]
     expected = 1.0 - chain.trace.similarity(rows=view._order)
-    np.testing.assert_allclose(levels / (heatmap_view.LEVELS - 1), expected, atol=0.01)
+    np.testing.assert_allclose(levels / (LEVELS - 1), expected, atol=0.01)
     assert view._pixels.shape[0] == 10
 
 

@@ -8,15 +8,16 @@ import pytest
 from PIL import Image
 from views.chains import Chain, Wire
 
+from ewens_widgets.analysis.plots.charts import theta_text
+from ewens_widgets.analysis.plots.heatmap_plot import ordered_means
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, rgb
+from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import HeatmapView, PartitionView, Stage, ThetaView, TracesView, TreeView, View
 from ewens_widgets.views.figures import nice_limits, nice_ticks
-from ewens_widgets.views.heatmap_view import band_share, ordered_means
-from ewens_widgets.views.partition_view import projections
+from ewens_widgets.views.heatmap_view import band_share
 from ewens_widgets.views.stage import Cut, LiveTree
-from ewens_widgets.views.theta_view import value_text
 from ewens_widgets.views.traces_view import thinned
 
 
@@ -157,7 +158,7 @@ class TestTheta:
 
     @pytest.mark.parametrize(("value", "text"), [(0.125, "1/8"), (1.0, "1"), (1024.0, "1024"), (0.3, "0.3")])
     def test_values_are_short(self, value: float, text: str) -> None:
-        assert value_text(value) == text
+        assert theta_text(value) == text
 
 
 class TestHeatmap:

@@ -1,8 +1,7 @@
-"""The posterior of θ against its prior.
+"""Charts of what a chain found: the posterior of θ, traces, and how the clusters differ by feature.
 
-Traces of the number of clusters, θ and the log posterior, with their distributions.
-
-How the clusters differ: a box for each cluster, a panel for each feature.
+The bars of θ are averages of the exact conditionals, which are smoother than the shares of the draws. Traces
+are drawn beside their distributions. Boxplots have a panel for each feature and a box for each cluster.
 """
 
 import textwrap
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, class_colours, cluster_colours
+from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, by_size, class_colours, cluster_colours
 from ewens_widgets.analysis.plots.scatter_plot import feature_names
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
@@ -21,13 +20,14 @@ from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["plot_boxplots", "plot_theta", "plot_traces"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
+
+__all__ = ["plot_boxplots", "plot_theta", "plot_traces", "theta_text"]
 
 _MOST_TICKS = 16
+_LARGEST_DENOMINATOR = 64
 
 
 @styled
@@ -60,7 +60,7 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
             places, trace.theta_histogram(), "o", markersize=3, color="black", linestyle="none", label="draws"
         )
     shown = places[:: -(-grid.size // _MOST_TICKS)]
-    axes.set_xticks(shown, [_tick(grid[place]) for place in shown])
+    axes.set_xticks(shown, [theta_text(grid[place]) for place in shown])
     axes.tick_params(axis="x", rotation=45 if grid.size > 8 else 0)
     axes.set_xlim(-0.7, grid.size - 0.3)
     axes.set_ylim(0.0, None)
@@ -70,14 +70,13 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
     return figure_of(axes)
 
 
-def _tick(value: float) -> str:
+def theta_text(value: float) -> str:
+    """Short text of a grid value; fractions such as 1/8 stay fractions."""
     inverse = 1.0 / value
-    return f"1/{inverse:g}" if value < 1.0 and inverse == round(inverse) else f"{value:g}"
+    if value < 1.0 and inverse == round(inverse) and inverse <= _LARGEST_DENOMINATOR:
+        return f"1/{round(inverse)}"
+    return f"{value:.4g}"
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 _MOST_POINTS = 2000
 _NAMES = {
@@ -166,10 +165,6 @@ def _draw_names(axes: "Axes", chains: Sequence[Trace]) -> None:
     )
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 _COLUMNS = 5
 _MOST_FEATURES = 30
 
@@ -230,7 +225,7 @@ def _panels(count: int, n_clusters: int) -> list["Axes"]:
 
 def _draw_boxes(axes: "Axes", values: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
     sizes, colours = np.bincount(labels), cluster_colours(labels)
-    order = [int(label) for label in np.argsort(-sizes, kind="stable") if sizes[label] > 1]
+    order = by_size(sizes)
     for place, label in enumerate(order):
         axes.boxplot(
             values[labels == label],

@@ -1,31 +1,69 @@
-"""The similarity heatmap with the tree beside it: the paper's figures.
+"""The similarity of all pairs as a picture: pixels for a live display, and the paper's figures.
 
-A minimal encoder of PNG pictures with a palette: one byte a pixel, fast enough for a live display.
+Both show the distance D = 1 − S in the order of a tree, black for 0 (together in all draws) and white for 1.
+Where there are more objects than pixels, blocks of the ordered matrix are averaged.
+
+A live picture is a matrix of bytes. Those below `LEVELS` are distances; those above are colours of clusters,
+for bands beside the heatmap and the leaves of a tree. It is sent as a PNG with a palette, one byte a pixel.
+Encoding it here, at the quickest level of zlib, takes 0.10 ms for 178 × 178 pixels and 0.5 ms for 400 × 400;
+Pillow took 0.15 and 0.6 ms for as many bytes.
 """
 
 import struct
 import zlib
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.palette import class_colours, cluster_colours, matching_colours
+from ewens_widgets.analysis.plots.palette import (
+    ALONE,
+    CLUSTER_COLOURS,
+    COLOUR_MAPS,
+    GREY,
+    SELECTED,
+    class_colours,
+    cluster_colours,
+    colour_map,
+    matching_colours,
+    rgb,
+)
 from ewens_widgets.analysis.similarity import choose_rows
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.trace import Trace
-
-__all__ = ["encode_png", "plot_heatmap"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+__all__ = [
+    "LEVELS",
+    "MOST_PIXELS",
+    "distance_pixels",
+    "encode_png",
+    "leaf_pixels",
+    "ordered_means",
+    "picture_palette",
+    "plot_heatmap",
+    "spread_rows",
+]
+
+LEVELS = 200
+"""Pixels below this are distances; from here on they are colours of clusters."""
+
+MOST_PIXELS = 400
+"""Most pixels a side of a live picture; browsers are too slow for more."""
+
+_SELECTED_PIXEL, _GREY_PIXEL, _FIRST_CLUSTER = LEVELS, LEVELS + 1, LEVELS + 2
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_INDEXED = 3
+
 _MOST_OBJECTS = 2000
-_MOST_PIXELS = 1000
+_MOST_PRINTED = 1000
 # In inches: a square with room for the tree on its left, and for strips and the scale on its right.
 _SQUARE, _LEFT, _BELOW, _RIGHT, _ABOVE = 3.2, 1.3, 0.55, 1.05, 0.12
 # As shares of the square's side.
@@ -72,7 +110,7 @@ def plot_heatmap(
     order = np.arange(n_shown) if chosen is None else chosen.leaves_order
     axes = _square_axes(chosen is not None) if ax is None else ax
     image = axes.imshow(
-        _averaged(trace.distance(rows=shown)[np.ix_(order, order)]),
+        ordered_means(trace.distance(rows=shown), order, _MOST_PRINTED),
         cmap=cmap,
         vmin=0.0,
         vmax=1.0,
@@ -126,17 +164,6 @@ def _chosen_tree(trace: Trace, tree: Tree | str | None, shown: NDArray[np.intp] 
     return whole.restricted(shown) if whole.n_leaves == trace.n_objects else whole
 
 
-def _averaged(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Averages of blocks where a matrix has more entries than a page has room for."""
-    step = -(-len(matrix) // _MOST_PIXELS)
-    if step == 1:
-        return matrix
-    starts = np.arange(0, len(matrix), step)
-    counts = np.diff(np.append(starts, len(matrix)))
-    sums = np.add.reduceat(np.add.reduceat(matrix, starts, axis=0), starts, axis=1)
-    return np.asarray(sums / np.outer(counts, counts))
-
-
 def _draw_tree(axes: "Axes", tree: Tree) -> None:
     from matplotlib.collections import LineCollection
 
@@ -182,8 +209,58 @@ def _draw_scale(axes: "Axes", image: "AxesImage", right: float) -> None:
     scale.outline.set_linewidth(0.6)
 
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_INDEXED = 3
+def ordered_means(matrix: NDArray[Any], order: NDArray[np.intp], most: int) -> NDArray[Any]:
+    """Put a symmetric matrix in order and average blocks of it, so that at most so many rows are left."""
+    n_rows = order.size
+    if n_rows <= most:
+        return matrix[np.ix_(order, order)]
+    size = -(-n_rows // most)
+    starts = np.arange(0, n_rows, size)
+    counts = np.diff(np.append(starts, n_rows))
+    # Rows first, then the rows of what is left, turned: sums along rows are many times quicker than across.
+    half = np.ascontiguousarray(np.add.reduceat(matrix[order], starts, axis=0).T)
+    return np.asarray(np.add.reduceat(half[order], starts, axis=0) / np.outer(counts, counts))
+
+
+def spread_rows(n_objects: int, most: int = MOST_PIXELS) -> NDArray[np.intp]:
+    """At most so many objects, evenly spaced: the same ones at any time, so that pairs can be counted."""
+    return np.unique(np.linspace(0, n_objects - 1, min(most, n_objects)).astype(np.intp))
+
+
+def distance_pixels(
+    similarity: NDArray[Any], order: NDArray[np.intp], most: int = MOST_PIXELS
+) -> NDArray[np.uint8]:
+    """Pixels of the distances in this order, at most so many a side."""
+    return np.round((LEVELS - 1) * (1.0 - ordered_means(similarity, order, most))).astype(np.uint8)
+
+
+def leaf_pixels(
+    order: NDArray[np.intp], colours: NDArray[np.intp] | None, selected: NDArray[np.intp]
+) -> NDArray[np.uint8]:
+    """Two rows of pixels for the objects in this order: colours of their clusters; the same, selected marked.
+
+    Parameters
+    ----------
+    order
+        The objects.
+    colours
+        Numbers of the colours of all objects; None for grey.
+    selected
+        Objects that are selected.
+    """
+    pixels = np.full((2, order.size), _GREY_PIXEL, dtype=np.uint8)
+    if colours is not None:
+        shown = colours[order]
+        pixels[:, shown != ALONE] = _FIRST_CLUSTER + shown[shown != ALONE] % len(CLUSTER_COLOURS)
+    pixels[1, np.isin(order, selected)] = _SELECTED_PIXEL
+    return pixels
+
+
+@cache
+def picture_palette(colours: str = COLOUR_MAPS[0]) -> NDArray[np.uint8]:
+    """Colours of all values of a pixel, one a row, for a named colour map of the distances."""
+    others = np.array([rgb(colour) for colour in (SELECTED, GREY, *CLUSTER_COLOURS)], dtype=np.uint8)
+    return np.concatenate([colour_map(colours, LEVELS), others])
 
 
 def encode_png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:

@@ -1,22 +1,19 @@
-"""Colours that colour-blind people can tell apart, one for each cluster; singletons are grey.
+"""Colours: the same ones for the same clusters, in live and in static pictures.
 
-The first seven are those of Okabe & Ito (2008), without black and without their yellow, which is too pale for
-points on white. Further clusters repeat them, darkened and then lightened; pictures of so many clusters also
-change the marker.
+The colour of a cluster is a number, its place in `CLUSTER_COLOURS`. The first eight and the grey stay apart
+for people with any of the common colour deficiencies, on light and on dark backgrounds: they were searched
+for that, by differences in CIELAB. From the ninth cluster on the same hues come back in three other shades;
+static pictures then change the marker too, and in live ones the sizes in the legend and selecting objects
+help. Objects that are alone, or left over by a cut (label −1), are grey.
 
-Colours of clusters and of heatmaps.
+**Colours follow clusters through relabelling.** Labels are numbered anew at each iteration. So each cluster
+takes over the colour of the cluster before it that it shares most objects with, all clusters together being
+matched so that as many objects as possible keep their colour. A cluster without a predecessor gets the first
+free colour, larger clusters first. A static picture shows one partition, of which nothing came before: the
+larger a cluster, the earlier its colour.
 
-The first eight cluster colours and the grey stay apart for people with any of the common colour deficiencies,
-on light and on dark backgrounds: they were searched for that, by differences in CIELAB. From the ninth
-cluster on the same hues come back in two other shades; sizes in the legend and selecting objects help to
-tell them apart.
-
-Colours that follow clusters through relabelling.
-
-Labels are numbered anew at each iteration. Here each cluster takes over the colour of the cluster before it
-that it shares most objects with, all clusters together being matched so that as many objects as possible keep
-their colour. A cluster without a predecessor gets the first free colour, larger clusters first. Objects that
-are alone, or left over by a cut (label −1), are grey.
+Quantities such as a prior and a posterior have the colours of Okabe & Ito (2008), without black and without
+their yellow, which is too pale for points on white.
 """
 
 from functools import cache
@@ -40,6 +37,7 @@ __all__ = [
     "SINGLETON",
     "ClusterColours",
     "best_match",
+    "by_size",
     "changed_objects",
     "class_colours",
     "cluster_colours",
@@ -50,82 +48,30 @@ __all__ = [
     "rgb",
 ]
 
-OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
-SINGLETON = "#999999"
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-_SHADES = (1.0, 0.6, 1.35, 0.4)
-
-
-def class_colours(n_classes: int) -> list[str]:
-    """As many colours as there are classes."""
-    return [
-        _shaded(OKABE_ITO[number % len(OKABE_ITO)], _SHADES[number // len(OKABE_ITO) % len(_SHADES)])
-        for number in range(n_classes)
-    ]
-
-
-def cluster_colours(labels: ArrayLike) -> list[str]:
-    """Colour of each cluster of a partition, by label: the larger, the earlier in the palette.
-
-    Singletons are grey and take no colour from the others.
-    """
-    sizes = np.bincount(check_labels(labels))
-    colours = [SINGLETON] * sizes.size
-    for colour, label in zip(class_colours(sizes.size), _by_size(sizes), strict=False):
-        colours[label] = colour
-    return colours
-
-
-def matching_colours(classes: ArrayLike, labels: ArrayLike) -> list[str]:
-    """Colour of each class: that of the cluster it shares most objects with, each cluster's once.
-
-    Classes without a cluster of their own have colours that no cluster has.
-    """
-    true, found = check_labels(classes), check_labels(labels)
-    shared = np.zeros((true.max() + 1, found.max() + 1), dtype=np.intp)
-    np.add.at(shared, (true, found), 1)
-    colours = cluster_colours(found)
-    matched = {int(row): colours[column] for row, column in zip(*linear_sum_assignment(-shared), strict=True)}
-    free = iter([colour for colour in class_colours(sum(shared.shape)) if colour not in colours])
-    chosen = (matched.get(number, SINGLETON) for number in range(len(shared)))
-    return [next(free, colour) if colour == SINGLETON else colour for colour in chosen]
-
-
-def cluster_markers(labels: ArrayLike) -> list[str]:
-    """Marker of each cluster: circles, and other shapes where colours have to be repeated."""
-    sizes = np.bincount(check_labels(labels))
-    markers = [MARKERS[0]] * sizes.size
-    for place, label in enumerate(_by_size(sizes)):
-        markers[label] = MARKERS[place // len(OKABE_ITO) % len(MARKERS)]
-    return markers
-
-
-def _by_size(sizes: NDArray[np.intp]) -> list[int]:
-    """Clusters of more than one object, the largest first."""
-    order = np.argsort(-sizes, kind="stable")
-    return [int(label) for label in order if sizes[label] > 1]
-
-
-def _shaded(colour: str, factor: float) -> str:
-    channels = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
-    if factor <= 1.0:
-        shaded = [round(channel * factor) for channel in channels]
-    else:
-        shaded = [round(255 - (255 - channel) / factor**2) for channel in channels]
-    return "#" + "".join(f"{channel:02X}" for channel in shaded)
-
+Labels = NDArray[np.integer[Any]]
+IntArray = NDArray[np.intp]
 
 GREY = "#a0a0a0"
-"""Objects that are alone, or left over by a cut."""
+"""Objects that are alone, left over by a cut, or not yet in a cluster."""
+
+SINGLETON = GREY
+"""Clusters of one object."""
 
 SELECTED = "#ff4fb0"
 """Objects that the user has selected."""
 
-_HUES = ("#2467cb", "#fba884", "#115533", "#e8180a", "#12caec", "#a80876", "#6504da", "#bbca00")
+OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
+"""Quantities, such as a posterior (the first one) beside a prior."""
+
+ALONE = -1
+"""Number of the colour of objects that are alone or left over: grey."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 COLOUR_MAPS = ("greys", "viridis", "cividis", "magma")
 """Names of colour maps for distances; the first is the paper's: white is far, black is near."""
+
+_HUES = ("#2467cb", "#fba884", "#115533", "#e8180a", "#12caec", "#a80876", "#6504da", "#bbca00")
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -136,48 +82,65 @@ def rgb(colour: str) -> tuple[int, int, int]:
 def _varied(colour: str, share: float) -> str:
     """A colour moved away from its own lightness: a dark one becomes lighter, a light one darker."""
     is_dark = sum(weight * part for weight, part in zip((0.3, 0.59, 0.11), rgb(colour), strict=True)) < 128
-    return _mixed(colour, "#ffffff" if is_dark else "#000000", share)
-
-
-def _mixed(colour: str, other: str, share: float) -> str:
-    parts = zip(rgb(colour), rgb(other), strict=True)
-    return "#" + "".join(f"{round((1 - share) * one + share * two):02x}" for one, two in parts)
+    # Below 0 it is moved further to where it is.
+    goal = 255 if is_dark == (share > 0) else 0
+    return "#" + "".join(f"{round((1 - abs(share)) * part + abs(share) * goal):02x}" for part in rgb(colour))
 
 
 N_DISTINCT = len(_HUES)
 """Number of colours that nobody confuses; they come first."""
 
-CLUSTER_COLOURS: tuple[str, ...] = (
-    _HUES + tuple(_varied(hue, 0.4) for hue in _HUES) + tuple(_varied(hue, 0.65) for hue in _HUES)
-)
+CLUSTER_COLOURS = tuple(_varied(hue, share) for share in (0.0, 0.4, 0.65, -0.35) for hue in _HUES)
+"""Colours of clusters and of known classes, in this order."""
 
 
-@cache
-def colour_map(name: str, levels: int) -> NDArray[np.uint8]:
-    """Colours from distance 0 to distance 1, one a row."""
-    if name not in COLOUR_MAPS:
-        raise ValueError(f"there is no colour map {name!r}; use one of {', '.join(COLOUR_MAPS)}")
-    places = np.linspace(0.0, 1.0, levels)
-    if name == "greys":
-        table = np.repeat(np.round(255 * places).astype(np.uint8)[:, None], 3, axis=1)
-    else:
-        from matplotlib import colormaps
-
-        table = np.round(255 * colormaps[name](places)[:, :3]).astype(np.uint8)
-    table.setflags(write=False)
-    return table
+def colour_of(number: int) -> str:
+    """Colour by its number; colours come back when they are used up."""
+    return GREY if number == ALONE else CLUSTER_COLOURS[number % len(CLUSTER_COLOURS)]
 
 
-Labels = NDArray[np.integer[Any]]
-IntArray = NDArray[np.intp]
-
-ALONE = -1
-"""Slot of objects that are alone or left over."""
+def class_colours(n_classes: int) -> list[str]:
+    """As many colours as there are classes, or chains, or whatever has no sizes."""
+    return [colour_of(number) for number in range(n_classes)]
 
 
-def colour_of(slot: int) -> str:
-    """Colour of a slot; colours come back when they are used up."""
-    return GREY if slot == ALONE else CLUSTER_COLOURS[slot % len(CLUSTER_COLOURS)]
+def by_size(sizes: NDArray[np.intp]) -> list[int]:
+    """Clusters of more than one object, the largest first."""
+    order = np.argsort(-sizes, kind="stable")
+    return [int(label) for label in order if sizes[label] > 1]
+
+
+def cluster_colours(labels: ArrayLike) -> list[str]:
+    """Colour of each cluster of a partition, by label: the larger, the earlier in the palette.
+
+    Singletons are grey and take no colour from the others.
+    """
+    checked = check_labels(labels)
+    first = np.unique(checked, return_index=True)[1]
+    return [colour_of(number) for number in ClusterColours().assign(checked)[first].tolist()]
+
+
+def cluster_markers(labels: ArrayLike) -> list[str]:
+    """Marker of each cluster: circles, and other shapes where colours are no longer distinct."""
+    sizes = np.bincount(check_labels(labels))
+    markers = [MARKERS[0]] * sizes.size
+    for place, label in enumerate(by_size(sizes)):
+        markers[label] = MARKERS[place // N_DISTINCT % len(MARKERS)]
+    return markers
+
+
+def matching_colours(classes: ArrayLike, labels: ArrayLike) -> list[str]:
+    """Colour of each class: that of the cluster it shares most objects with, each cluster's once.
+
+    Classes without a cluster of their own have colours that no cluster has.
+    """
+    true, found = check_labels(classes), check_labels(labels)
+    colours = cluster_colours(found)
+    match = best_match(found, true)
+    n_classes = int(true.max()) + 1
+    free = (colour for colour in class_colours(n_classes + len(colours)) if colour not in colours)
+    chosen = [colours[match[label]] if label in match else GREY for label in range(n_classes)]
+    return [next(free, colour) if colour == GREY else colour for colour in chosen]
 
 
 def best_match(before: Labels, after: Labels) -> dict[int, int]:
@@ -208,41 +171,41 @@ class ClusterColours:
     """Remembers the colours of the partition shown last."""
 
     def __init__(self) -> None:
-        self._slots: IntArray | None = None
+        self._colours: IntArray | None = None
 
     def clear(self) -> None:
         """Forget: the objects are others now."""
-        self._slots = None
+        self._colours = None
 
     def assign(self, labels: Labels) -> IntArray:
-        """Colour slot of each object."""
+        """Number of each object's colour."""
         clean = _without_singletons(labels)
-        if self._slots is None or self._slots.size != clean.size:
-            self._slots = np.full(clean.size, ALONE, dtype=np.intp)
-        slot_of = best_match(self._slots, clean)
-        taken = set(slot_of.values())
+        if self._colours is None or self._colours.size != clean.size:
+            self._colours = np.full(clean.size, ALONE, dtype=np.intp)
+        colour_by_label = best_match(self._colours, clean)
+        taken = set(colour_by_label.values())
         values, counts = np.unique(clean[clean >= 0], return_counts=True)
         for label in values[np.argsort(-counts, kind="stable")]:
-            if int(label) not in slot_of:
-                free = next(slot for slot in range(clean.size) if slot not in taken)
-                slot_of[int(label)] = free
+            if int(label) not in colour_by_label:
+                free = next(colour for colour in range(clean.size) if colour not in taken)
+                colour_by_label[int(label)] = free
                 taken.add(free)
-        if len(slot_of) <= N_DISTINCT:
-            _make_distinct(slot_of)
-        slots = np.full(clean.size, ALONE, dtype=np.intp)
-        for label, slot in slot_of.items():
-            slots[clean == label] = slot
-        slots.setflags(write=False)
-        self._slots = slots
-        return slots
+        if len(colour_by_label) <= N_DISTINCT:
+            _make_distinct(colour_by_label)
+        colours = np.full(clean.size, ALONE, dtype=np.intp)
+        for label, colour in colour_by_label.items():
+            colours[clean == label] = colour
+        colours.setflags(write=False)
+        self._colours = colours
+        return colours
 
 
-def _make_distinct(slot_of: dict[int, int]) -> None:
+def _make_distinct(colour_by_label: dict[int, int]) -> None:
     """Give the most distinct colours to few clusters: better than old ones that look alike."""
-    free = iter(sorted(set(range(N_DISTINCT)) - set(slot_of.values())))
-    for label, slot in slot_of.items():
-        if slot >= N_DISTINCT:
-            slot_of[label] = next(free)
+    free = iter(sorted(set(range(N_DISTINCT)) - set(colour_by_label.values())))
+    for label, colour in colour_by_label.items():
+        if colour >= N_DISTINCT:
+            colour_by_label[label] = next(free)
 
 
 def _without_singletons(labels: Labels) -> IntArray:
@@ -250,3 +213,19 @@ def _without_singletons(labels: Labels) -> IntArray:
     sizes = np.bincount(clean[clean >= 0], minlength=1)
     clean[(clean >= 0) & (sizes[np.maximum(clean, 0)] == 1)] = ALONE
     return clean
+
+
+@cache
+def colour_map(name: str, levels: int) -> NDArray[np.uint8]:
+    """Colours from distance 0 to distance 1, one a row."""
+    if name not in COLOUR_MAPS:
+        raise ValueError(f"there is no colour map {name!r}; use one of {', '.join(COLOUR_MAPS)}")
+    places = np.linspace(0.0, 1.0, levels)
+    if name == "greys":
+        table = np.repeat(np.round(255 * places).astype(np.uint8)[:, None], 3, axis=1)
+    else:
+        from matplotlib import colormaps
+
+        table = np.round(255 * colormaps[name](places)[:, :3]).astype(np.uint8)
+    table.setflags(write=False)
+    return table

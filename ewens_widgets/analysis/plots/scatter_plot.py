@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, cluster_colours, cluster_markers
+from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, by_size, cluster_colours, cluster_markers
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.partition import check_labels
 
-__all__ = ["feature_names", "plot_scatter", "two_features"]
+__all__ = ["feature_names", "plot_scatter", "projections", "two_features"]
+
+FloatArray = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 _MOST_NAMES = 10
+_MOST_COMPONENTS = 6
 
 
 @styled
@@ -87,7 +90,7 @@ def plot_scatter(
 
 def two_features(
     X: ArrayLike | Dataset, features: Sequence[int] | str = "auto"
-) -> tuple[NDArray[np.float64], tuple[str, str]]:
+) -> tuple[FloatArray, tuple[str, str]]:
     """Two columns of the data, or principal components, with their names."""
     matrix = check_data(X)
     names = feature_names(X, matrix.shape[1])
@@ -96,7 +99,10 @@ def two_features(
     if isinstance(features, str):
         if features != "pca":
             raise ValueError(f'features must be two columns, "auto" or "pca"; got {features!r}.')
-        return _principal_components(matrix)
+        scores, shares = _principal_components(matrix)
+        # Two columns even if all but one are constant.
+        (one, other), scores = np.append(shares, 0.0)[:2], np.pad(scores, ((0, 0), (0, 1)))[:, :2]
+        return scores, (f"principal component 1 ({one:.0%})", f"principal component 2 ({other:.0%})")
     columns = [int(column) for column in features]
     if len(columns) == 1:
         # One feature is drawn against the number of the object, so that points do not cover each other.
@@ -113,16 +119,29 @@ def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
     return tuple(f"feature {number}" for number in range(1, n_features + 1))
 
 
-def _principal_components(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[str, str]]:
-    centred = matrix - matrix.mean(axis=0)
-    spread = centred.std(axis=0)
-    left, singular, _ = np.linalg.svd(centred / np.where(spread > 0.0, spread, 1.0), full_matrices=False)
-    scores = left[:, :2] * singular[:2]
+def projections(data: Dataset) -> dict[str, FloatArray]:
+    """One-dimensional pictures of the data by name: principal components of standardised columns, columns.
+
+    For two columns these come first, as they are the whole truth.
+    """
+    X = data.X
+    columns = {name: X[:, place] for place, name in enumerate(data.feature_names)}
+    scores = _principal_components(X)[0]
+    count = min(_MOST_COMPONENTS, scores.shape[1]) if scores.shape[1] > 1 else 0
+    components = {f"PC {k + 1}": scores[:, k] for k in range(count)}
+    row = {"row number": np.arange(1.0, len(X) + 1.0)}
+    return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
+
+
+def _principal_components(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Scores of the standardised columns, constant ones left out, and shares of the variance."""
+    spread = matrix.std(axis=0)
+    standard = (matrix - matrix.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
+    left, singular, _ = np.linalg.svd(standard, full_matrices=False)
+    scores = left * singular
     # The linear algebra library may choose any sign; fix it, or pictures flip between machines.
     largest = scores[np.argmax(np.abs(scores), axis=0), np.arange(scores.shape[1])]
-    shares = singular**2 / np.sum(singular**2)
-    names = (f"principal component 1 ({shares[0]:.0%})", f"principal component 2 ({shares[1]:.0%})")
-    return scores * np.where(largest < 0, -1.0, 1.0), names
+    return scores * np.where(largest < 0, -1.0, 1.0), singular**2 / np.sum(singular**2)
 
 
 def _cluster_handles(
@@ -130,7 +149,7 @@ def _cluster_handles(
 ) -> list["Line2D"]:
     """Entries of the legend for the clusters, the largest first."""
     sizes = np.bincount(labels)
-    order = [int(label) for label in np.argsort(-sizes, kind="stable") if sizes[label] > 1]
+    order = by_size(sizes)
     handles = [
         _handle(f"{sizes[label]} objects", colours[label], "o" if shapes is None else shapes[label])
         for label in order[:_MOST_NAMES]

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from ewens_widgets.analysis.plots.heatmap_plot import encode_png
+from ewens_widgets.analysis.plots.heatmap_plot import (
+    LEVELS,
+    MOST_PIXELS,
+    encode_png,
+    ordered_means,
+    picture_palette,
+)
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.views.affine_lab.affine_comparison import ModelPair, difference_text
@@ -25,14 +31,11 @@ from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES, Steps, for
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import entry
 from ewens_widgets.views.figures import (
-    LEVELS,
     make_axis,
     make_figure,
     make_scale,
-    picture_palette,
     set_limits,
 )
-from ewens_widgets.views.heatmap_view import MOST_PIXELS, ordered_means
 
 __all__ = ["InvariancePanel", "MapControls", "ScatterPanel"]
 

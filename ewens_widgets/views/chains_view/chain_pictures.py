@@ -16,7 +16,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.convergence import largest_gap
-from ewens_widgets.analysis.plots.heatmap_plot import encode_png
+from ewens_widgets.analysis.plots.heatmap_plot import encode_png, ordered_means
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, colour_map
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
@@ -25,7 +25,6 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.playback.ensemble import ChainsRecord
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import horizon
-from ewens_widgets.views.heatmap_view import ordered_means
 from ewens_widgets.views.stage import MOST_OBJECTS, Stage
 from ewens_widgets.views.traces_view import thinned, trace_panels
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.explanation.proposal import Proposal
 from ewens_widgets.analysis.explanation.telling import Scene
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
+from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
-from ewens_widgets.views.partition_view import projections
 
 __all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
 
