@@ -26,7 +26,12 @@ LAYERS = {
 OTHERS = "Other names"
 
 # Modules whose docstrings hold the mathematics.
-MATHEMATICS = ["model.ewens", "model.likelihood", "model.theta", "model.concentration"]
+MATHEMATICS = [
+    "model.priors.ewens",
+    "model.priors.dirichlet_multinomial",
+    "model.likelihood",
+    "model.posterior",
+]
 MATHEMATICS += [f"sampling.moves.{name}" for name in ("reassign", "split_merge", "gibbs", "informed")]
 
 

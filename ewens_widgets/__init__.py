@@ -12,7 +12,7 @@ from ewens_widgets._version import __version__
 # Where the public names live: modules that are public as such, and names with the module that defines them.
 _MODULES = {
     "datasets": "datasets",
-    "ewens": "model.ewens",
+    "ewens": "model.priors.ewens",
     "moves": "sampling.moves",
     "paper": "paper",
     "plots": "analysis.plots",
@@ -31,7 +31,7 @@ _NAMES = {
     "Event": "sampling.event",
     "exact_posterior": "model.enumeration",
     "Explorer": "views.explorer.explorer",
-    "Gamma": "model.concentration",
+    "Gamma": "model.priors.ewens",
     "log_likelihood": "model.likelihood",
     "MoveInspector": "views.move_inspector",
     "Posterior": "model.posterior",

@@ -15,7 +15,7 @@ from ewens_widgets.analysis.evidence_tree import consensus_tree, evidence_tree
 from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.concentration import Concentration
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.model.concentration import Concentration
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.event import Event, MoveCount
 from ewens_widgets.sampling.trace import Trace

@@ -37,7 +37,7 @@ from scipy.stats import rankdata
 
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.trace import Trace
 

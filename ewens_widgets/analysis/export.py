@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.trace import Trace

@@ -1,4 +1,4 @@
 """The probability model: prior, likelihood, canonical coordinates, posterior and its exact enumeration.
 
-Everything here is a pure function or a frozen value; nothing draws random numbers but `ewens.sample`.
+Everything here is a pure function or a frozen value; only a prior draws random numbers.
 """

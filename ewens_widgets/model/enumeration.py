@@ -8,9 +8,9 @@ from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Concentration
 from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.partition import all_partitions, bell_number
 
 __all__ = ["ExactPosterior", "exact_posterior"]

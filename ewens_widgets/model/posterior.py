@@ -1,4 +1,13 @@
-"""The joint posterior of partition and variance ratio: p(θ, B | Y) ∝ p(θ) p(B | λ) L(B, θ)."""
+r"""The joint posterior of partition and variance ratio: p(θ, B | Y) ∝ p(θ) p(B | λ) L(B, θ).
+
+The prior of the partition B is in `model.priors`, its likelihood L in `model.likelihood`. The prior of the
+variance ratio θ is
+
+.. math:: p(\theta) \propto \frac{\theta^{\alpha-1}}{(1+\theta)^{2\alpha}}
+
+on a discrete grid, by default :math:`2^{-3}, 2^{-2}, …, 2^{10}`. Every conditional of θ is then a short exact
+sum.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,15 +19,15 @@ from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_model, check_theta_grid
-from ewens_widgets.model.concentration import Concentration, Gamma, check_concentration, log_count_weights
 from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
-from ewens_widgets.model.theta import default_theta_grid, log_theta_prior
+from ewens_widgets.model.priors import ewens
+from ewens_widgets.model.priors.ewens import Concentration, Gamma, check_concentration, log_count_weights
 from ewens_widgets.partition import check_labels
 
-__all__ = ["Posterior"]
+__all__ = ["Posterior", "default_theta_grid", "log_theta_prior"]
+
 
 _FEW_OBJECTS = 1000  # Up to here all weights of the number of clusters are computed at once.
 
@@ -144,3 +153,19 @@ class Posterior:
 
     def _checked(self, labels: ArrayLike) -> NDArray[np.intp]:
         return check_labels(labels, self.n_objects)
+
+
+def default_theta_grid() -> FloatArray:
+    """Powers of two from 1/8 to 1024."""
+    return np.asarray(np.exp2(np.arange(-3.0, 11.0)), dtype=np.float64)
+
+
+def log_theta_prior(theta_grid: ArrayLike, alpha: float = 1.0) -> FloatArray:
+    """Log probabilities of the grid's values, normalised over the grid."""
+    grid = check_theta_grid(theta_grid)
+    shape = check_positive("alpha", alpha)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_density = (shape - 1.0) * np.log(grid) - 2.0 * shape * np.log1p(grid)
+    if not np.all(np.isfinite(log_density)):
+        raise ValueError(f"alpha is too large for this grid of theta; got {alpha!r}.")
+    return np.asarray(log_density - logsumexp(log_density), dtype=np.float64)

@@ -40,9 +40,9 @@ from ewens_widgets._version import __version__
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
-from ewens_widgets.model.concentration import Concentration, Gamma, check_concentration
 from ewens_widgets.model.coordinates import check_canonical
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Concentration, Gamma, check_concentration
 
 __all__ = [
     "FORMAT_VERSION",

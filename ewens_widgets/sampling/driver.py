@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Gamma, log_rising_factorial
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
+from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import draw_concentration, draw_theta
 from ewens_widgets.sampling.kernel.scatter import log_partition_terms, log_scale

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors import ewens
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.state import State
 

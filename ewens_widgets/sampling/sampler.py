@@ -18,8 +18,8 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
-from ewens_widgets.model.concentration import Concentration, Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Concentration, Gamma
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,

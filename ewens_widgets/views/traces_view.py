@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.palette import OKABE_ITO
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.figures import (

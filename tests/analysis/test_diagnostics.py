@@ -5,8 +5,8 @@ import pytest
 from traces import blobs, random_partitions, synthetic_trace
 
 from ewens_widgets.analysis.convergence import autocorrelation, diagnose, quantities, similarity_gap
-from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
 
 

@@ -6,9 +6,9 @@ from traces import blob_trace, blobs, random_partitions
 from ewens_widgets.analysis import evidence_tree as module
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.evidence_tree import evidence_tree, merge_losses
-from ewens_widgets.model.concentration import Concentration, Gamma
 from ewens_widgets.model.likelihood import cluster_statistics
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Concentration, Gamma
 from ewens_widgets.partition import canonical_labels
 
 MODELS = ["I", "II", "III"]

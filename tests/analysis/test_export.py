@@ -5,7 +5,7 @@ import pytest
 from traces import blob_trace
 
 from ewens_widgets.analysis.export import draws_csv, labels_csv, to_arviz
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
 
 

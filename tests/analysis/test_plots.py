@@ -31,7 +31,7 @@ from ewens_widgets.analysis.plots.palette import (
     matching_colours,
 )
 from ewens_widgets.analysis.plots.scatter_plot import two_features
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
 
 X, TRUE = blobs(np.random.default_rng(0))

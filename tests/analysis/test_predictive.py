@@ -4,9 +4,9 @@ from traces import blob_trace, blobs, synthetic_trace
 
 from ewens_widgets.analysis import predictive
 from ewens_widgets.analysis.predictive import CanonicalMap, join_log_weights, predict_clusters
-from ewens_widgets.model import ewens
 from ewens_widgets.model.likelihood import log_likelihood
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors import ewens
 
 MODELS = ["I", "II", "III"]
 

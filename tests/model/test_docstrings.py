@@ -10,7 +10,7 @@ import pytest
 import ewens_widgets.model
 
 MODULES = ["ewens_widgets.partition"] + [
-    f"ewens_widgets.model.{module.name}" for module in pkgutil.iter_modules(ewens_widgets.model.__path__)
+    module.name for module in pkgutil.walk_packages(ewens_widgets.model.__path__, "ewens_widgets.model.")
 ]
 
 

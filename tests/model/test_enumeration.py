@@ -8,7 +8,7 @@ import oracle
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.model.concentration import log_count_weights
+from ewens_widgets.model.priors.ewens import log_count_weights
 
 GRID = [0.25, 1.0, 4.0, 32.0]
 

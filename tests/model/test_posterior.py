@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import ewens_widgets as ew
-from ewens_widgets.model.theta import log_theta_prior
+from ewens_widgets.model.posterior import log_theta_prior
 
 LABELS = [0, 0, 1, 2, 1, 0, 2, 1, 0, 0]
 GRID = [0.5, 2.0, 8.0]

@@ -7,7 +7,7 @@ import oracle
 import pytest
 
 from ewens_widgets.model.checks import check_theta, check_theta_grid
-from ewens_widgets.model.theta import default_theta_grid, log_theta_prior
+from ewens_widgets.model.posterior import default_theta_grid, log_theta_prior
 
 
 def test_default_grid_is_the_powers_of_two_from_an_eighth_to_1024() -> None:

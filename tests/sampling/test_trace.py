@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from traces import blob_trace
 
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import ArchiveError, write_archive
 from ewens_widgets.sampling.trace import Trace
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Changes, Parameters
-from ewens_widgets.model import ewens
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors import ewens
 from ewens_widgets.partition import canonical_labels
 
 __all__ = ["Context", "frozen"]

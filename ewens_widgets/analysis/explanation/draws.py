@@ -11,8 +11,8 @@ import numpy as np
 
 from ewens_widgets.analysis.explanation.proposal import Parameters
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.state import State
 
 __all__ = ["choose", "draw_parameters", "generator_at"]

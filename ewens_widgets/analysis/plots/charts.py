@@ -16,7 +16,7 @@ from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, by_size, 
 from ewens_widgets.analysis.plots.scatter_plot import feature_names
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
-from ewens_widgets.model.concentration import Gamma
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.trace import Trace
 

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import Gamma
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose

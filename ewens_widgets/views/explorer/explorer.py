@@ -14,7 +14,7 @@ from ipywidgets import Accordion, HBox
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.concentration import Concentration
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.playback import Player
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler

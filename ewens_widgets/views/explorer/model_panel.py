@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from ipywidgets import Checkbox, VBox
 
-from ewens_widgets.model.concentration import Gamma
-from ewens_widgets.model.theta import default_theta_grid
+from ewens_widgets.model.posterior import default_theta_grid
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.views.fields import Field, choice, entry, parse_grid, parse_positive, read_shown, show_only
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from ipywidgets import HTML, Button
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.concentration import Concentration
-from ewens_widgets.model.theta import default_theta_grid
+from ewens_widgets.model.posterior import default_theta_grid
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import assign

@@ -5,14 +5,11 @@ from typing import TYPE_CHECKING
 import bqplot
 import numpy as np
 
-from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.cluster_counts import (
-    expected_growth,
-    expected_sizes,
-    finite_count_pmf,
-    total_variation,
-)
+from ewens_widgets.model.priors import ewens
+from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
+from ewens_widgets.model.priors.ewens import expected_growth
+from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
 from ewens_widgets.views.prior_lab.seating import Tally

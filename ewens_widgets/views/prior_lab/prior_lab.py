@@ -189,7 +189,7 @@ class PriorLab(Dashboard):
 
     def log_probability(self, partition: str | ArrayLike) -> float:
         """Log probability of a partition, as text or as labels, under the prior on display."""
-        from ewens_widgets.model import ewens
+        from ewens_widgets.model.priors import ewens
 
         return ewens.log_pmf(_labels_of(partition), self.concentration)
 

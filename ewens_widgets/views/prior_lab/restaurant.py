@@ -9,8 +9,8 @@ from ipywidgets import Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, GREY, SELECTED, rgb
-from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.priors import ewens
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.views.base import Panel, assign
 from ewens_widgets.views.figures import make_figure, make_scale

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.model import ewens
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.cluster_counts import sample_partitions
+from ewens_widgets.model.priors import ewens
+from ewens_widgets.model.priors.ewens import sample_partitions
 from ewens_widgets.partition import canonical_labels, to_clusters
 
 __all__ = [

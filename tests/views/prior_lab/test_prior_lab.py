@@ -12,7 +12,8 @@ from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets import ewens
-from ewens_widgets.model.cluster_counts import expected_sizes, finite_count_pmf, total_variation
+from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
+from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.views.prior_lab.prior_charts import size_bins
 from ewens_widgets.views.prior_lab.prior_controls import PARTITION
 from ewens_widgets.views.prior_lab.prior_lab import PriorLab

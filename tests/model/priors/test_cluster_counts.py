@@ -12,13 +12,9 @@ from hypothesis import strategies as st
 from sampling.goodness import LEVEL, chi_square, explain
 
 from ewens_widgets import ewens
-from ewens_widgets.model.cluster_counts import (
-    expected_growth,
-    expected_sizes,
-    finite_count_pmf,
-    sample_partitions,
-    total_variation,
-)
+from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
+from ewens_widgets.model.priors.ewens import expected_growth, sample_partitions
+from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.partition import all_partitions, cluster_sizes
 
 CONCENTRATIONS = [0.05, 0.7, 1.0, 6.0, 250.0]

@@ -23,19 +23,12 @@ for Ewens' prior close to λ/m while m is much smaller than n.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.concentration import log_rising_factorial
+from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 
-__all__ = [
-    "expected_growth",
-    "expected_sizes",
-    "finite_count_pmf",
-    "sample_partitions",
-    "total_variation",
-]
+__all__ = ["expected_sizes", "finite_count_pmf"]
 
 
 def finite_count_pmf(n: int, concentration: float, n_components: int) -> FloatArray:
@@ -111,47 +104,3 @@ def expected_sizes(n: int, concentration: float, n_components: int | None = None
     steps = (n_objects - sizes) / (sizes + 1.0) * (sizes + share) / (n_objects - sizes - 1.0 + rest)
     expected[1:] = np.exp(first + np.concatenate([[0.0], np.cumsum(np.log(steps))]))
     return expected
-
-
-def expected_growth(n: int, concentration: float) -> FloatArray:
-    """Expected number of clusters once 1, 2, …, n objects are seated, under the Ewens prior."""
-    n_objects = check_count("the number of objects", n, 1)
-    rate = check_positive("concentration", concentration)
-    return np.asarray(np.cumsum(rate / (rate + np.arange(n_objects))), dtype=np.float64)
-
-
-def total_variation(one: ArrayLike, other: ArrayLike) -> float:
-    """Total variation distance of two laws on the same values: half the sum of absolute differences.
-
-    Examples
-    --------
-    >>> total_variation([0.5, 0.5], [0.75, 0.25])
-    0.25
-    """
-    first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(
-            f"both laws must list the probabilities of the same values; got shapes {first.shape} and "
-            f"{second.shape}."
-        )
-    return float(0.5 * np.abs(first - second).sum())
-
-
-def sample_partitions(n: int, concentration: float, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw the canonical labels of many partitions from the Ewens prior at once, a partition a row.
-
-    All are seated side by side, object by object, by the rule of `ewens.sample`.
-    """
-    n_objects = check_count("the number of objects", n, 1)
-    rate = check_positive("concentration", concentration)
-    rows = np.arange(check_count("the number of draws", draws, 1))
-    labels = np.zeros((rows.size, n_objects), dtype=np.intp)
-    n_clusters = np.ones(rows.size, dtype=np.intp)
-    for seated in range(1, n_objects):
-        place = rng.random(rows.size) * (seated + rate)
-        opens = place >= seated
-        # The cluster of an evenly chosen earlier object is a cluster chosen in proportion to its size.
-        earlier = labels[rows, np.where(opens, 0, place).astype(np.intp)]
-        labels[:, seated] = np.where(opens, n_clusters, earlier)
-        n_clusters += opens
-    return labels

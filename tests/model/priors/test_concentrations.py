@@ -9,7 +9,8 @@ import pytest
 from scipy import integrate, stats
 
 import ewens_widgets as ew
-from ewens_widgets.model.concentration import check_concentration, log_count_weights, log_rising_factorial
+from ewens_widgets.model.priors.ewens import check_concentration, log_count_weights
+from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 
 
 def log_stirling(n: int) -> np.ndarray:

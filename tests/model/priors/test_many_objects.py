@@ -7,8 +7,9 @@ import pytest
 from scipy.special import gammaln
 
 import ewens_widgets as ew
-from ewens_widgets.model.concentration import log_count_weights, log_rising_factorial
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import log_count_weights
+from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 
 
 @pytest.mark.parametrize("count", [1001, 5000, 100_000])

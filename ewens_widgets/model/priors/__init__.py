@@ -1,0 +1,3 @@
+"""Priors on partitions, one a file."""
+
+__all__: list[str] = []
