@@ -6,26 +6,27 @@ data with the same seed. Whoever moves a slider starts them anew; the latest set
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from ipywidgets import Dropdown, HBox, VBox, Widget
+from ipywidgets import Dropdown, HBox, VBox
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.analysis.invariance import (
+    MODELS,
+    ChainSettings,
+    Comparison,
+    invariant_models,
+    mapped,
+    verdict,
+)
 from ewens_widgets.analysis.plots.palette import GREY, ClusterColours, colour_of
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.playback import Tick, Worker
-from ewens_widgets.views.affine_lab.affine_comparison import (
-    MODELS,
-    ChainSettings,
-    Comparison,
-    KMeansPair,
-    verdict,
-)
-from ewens_widgets.views.affine_lab.affine_panels import InvariancePanel, MapControls, ScatterPanel
-from ewens_widgets.views.affine_lab.linear_map import invariant_models, mapped
+from ewens_widgets.views.affine_lab.affine_controls import MapControls
+from ewens_widgets.views.affine_lab.affine_panels import InvariancePanel, KMeansPanel, ScatterPanel
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.explorer.data_panel import LOADERS, as_dataset
 from ewens_widgets.views.fields import Field, entry, whole_number
@@ -33,48 +34,11 @@ from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 __all__ = ["AffineLab"]
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MOST_OBJECTS = 2000
 """With more objects the n × n pictures would no longer be live."""
 
 _NO_CLASSES = 3  # clusters for k-means where no classes are known
 _COLOURINGS = ("k-means", "known classes", "model I", "model II", "model III")
-
-
-class _KMeansPanel(Panel):
-    """What k-means makes of both versions."""
-
-    title = "k-means"
-    css_class = "ew-k-means"
-    description = "Agreement of k-means on the original and on the transformed data"
-
-    def __init__(self, tools: tuple[Widget, ...], below: tuple[Widget, ...]) -> None:
-        self.result = note("ew-result")
-        super().__init__((self.result, *below), tools)
-
-    def show(self, pair: KMeansPair) -> None:
-        """Say how many objects change their cluster."""
-        if pair.agreement is None:
-            assign(self.result, value="waiting")
-            return
-        meaning = "✓ the same" if not pair.moved.size else "✗ changed"
-        assign(
-            self.result,
-            value=(
-                f'<b class="ew-moved">{pair.moved.size}</b> of {len(pair.labels[0])} objects change their '
-                f"cluster<br>adjusted Rand index of the two <b>{pair.agreement:.3f}</b> · {meaning}"
-            ),
-        )
-
-    def paint(self, axes: "Axes") -> None:
-        """Write the result with matplotlib."""
-        text = self.result.value.replace("<br>", "\n").replace("</b>", "")
-        for mark in ('<b class="ew-moved">', "<b>"):
-            text = text.replace(mark, "")
-        axes.text(0.0, 0.6, text, fontsize=9)
-        axes.set_axis_off()
 
 
 class AffineLab(Dashboard):
@@ -185,7 +149,7 @@ class AffineLab(Dashboard):
             "Black: always in one cluster. White: never. Both pictures of a model have the same order of "
             "objects. Ringed points change their k-means cluster.",
         )
-        self.k_means = _KMeansPanel((note("ew-hint", "colours show"), self.colouring), (self.k, help_text))
+        self.k_means = KMeansPanel((note("ew-hint", "colours show"), self.colouring), (self.k, help_text))
         self.sentence = note("ew-verdict")
 
     def _columns(self) -> HBox:

@@ -1,22 +1,22 @@
-"""Sliders, matrix and buttons that say how two columns are mapped.
+"""The pictures of the affine lab: the data before and after, and what each method makes of both.
 
-The matrix is what counts. A slider that is moved changes it; a matrix that is typed or chosen moves the
-sliders to the steps that it does.
-
-The pictures of the affine lab: the data before and after, and what each model makes of both.
+Left and right of each pair are the same objects, so what looks different *is* different: both scatter plots
+have the same colours, and both heatmaps of a model the order of the original. A lecturer points at the pair
+whose halves are alike, and at the number below it, which is 0 or is not.
 """
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
-from ipywidgets import Button, Checkbox, FloatLogSlider, FloatSlider, HBox, Image, VBox
+from ipywidgets import HBox, Image, VBox, Widget
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from ewens_widgets.analysis.invariance import SAME, KMeansPair, ModelPair
 from ewens_widgets.analysis.plots.heatmap_plot import (
     LEVELS,
     MOST_PIXELS,
@@ -26,10 +26,7 @@ from ewens_widgets.analysis.plots.heatmap_plot import (
 )
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED
 from ewens_widgets.model.checks import FloatArray, ModelName
-from ewens_widgets.views.affine_lab.affine_comparison import ModelPair, difference_text
-from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES, Steps, format_matrix, parse_matrix
 from ewens_widgets.views.base import Panel, assign, note
-from ewens_widgets.views.fields import entry
 from ewens_widgets.views.figures import (
     make_axis,
     make_figure,
@@ -37,177 +34,7 @@ from ewens_widgets.views.figures import (
     set_limits,
 )
 
-__all__ = ["InvariancePanel", "MapControls", "ScatterPanel"]
-
-_RANGES = {"rotation": (-180.0, 180.0), "scale_x": (-1.0, 1.0), "scale_y": (-1.0, 1.0), "shear": (-5.0, 5.0)}
-_SHIFT = (-10.0, 10.0)
-_PRESETS = {
-    "I": "No change: the data as they were drawn",
-    "II": "The first column times 10: other units",
-    "III": "The paper's matrix [[4.1, 1.1], [2.1, 1.1]]: stretched and sheared",
-}
-
-
-class MapControls(VBox):
-    """Says what is done to the plane.
-
-    Parameters
-    ----------
-    post
-        Brings a command to the event loop.
-    on_change
-        Called there after each change.
-    """
-
-    def __init__(self, post: Callable[[Callable[[], None]], None], on_change: Callable[[], None]) -> None:
-        self.matrix: FloatArray = np.eye(2)
-        self._on_change = on_change
-        self._post = post
-        self._is_silent = False
-        self.presets = {name: self._preset(name, hint) for name, hint in _PRESETS.items()}
-        self.sliders = {
-            "shift_x": _slider("shift x", _SHIFT, 0.1, "Adds to the first column"),
-            "shift_y": _slider("shift y", _SHIFT, 0.1, "Adds to the second column"),
-            "rotation": _slider("rotate °", _RANGES["rotation"], 1.0, "Turns the plane, anticlockwise"),
-            "scale_x": _log_slider("scale x", "Multiplies the first column"),
-            "scale_y": _log_slider("scale y", "Multiplies the second column"),
-            "shear": _slider(
-                "shear", _RANGES["shear"], 0.05, "Adds a multiple of the second column to the first"
-            ),
-        }
-        # What the sliders were put to, exactly.
-        self._placed = {name: float(slider.value) for name, slider in self.sliders.items()}
-        self._is_mirrored = False
-        self.mirror = Checkbox(
-            description="mirror", indent=False, tooltip="Changes the sign of the second column"
-        )
-        self.field = entry(
-            "matrix",
-            format_matrix(self.matrix),
-            parse_matrix,
-            "ew-matrix",
-            "Two rows of two numbers; points are multiplied by it from the right",
-        )
-        for name, slider in self.sliders.items():
-            slider.add_class(f"ew-{name.replace('_', '-')}")
-            slider.add_class("ew-slider")
-            slider.observe(self._on_slider, "value")
-        self.mirror.add_class("ew-mirror")
-        self.mirror.observe(self._on_slider, "value")
-        self.field.control.observe(self._on_typed, "value")
-        buttons = HBox((note("ew-presets-label", "the paper's"), *self.presets.values()))
-        buttons.add_class("ew-presets")
-        super().__init__((buttons, *self.sliders.values(), self.mirror, self.field))
-        self.add_class("ew-map")
-
-    def _preset(self, name: str, hint: str) -> Button:
-        button = Button(description=name, tooltip=hint)
-        button.add_class(f"ew-paper-{name}")
-        button.on_click(lambda _: self._post(lambda: self.choose(name)))
-        return button
-
-    @property
-    def shift(self) -> tuple[float, float]:
-        """What is added in the end."""
-        return self._value("shift_x"), self._value("shift_y")
-
-    def choose(self, name: str) -> None:
-        """Take one of the paper's matrices, without a shift."""
-        self._show(PAPER_MATRICES[name], (0.0, 0.0))
-        self._on_change()
-
-    def set(self, matrix: FloatArray, shift: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Take a matrix and a shift."""
-        self._show(parse_matrix(" ".join(map(repr, np.asarray(matrix, dtype=float).ravel().tolist()))), shift)
-        self._on_change()
-
-    def _on_slider(self, _: dict[str, Any]) -> None:
-        if not self._is_silent:
-            self._post(self._take_sliders)
-
-    def _on_typed(self, _: dict[str, Any]) -> None:
-        if not self._is_silent:
-            self._post(self._take_matrix)
-
-    def _take_sliders(self) -> None:
-        values = {name: self._value(name) for name in self.sliders}
-        if values == self._placed and self.mirror.value == self._is_mirrored:
-            return
-        self._placed, self._is_mirrored = values, self.mirror.value
-        steps = {name: values[name] for name in _RANGES}
-        self.matrix = Steps(**steps, mirrored=self._is_mirrored).matrix()
-        self._quietly(self.field.control, value=format_matrix(self.matrix))
-        self.field.problem = ""
-        self._on_change()
-
-    def _value(self, name: str) -> float:
-        """What a slider says; where the page has only rounded it to whole steps, what it was put to."""
-        slider, placed = self.sliders[name], self._placed[name]
-        value = float(slider.value)
-        moved = np.log10(value / placed) if isinstance(slider, FloatLogSlider) else value - placed
-        return placed if abs(moved) <= 0.5 * slider.step + 1e-9 else value
-
-    def _take_matrix(self) -> None:
-        if self.field.control.value == format_matrix(self.matrix):
-            # The text is rounded: it must not take the place of the numbers that it stands for.
-            self.field.problem = ""
-            return
-        try:
-            matrix = self.field.read()
-        except ValueError:
-            return
-        self._show(matrix, self.shift)
-        self._on_change()
-
-    def _show(self, matrix: FloatArray, shift: tuple[float, float]) -> None:
-        self.matrix = matrix
-        steps = Steps.of(matrix)
-        for name, (low, high) in _RANGES.items():
-            value = getattr(steps, name)
-            place = np.log10(value) if name.startswith("scale") else value
-            limits = {"min": min(low, np.floor(place)), "max": max(high, np.ceil(place))}
-            self._quietly(self.sliders[name], **limits, value=value)
-        self._quietly(self.mirror, value=steps.mirrored)
-        for name, value in zip(("shift_x", "shift_y"), shift, strict=True):
-            limits = {"min": min(_SHIFT[0], value), "max": max(_SHIFT[1], value)}
-            self._quietly(self.sliders[name], **limits, value=value)
-        self._placed = {name: float(slider.value) for name, slider in self.sliders.items()}
-        self._is_mirrored = steps.mirrored
-        self._quietly(self.field.control, value=format_matrix(matrix))
-        self.field.problem = ""
-
-    def _quietly(self, widget: Any, **traits: Any) -> None:  # noqa: ANN401 - traits are of any type
-        self._is_silent = True
-        try:
-            assign(widget, **traits)
-        finally:
-            self._is_silent = False
-
-
-def _slider(name: str, limits: tuple[float, float], step: float, hint: str) -> FloatSlider:
-    return FloatSlider(
-        value=0.0,
-        min=limits[0],
-        max=limits[1],
-        step=step,
-        description=name,
-        tooltip=hint,
-        readout_format=".2f",
-    )
-
-
-def _log_slider(name: str, hint: str) -> FloatLogSlider:
-    return FloatLogSlider(
-        value=1.0,
-        base=10.0,
-        min=-1.0,
-        max=1.0,
-        step=0.01,
-        description=name,
-        tooltip=hint,
-        readout_format=".3g",
-    )
-
+__all__ = ["InvariancePanel", "KMeansPanel", "ScatterPanel"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -324,7 +151,7 @@ class InvariancePanel(Panel):
 
     def show(self, pair: ModelPair) -> None:
         """Show where the chains of a model are."""
-        assign(self.result, value=difference_text(pair))
+        assign(self.result, value=_difference_text(pair))
         if pair.problem or not pair.n_draws:
             return
         similarities = pair.similarity()
@@ -350,6 +177,51 @@ class InvariancePanel(Panel):
         axes.set_xlabel(_plain_text(self.result.value), fontsize=8)
         axes.set_xticks([])
         axes.set_yticks([])
+
+
+class KMeansPanel(Panel):
+    """What k-means makes of both versions."""
+
+    title = "k-means"
+    css_class = "ew-k-means"
+    description = "Agreement of k-means on the original and on the transformed data"
+
+    def __init__(self, tools: tuple[Widget, ...], below: tuple[Widget, ...]) -> None:
+        self.result = note("ew-result")
+        super().__init__((self.result, *below), tools)
+
+    def show(self, pair: KMeansPair) -> None:
+        """Say how many objects change their cluster."""
+        if pair.agreement is None:
+            assign(self.result, value="waiting")
+            return
+        meaning = "✓ the same" if not pair.moved.size else "✗ changed"
+        assign(
+            self.result,
+            value=(
+                f'<b class="ew-moved">{pair.moved.size}</b> of {len(pair.labels[0])} objects change their '
+                f"cluster<br>adjusted Rand index of the two <b>{pair.agreement:.3f}</b> · {meaning}"
+            ),
+        )
+
+    def paint(self, axes: "Axes") -> None:
+        """Write the result with matplotlib."""
+        text = self.result.value.replace("<br>", "\n").replace("</b>", "")
+        for mark in ('<b class="ew-moved">', "<b>"):
+            text = text.replace(mark, "")
+        axes.text(0.0, 0.6, text, fontsize=9)
+        axes.set_axis_off()
+
+
+def _difference_text(pair: ModelPair) -> str:
+    """The largest difference and what it means, as HTML."""
+    if pair.problem:
+        return f'<span class="ew-problem">{escape(pair.problem)}</span>'
+    difference = pair.difference()
+    if difference is None:
+        return "waiting for the first draws"
+    meaning = "✓ the same" if difference < SAME else "✗ changed"
+    return f'largest difference <b class="ew-difference">{difference:.6f}</b> · {meaning}'
 
 
 def _order(similarity: FloatArray) -> NDArray[np.intp]:

@@ -11,8 +11,9 @@ from ipywidgets import Widget
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
+from ewens_widgets.analysis.invariance import PAPER_MATRICES
+from ewens_widgets.views.affine_lab.affine_controls import Steps
 from ewens_widgets.views.affine_lab.affine_lab import MOST_OBJECTS, AffineLab
-from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES, Steps
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -5,15 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewens_widgets import datasets
-from ewens_widgets.views.affine_lab.linear_map import (
-    PAPER_MATRICES,
-    Steps,
-    format_matrix,
-    invariant_models,
-    mapped,
-    parse_matrix,
-)
+from ewens_widgets.analysis.invariance import PAPER_MATRICES, invariant_models
+from ewens_widgets.views.affine_lab.affine_controls import Steps, format_matrix, parse_matrix
 
 scales = st.floats(0.05, 20.0)
 
@@ -41,20 +34,6 @@ def test_each_step_does_what_its_name_says() -> None:
     np.testing.assert_allclose(point @ Steps(shear=0.5).matrix(), [[2.0, 2.0]])
     np.testing.assert_allclose(point @ Steps(rotation=90.0).matrix(), [[-2.0, 1.0]], atol=1e-15)
     np.testing.assert_allclose(point @ Steps(mirrored=True).matrix(), [[1.0, -2.0]])
-
-
-def test_the_paper_s_matrices_are_those_of_the_data_sets() -> None:
-    plain = datasets.unit_square(seed=3).X
-    for transform, name in ((None, "I"), ("II", "II"), ("III", "III")):
-        changed = datasets.unit_square(transform, seed=3).X
-        np.testing.assert_allclose(mapped(plain, (0, 1), PAPER_MATRICES[name], (0.0, 0.0)), changed)
-
-
-def test_other_columns_stay_as_they_are(rng: np.random.Generator) -> None:
-    X = rng.normal(size=(6, 4))
-    result = mapped(X, (3, 1), PAPER_MATRICES["III"], (5.0, -1.0))
-    np.testing.assert_array_equal(result[:, [0, 2]], X[:, [0, 2]])
-    np.testing.assert_allclose(result[:, [3, 1]], X[:, [3, 1]] @ PAPER_MATRICES["III"] + [5.0, -1.0])
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,24 @@
-"""Runs the chains of the three models on two versions of the data, with the same seed, side by side.
+r"""Whose answer survives a change of coordinates: the three models and k-means on two versions of the data.
 
-Everything is done in small steps, as work for the background. The chains of the original data are kept from
-one comparison to the next: they depend on the data and the seed alone.
+A model is invariant to a group of maps y → y A + a: its posterior of partitions is the same before and after
+every map of that group. All three survive shifts a; besides,
 
-What a comparison of the original and the transformed data shows, in words.
+* model I survives rotations, mirrorings and one common scale, that is :math:`A A^\top = c \, I`;
+* model II survives a scale for each column, that is a diagonal A (its columns may be swapped, too);
+* model III survives every invertible A.
+
+`invariant_models` says this of a matrix; `Comparison` sees for itself. It runs a chain of each model on both
+versions with the same seed. As the sampler works in canonical coordinates, not only the posterior survives
+but the whole chain, draw by draw; the largest difference of the two similarities is then exactly 0, not just
+small. Rounding can send two such chains different ways all the same, at a decision that hung by a thread;
+`verdict` tells that apart from an answer that depends on the coordinates.
+
+Everything is done in small steps, so that it can be done in the background. The chains of the original data
+are kept from one comparison to the next, since they depend on the data and the settings alone: whoever moves
+a slider waits for half of the chains only.
 """
 
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +26,32 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.analysis.plots.palette import changed_objects
 from ewens_widgets.analysis.similarity import RunningSimilarity
+from ewens_widgets.datasets._synthetic import SCALING, SHEAR
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 
 __all__ = [
     "MODELS",
+    "PAPER_MATRICES",
     "SAME",
     "ChainSettings",
     "Comparison",
     "KMeansPair",
     "ModelPair",
     "SideChain",
-    "difference_text",
+    "invariant_models",
+    "mapped",
     "verdict",
 ]
 
 MODELS: tuple[ModelName, ...] = ("I", "II", "III")
+
+PAPER_MATRICES: dict[str, FloatArray] = {"I": np.eye(2), "II": SCALING, "III": SHEAR}
+"""The transformations of the unit square, by the model that they are meant for."""
+
+SAME = 1e-6
+"""Similarities that differ by less are the same."""
 
 # Iterations × objects of one step: some milliseconds.
 _STEP = 1600
@@ -52,6 +72,29 @@ class ChainSettings:
         return self.burn_in + self.draws
 
 
+def mapped(
+    X: FloatArray, columns: tuple[int, int], matrix: FloatArray, shift: tuple[float, float]
+) -> FloatArray:
+    """Map two columns of the data; the others stay as they are."""
+    result = np.array(X)
+    result[:, columns] = X[:, columns] @ matrix + np.asarray(shift)
+    return result
+
+
+def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ...]:
+    """Which models give the same posterior by theory, if two of so many columns are mapped like this."""
+    names: list[ModelName] = []
+    gram = matrix @ matrix.T
+    is_similarity = np.allclose(gram, gram[0, 0] * np.eye(2), rtol=0.0, atol=1e-9 * gram.max())
+    if is_similarity and (n_features == 2 or abs(gram[0, 0] - 1.0) < 1e-9):
+        names.append("I")
+    size = 1e-9 * np.abs(matrix).max()
+    # One entry in each row and column: the columns are scaled, mirrored or swapped.
+    if np.all((np.abs(matrix) > size).sum(axis=0) == 1) and np.all((np.abs(matrix) > size).sum(axis=1) == 1):
+        names.append("II")
+    return (*names, "III")
+
+
 class SideChain:
     """One chain, run as far as somebody asks."""
 
@@ -70,6 +113,17 @@ class SideChain:
 class ModelPair:
     """One model on both versions of the data.
 
+    Parameters
+    ----------
+    model
+        Name of the model.
+    sides
+        Original and transformed data.
+    run
+        Settings of both chains.
+    original
+        A chain of the original data with these settings, to be used again.
+
     Attributes
     ----------
     model
@@ -80,19 +134,21 @@ class ModelPair:
         Iterations run so far.
     """
 
-    def __init__(self, model: ModelName, sides: tuple[FloatArray, FloatArray], run: ChainSettings) -> None:
+    def __init__(
+        self,
+        model: ModelName,
+        sides: tuple[FloatArray, FloatArray],
+        run: ChainSettings,
+        original: SideChain | None = None,
+    ) -> None:
         self.model = model
         self.problem = ""
         self.done = 0
         self._run = run
         self._data = sides
-        self._chains: list[SideChain] = []
+        self._chains = [] if original is None else [original]
         self._similarities = tuple(RunningSimilarity(len(X)) for X in sides)
         self.last_labels: tuple[NDArray[np.integer], ...] = ()
-
-    def keep_original(self, chain: SideChain | None) -> None:
-        """Use a chain of the original data that was run before."""
-        self._chains = [] if chain is None else [chain]
 
     @property
     def original(self) -> SideChain | None:
@@ -205,9 +261,10 @@ class Comparison:
         self.run = run
         self.original, self.transformed = sides
         self.k_means = KMeansPair(sides, n_clusters, run.seed)
-        self.models = {model: ModelPair(model, sides, run) for model in MODELS}
-        for model, pair in self.models.items():
-            pair.keep_original(None if before is None else before.models[model].original)
+        kept = {} if before is None else {model: pair.original for model, pair in before.models.items()}
+        self.models: dict[ModelName, ModelPair] = {
+            model: ModelPair(model, sides, run, kept.get(model)) for model in MODELS
+        }
 
     @property
     def is_done(self) -> bool:
@@ -222,27 +279,9 @@ class Comparison:
             if self.k_means.agreement is None:
                 self.k_means.find()
                 continue
-            min((pair for pair in self.models.values() if not pair.is_done), key=_progress).advance()
+            behind = (pair for pair in self.models.values() if not pair.is_done)
+            min(behind, key=lambda pair: pair.done).advance()
         return steps
-
-
-def _progress(pair: ModelPair) -> int:
-    return pair.done
-
-
-SAME = 1e-6
-"""Similarities that differ by less are the same."""
-
-
-def difference_text(pair: ModelPair) -> str:
-    """The largest difference and what it means, as HTML."""
-    if pair.problem:
-        return f'<span class="ew-problem">{escape(pair.problem)}</span>'
-    difference = pair.difference()
-    if difference is None:
-        return "waiting for the first draws"
-    meaning = "✓ the same" if difference < SAME else "✗ changed"
-    return f'largest difference <b class="ew-difference">{difference:.6f}</b> · {meaning}'
 
 
 def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:

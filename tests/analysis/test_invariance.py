@@ -1,8 +1,23 @@
-"""The two chains of each model, and what is said about them."""
+"""Two versions of the data: how they are mapped, the two chains of each model, and what is said of them."""
+
+import numpy as np
 
 import ewens_widgets as ew
-from ewens_widgets.views.affine_lab.affine_comparison import ChainSettings, Comparison, verdict
-from ewens_widgets.views.affine_lab.linear_map import PAPER_MATRICES
+from ewens_widgets.analysis.invariance import PAPER_MATRICES, ChainSettings, Comparison, mapped, verdict
+
+
+def test_the_paper_s_matrices_are_those_of_the_data_sets() -> None:
+    plain = ew.datasets.unit_square(seed=3).X
+    for transform, name in ((None, "I"), ("II", "II"), ("III", "III")):
+        changed = ew.datasets.unit_square(transform, seed=3).X
+        np.testing.assert_allclose(mapped(plain, (0, 1), PAPER_MATRICES[name], (0.0, 0.0)), changed)
+
+
+def test_other_columns_stay_as_they_are(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(6, 4))
+    result = mapped(X, (3, 1), PAPER_MATRICES["III"], (5.0, -1.0))
+    np.testing.assert_array_equal(result[:, [0, 2]], X[:, [0, 2]])
+    np.testing.assert_allclose(result[:, [3, 1]], X[:, [3, 1]] @ PAPER_MATRICES["III"] + [5.0, -1.0])
 
 
 def test_a_chain_that_rounding_sent_astray_is_told_apart() -> None:
