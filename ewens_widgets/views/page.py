@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import anywidget
 from ipywidgets import HBox, VBox, Widget
@@ -26,10 +26,7 @@ from ewens_widgets.playback import Frame, Player, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.views.base import Panel, assign
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["STATUS", "Dashboard", "Page", "Painted", "Post", "StillPicture", "in_columns", "overview_png"]
+__all__ = ["STATUS", "Dashboard", "Page", "Post", "in_columns"]
 
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
@@ -42,13 +39,7 @@ STATUS = {"role": "status", "aria-live": "polite"}
 
 
 class Page(anywidget.AnyWidget):
-    """Acknowledges frames.
-
-    Parameters
-    ----------
-    names
-        Attributes for screen readers, by CSS selector.
-    """
+    """Acknowledges frames."""
 
     _esm = _HERE / "page.js"
     _css = _HERE / "page.css"
@@ -62,15 +53,15 @@ class Page(anywidget.AnyWidget):
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
 
-    def __init__(self, names: dict[str, dict[str, str]] | None = None) -> None:
-        super().__init__(names=names or {})
-        self._player: Player | Worker | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self._engine: Player | Worker | None = None
         self.on_msg(self._on_message)
 
-    def attach_to(self, player: Player | Worker) -> None:
-        """Acknowledge the frames of a player; to be called after its other views were attached."""
-        self._player = player
-        player.attach(self)
+    def attach_to(self, engine: Player | Worker) -> None:
+        """Acknowledge the frames of a player or worker; to be called after its other views were attached."""
+        self._engine = engine
+        engine.attach(self)
 
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
@@ -81,16 +72,16 @@ class Page(anywidget.AnyWidget):
         self.send({"kind": "download", "name": name, "type": media_type}, buffers=[content])
 
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
-        if self._player is None or not isinstance(content, dict):
+        if self._engine is None or not isinstance(content, dict):
             return
         kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
         number = content.get("number")
         if kind == "painted" and isinstance(number, int):
-            self._player.acknowledge(number, viewer)
+            self._engine.acknowledge(number, viewer)
         elif kind == "here":
-            self._player.viewer_attached(viewer)
+            self._engine.viewer_attached(viewer)
         elif kind == "gone":
-            self._player.viewer_left(viewer)
+            self._engine.viewer_left(viewer)
 
 
 class Dashboard(VBox):
@@ -165,7 +156,7 @@ class Dashboard(VBox):
             raise ValueError(f"the picture of all panels is a PNG; got {kind!r}")
         if self._engine is not None:
             self._engine.refresh()  # nobody may have looked at them lately
-        return overview_png(self.panels, self.caption())
+        return _overview(self.panels, self.caption())
 
     def close(self) -> None:
         """Stop what is going on and close the page."""
@@ -206,54 +197,21 @@ def in_columns(columns: Mapping[str, Sequence[Widget]]) -> HBox:
     return row
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-class Painted(Protocol):
-    """Anything that can be drawn with matplotlib."""
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw what is on display."""
-
-
-def overview_png(views: Sequence[Painted], title: str) -> bytes:
-    """All views in one picture."""
+def _overview(panels: Sequence[Panel], title: str) -> bytes:
+    """All panels in one PNG."""
     from matplotlib.figure import Figure
 
     # Fixed margins: finding good ones takes longer than drawing, and every display of a cell waits for this.
     figure = Figure(figsize=(12.0, 7.0))
     figure.subplots_adjust(left=0.06, right=0.94, bottom=0.08, top=0.88, wspace=0.35, hspace=0.35)
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
-    columns = -(-len(views) // 2)
+    columns = -(-len(panels) // 2)
     all_axes = figure.subplots(2, columns, squeeze=False).ravel()
-    for axes, view in zip(all_axes, views, strict=False):
-        axes.set_title(view.title, fontsize=10)
-        view.paint(axes)
-    for axes in all_axes[len(views) :]:
+    for axes, panel in zip(all_axes, panels, strict=False):
+        axes.set_title(panel.title, fontsize=10)
+        panel.paint(axes)
+    for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
     content = BytesIO()
     figure.savefig(content, format="png", dpi=72)
     return content.getvalue()
-
-
-class StillPicture:
-    """Comes before the widget among the bases of a class; adds a PNG of the current state to its display."""
-
-    def picture(self, kind: str = "png") -> bytes:
-        """Static picture of what is on display."""
-        raise NotImplementedError
-
-    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, Any]:  # noqa: ANN401 - passed on
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**keywords)  # type: ignore[misc]
-        try:
-            picture = self.picture()
-        except Exception:
-            # A page that can run widgets must not suffer because a static picture cannot be made.
-            _logger.warning("no static picture of %s", type(self).__name__, exc_info=True)
-            return bundle
-        return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}

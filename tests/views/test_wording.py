@@ -1,12 +1,12 @@
-"""The status line."""
+"""A frame in words: the status line."""
 
 import numpy as np
 import pytest
 from views.chains import Chain
 
 from ewens_widgets.playback import PlayerState, PlayerStatus
+from ewens_widgets.playback.frame import number_text, status_text
 from ewens_widgets.sampling.event import MoveCount
-from ewens_widgets.views.transport import number_text, status_text
 
 
 def test_an_iteration_in_words(chain: Chain) -> None:

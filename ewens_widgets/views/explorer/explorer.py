@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.playback import Player
+from ewens_widgets.playback.frame import status_text
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -32,7 +33,7 @@ from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.stage import Stage
 from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.transport import Transport, status_text
+from ewens_widgets.views.transport import Transport
 from ewens_widgets.views.tree_view import TreeView
 
 __all__ = ["Explorer"]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.partition import check_labels
 from ewens_widgets.playback import Tick, Worker
+from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import entry
 from ewens_widgets.views.page import STATUS, Dashboard
@@ -32,7 +33,6 @@ from ewens_widgets.views.prior_lab.seating import (
     probability_text,
     product_text,
 )
-from ewens_widgets.views.transport import number_text
 
 __all__ = ["PriorLab"]
 
