@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
+from ewens_widgets.sampling.draws import SCHEMA, saved_columns
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["draws_csv", "labels_csv", "to_arviz"]
+
+_LEADING = ("theta", "concentration", "log_posterior", "n_clusters")  # columns of the table, in their order
+_NOT_REPEATED = ("iterations", "theta_index", *_LEADING)
 
 
 def labels_csv(
@@ -45,13 +48,9 @@ def labels_csv(
 
 def draws_csv(trace: Trace) -> str:
     """Write a table, a draw a row: iteration, theta, …, n_clusters, then labels ``object_0``, …."""
-    numbers = {
-        "iteration": trace.iterations,
-        "theta": trace.theta,
-        "concentration": trace.concentration,
-        "log_posterior": trace.log_posterior,
-        "n_clusters": trace.n_clusters,
-    }
+    further = [entry.name for entry in saved_columns() if not entry.axes and entry.name not in _NOT_REPEATED]
+    names = {"iteration": "iterations", **{name: name for name in (*_LEADING, *further)}}
+    numbers = {title: trace.column(name) for title, name in names.items()}
     header = [*numbers, *(f"object_{item}" for item in range(trace.n_objects))]
     columns = [values.tolist() for values in numbers.values()]
     rows = ((*row, *labels.tolist()) for *row, labels in zip(*columns, trace.labels, strict=True))
@@ -64,7 +63,8 @@ def to_arviz(traces: Sequence[Trace]) -> Any:  # noqa: ANN401 - its type depends
     The posterior group holds ``n_clusters``, ``theta`` and, where it is sampled, ``concentration``: what
     diagnostics make sense for. The group ``sample_stats`` holds ``log_posterior``, ``acceptance`` by move,
     and the ``labels`` of the objects, whose numbers change meaning from draw to draw. The canonical
-    coordinates of the data are ``observed_data``.
+    coordinates of the data are ``observed_data``. Which quantity goes where is said in the table of what is
+    recorded, `ewens_widgets.sampling.draws`.
 
     Returns
     -------
@@ -97,26 +97,24 @@ def _arviz_content(
     first = traces[0]
     if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
         raise ValueError("only chains on the same data, model and prior belong together.")
-    posterior: dict[str, Any] = {"n_clusters": _stack(traces, "n_clusters"), "theta": _stack(traces, "theta")}
-    if isinstance(first.posterior.concentration, Gamma):
-        posterior["concentration"] = _stack(traces, "concentration")
-    statistics = {"log_posterior": _stack(traces, "log_posterior"), "labels": _stack(traces, "labels")}
+    exported = [entry for entry in SCHEMA.values() if entry.arviz and entry.varies(first.posterior)]
+    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    for entry in exported:
+        stacked = np.stack([trace.column(entry.name) for trace in traces])
+        groups[entry.arviz or ""][entry.name] = stacked
     moves = [name for name in first.move_counts if all(_by_draw(trace, name) for trace in traces)]
     if moves:
-        statistics["acceptance"] = np.stack([_acceptance(trace, moves) for trace in traces])
+        groups["sample_stats"]["acceptance"] = np.stack([_acceptance(trace, moves) for trace in traces])
     coords = {
         "draw": first.iterations,
         "object": np.arange(first.n_objects),
         "feature": np.arange(first.posterior.n_features),
         "move": moves,
     }
-    dims = {"labels": ["object"], "acceptance": ["move"], "coordinates": ["object", "feature"]}
-    observed = {"coordinates": first.posterior.coordinates}
-    return {"posterior": posterior, "sample_stats": statistics, "observed_data": observed}, dims, coords
-
-
-def _stack(traces: Sequence[Trace], name: str) -> NDArray[Any]:
-    return np.stack([getattr(trace, name) for trace in traces])
+    dims = {"acceptance": ["move"], "coordinates": ["object", "feature"]}
+    dims |= {entry.name: list(entry.axes) for entry in exported if entry.axes}
+    groups["observed_data"] = {"coordinates": first.posterior.coordinates}
+    return groups, dims, coords
 
 
 def _by_draw(trace: Trace, move: str) -> bool:

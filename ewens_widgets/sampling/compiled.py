@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _STAMP = "compiled-from.txt"
 # Under the folder of this file: what machine code is made from, and this file, for its options.
-_SOURCES = ("compiled.py", "driver.py", "kernel/*.py", "moves/*.py")
+_SOURCES = ("compiled.py", "draws.py", "driver.py", "kernel/*.py", "moves/*.py")
 
 
 def discard_stale_code(folder: Path) -> bool:

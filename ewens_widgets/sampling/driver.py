@@ -28,6 +28,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 from ewens_widgets.sampling.compiled import entry, inlined, jit
+from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
 from ewens_widgets.sampling.kernel.parameters import draw_concentration, draw_theta
 from ewens_widgets.sampling.kernel.scatter import log_partition_terms, log_scale
 from ewens_widgets.sampling.kernel.workspace import (
@@ -56,12 +57,10 @@ __all__ = [
     "REASSIGN",
     "SPLIT_MERGE",
     "Driver",
-    "Records",
     "Schedule",
     "advance_by_distance",
     "advance_by_likelihood",
     "interrupts_deferred",
-    "make_records",
 ]
 
 
@@ -101,33 +100,6 @@ class Schedule(NamedTuple):
     shape: float
     rate: float
     log_rising: float
-
-
-class Records(NamedTuple):
-    """One row for each recorded iteration; the labels are canonical."""
-
-    labels: NDArray[np.int32]
-    theta_index: NDArray[np.int64]
-    theta_weights: FloatArray
-    n_clusters: NDArray[np.int64]
-    log_posterior: FloatArray
-    concentration: FloatArray
-    proposals: NDArray[np.int64]
-    acceptances: NDArray[np.int64]
-
-
-def make_records(rows: int, n_objects: int, n_thetas: int, n_moves: int) -> Records:
-    """Make room for the records of a block."""
-    return Records(
-        labels=np.zeros((rows, n_objects), dtype=np.int32),
-        theta_index=np.zeros(rows, dtype=np.int64),
-        theta_weights=np.zeros((rows, n_thetas)),
-        n_clusters=np.zeros(rows, dtype=np.int64),
-        log_posterior=np.zeros(rows),
-        concentration=np.zeros(rows),
-        proposals=np.zeros((rows, n_moves), dtype=np.int64),
-        acceptances=np.zeros((rows, n_moves), dtype=np.int64),
-    )
 
 
 @inlined
@@ -286,7 +258,7 @@ class Driver:
         self._posterior = posterior
         self._problem = make_problem(posterior)
         self._segments = [self._segment(group, schedule, pairs, as_printed) for group in _grouped(schedule)]
-        self._n_moves = len(schedule)
+        self._sizes = axis_sizes(posterior, len(schedule))
         only = schedule[0]
         self.reports = len(schedule) == 1 and only.repeats == 1 and not isinstance(only.move, Gibbs)
         self._generator = np.random.Generator(np.random.PCG64(0))
@@ -349,9 +321,8 @@ class Driver:
 
     def advance(self, rows: int, thin: int = 1, report: bool = False) -> tuple[Records, Outcome]:
         """Advance by rows × thin iterations; return a record of every thin-th, and the last proposal."""
-        n_objects, n_thetas = self._posterior.n_objects, self._posterior.theta_grid.size
-        records = make_records(rows, n_objects, n_thetas, self._n_moves)
-        outcome = make_outcome(n_objects, report)
+        records = make_records(rows, self._sizes)
+        outcome = make_outcome(self._posterior.n_objects, report)
         with self._lock:
             if len(self._segments) == 1:
                 self._run(self._segments[0], records, outcome, rows, thin)

@@ -40,6 +40,8 @@ class Event(NamedTuple):
     proposed_labels, accepted, log_ratio
         The proposal, the decision and the log Metropolis–Hastings ratio, π(B*) q(B|B*) / (π(B) q(B*|B)); only
         when a schedule of one Metropolis move is stepped.
+    more
+        Pairs of name and value of whatever else is recorded; each is an attribute too.
     """
 
     iteration: int
@@ -54,3 +56,15 @@ class Event(NamedTuple):
     proposed_labels: NDArray[np.integer[Any]] | None = None
     accepted: bool | None = None
     log_ratio: float | None = None
+    more: tuple[tuple[str, Any], ...] = ()
+
+
+def _recorded(event: Event, name: str) -> Any:  # noqa: ANN401 - a number or an array
+    for recorded, value in event.more:
+        if recorded == name:
+            return value
+    raise AttributeError(f"an event has no attribute {name!r}")
+
+
+# Not in the class, so that type checkers still find a misspelt attribute of an event.
+setattr(Event, "__getattr__", _recorded)  # noqa: B010 - and an assignment they would refuse

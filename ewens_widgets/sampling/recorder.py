@@ -1,14 +1,29 @@
-"""Growing storage of a running chain: every iteration is kept, in arrays that double when they are full."""
+"""Growing storage of a running chain: every iteration is kept, in arrays that double when they are full.
+
+Nothing that was recorded is ever overwritten: what somebody was shown stays true, whatever is recorded later.
+The number of rows is raised last, so a block is kept as a whole or, where that is interrupted, not at all.
+"""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.draws import Counts, label_type, read_only
-from ewens_widgets.sampling.event import Event, MoveCount
+from ewens_widgets.sampling.draws import (
+    SCHEMA,
+    Block,
+    Counts,
+    Recorded,
+    StepReport,
+    axis_sizes,
+    empty_columns,
+    label_type,
+    read_only,
+    saved_columns,
+)
+from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Recorder"]
@@ -17,23 +32,18 @@ _FIRST_CAPACITY = 256
 _FIRST_BYTES = 64 * 2**20  # Of many objects, room for fewer.
 
 
-class _Proposal(NamedTuple):
-    """What an event says about a single Metropolis step; kept only where there is something to keep."""
+class Recorder(Recorded):
+    """Keeps blocks of iterations, or single events, and gives them back as events or as a trace.
 
-    labels: NDArray[Any] | None
-    accepted: bool | None
-    log_ratio: float | None
-
-
-class Recorder:
-    """Records events one by one or in blocks, and gives them back as events or as a trace.
+    Every recorded quantity is an attribute: an array with a row for each iteration recorded so far, such as
+    `labels`, `n_clusters`, `theta` or `log_posterior`; `proposals` and `acceptances` have a column a move.
 
     Parameters
     ----------
     posterior
         The posterior that is being sampled.
     move_names
-        Names of the schedule's moves; the first event tells them if they are left out.
+        Names of the schedule's moves; the first block tells them if they are left out.
     capacity
         For how many records to make room at first, where their number is known.
     """
@@ -52,7 +62,7 @@ class Recorder:
         self._length = 0
         self._names = self._given_names
         self._columns: dict[str, NDArray[Any]] = {}
-        self._proposals: dict[int, _Proposal] = {}
+        self._reports: dict[int, StepReport] = {}  # only of iterations that have something to report
 
     def __len__(self) -> int:
         return self._length
@@ -62,127 +72,39 @@ class Recorder:
         """Names of the schedule's moves."""
         return self._names or ()
 
-    @property
-    def iterations(self) -> NDArray[np.int64]:
-        """Numbers of the iterations recorded so far."""
-        return self._recorded("iterations")
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a recorded quantity by its name, a row for each iteration recorded so far."""
+        columns = self._room(0)
+        return read_only(columns[name][: self._length]) if name in columns else self.block().column(name)
 
-    @property
-    def labels(self) -> NDArray[Any]:
-        """Canonical labels at each iteration recorded so far, one a row."""
-        return self._recorded("labels")
+    def block(self) -> Block:
+        """Give everything recorded so far as one block, without copying it."""
+        columns = {name: values[: self._length] for name, values in self._room(0).items()}
+        return Block(self.posterior, self.move_names, columns, self._reports.get(self._length - 1))
 
-    @property
-    def n_clusters(self) -> NDArray[Any]:
-        """Number of clusters at each iteration recorded so far."""
-        return self._recorded("n_clusters")
+    def reserve(self, extra: int) -> None:
+        """Make room for so many more iterations, so that keeping them cannot fail for lack of memory."""
+        self._room(extra)
 
-    @property
-    def theta_index(self) -> NDArray[Any]:
-        """Place of the variance ratio on its grid at each iteration recorded so far."""
-        return self._recorded("theta_index")
-
-    @property
-    def theta(self) -> NDArray[np.float64]:
-        """Variance ratio at each iteration recorded so far."""
-        return read_only(self.posterior.theta_grid[self.theta_index])
-
-    @property
-    def theta_weights(self) -> NDArray[np.float32]:
-        """Exact conditional probabilities of θ that each iteration drew from, one a row."""
-        return self._recorded("theta_weights")
-
-    @property
-    def log_posterior(self) -> NDArray[np.float64]:
-        """Log posterior at each iteration recorded so far."""
-        return self._recorded("log_posterior")
-
-    @property
-    def concentration(self) -> NDArray[np.float64]:
-        """Concentration λ at each iteration recorded so far."""
-        return self._recorded("concentration")
-
-    @property
-    def proposals(self) -> NDArray[np.int64]:
-        """Proposals at each iteration recorded so far, a column a move."""
-        return self._recorded("proposals")
-
-    @property
-    def acceptances(self) -> NDArray[np.int64]:
-        """Acceptances at each iteration recorded so far, a column a move."""
-        return self._recorded("acceptances")
-
-    def append(self, event: Event) -> None:
-        """Record one event."""
+    def extend(self, block: Block) -> None:
+        """Keep a block; interrupted, or where it does not fit, all of it or nothing."""
         if self._names is None:
-            self._names = tuple(move.name for move in event.moves)
-            self._columns = {}
-        columns, row = self._room(1), self._length
-        columns["iterations"][row] = event.iteration
-        columns["labels"][row] = event.labels
-        columns["n_clusters"][row] = event.n_clusters
-        columns["theta_index"][row] = event.theta_index
-        columns["theta_weights"][row] = event.theta_weights
-        columns["log_posterior"][row] = event.log_posterior
-        columns["concentration"][row] = event.concentration
-        columns["proposals"][row] = [move.proposals for move in event.moves]
-        columns["acceptances"][row] = [move.acceptances for move in event.moves]
-        if event.proposed_labels is not None or event.accepted is not None:
-            self._proposals[row] = self._proposal(event)
-        self._length += 1
-
-    def append_block(
-        self,
-        *,
-        iterations: ArrayLike,
-        labels: NDArray[Any],
-        theta_index: ArrayLike,
-        theta_weights: ArrayLike,
-        log_posterior: ArrayLike,
-        concentration: ArrayLike,
-        proposals: ArrayLike,
-        acceptances: ArrayLike,
-    ) -> None:
-        """Record a block of iterations, given as arrays with one row each; counts have a column a move."""
-        count = len(labels)
-        shape, given = (count, len(self.move_names)), (np.shape(proposals), np.shape(acceptances))
-        if given != (shape, shape):
-            raise ValueError(
-                f"counts of proposals and acceptances must have shape {shape}, a column a move of "
-                f"{self.move_names}; got {given[0]} and {given[1]}."
-            )
+            self._names, self._columns = block.move_names, {}
+        count = len(block)
+        given = {name: block.column(name) for name in self._room(0)}
+        self._check_shapes(count, given)
         columns, rows = self._room(count), slice(self._length, self._length + count)
-        columns["iterations"][rows] = iterations
-        columns["labels"][rows] = labels
-        columns["n_clusters"][rows] = labels.max(axis=1, initial=0).astype(np.int32) + 1
-        columns["theta_index"][rows] = theta_index
-        columns["theta_weights"][rows] = theta_weights
-        columns["log_posterior"][rows] = log_posterior
-        columns["concentration"][rows] = concentration
-        columns["proposals"][rows] = proposals
-        columns["acceptances"][rows] = acceptances
+        for name, values in given.items():
+            columns[name][rows] = values
+        while self._reports and next(reversed(self._reports)) >= self._length:
+            self._reports.popitem()  # of a block that was not kept after all
+        if block.report is not None and count:
+            self._reports[rows.stop - 1] = self._compact(block.report)
         self._length += count
 
-    def sibling(self, capacity: int) -> "Recorder":
-        """Return an empty recorder of the same chain, for another thread to fill.
-
-        Room for so many records is made here too, so that taking them over cannot fail for lack of memory.
-        """
-        self._room(capacity)
-        return Recorder(self.posterior, self._names, capacity)
-
-    def absorb(self, other: "Recorder") -> None:
-        """Record once more what a sibling has recorded; interrupted, all of it or nothing."""
-        self.append_block(
-            iterations=other.iterations,
-            labels=other.labels,
-            theta_index=other.theta_index,
-            theta_weights=other.theta_weights,
-            log_posterior=other.log_posterior,
-            concentration=other.concentration,
-            proposals=other.proposals,
-            acceptances=other.acceptances,
-        )
+    def append(self, event: Event) -> None:
+        """Keep one event."""
+        self.extend(Block.of_event(self.posterior, event))
 
     def event(self, index: int) -> Event:
         """Return the event recorded at a place, counted from 0 (or from the end, if negative).
@@ -192,23 +114,15 @@ class Recorder:
         row = index + self._length if index < 0 else index
         if not 0 <= row < self._length:
             raise IndexError(f"there is no event {index}; {self._length} are recorded.")
-        entry = {name: values[row] for name, values in self._columns.items()}
-        counts = zip(self.move_names, entry["proposals"], entry["acceptances"], strict=True)
-        proposal = self._proposals.get(row, _Proposal(None, None, None))
-        return Event(
-            iteration=int(entry["iterations"]),
-            theta=float(self.posterior.theta_grid[entry["theta_index"]]),
-            theta_index=int(entry["theta_index"]),
-            theta_weights=read_only(entry["theta_weights"].astype(np.float64)),
-            labels=read_only(entry["labels"].astype(np.intp)),
-            n_clusters=int(entry["n_clusters"]),
-            log_posterior=float(entry["log_posterior"]),
-            concentration=float(entry["concentration"]),
-            moves=tuple(MoveCount(name, int(made), int(taken)) for name, made, taken in counts),
-            proposed_labels=None if proposal.labels is None else read_only(proposal.labels.astype(np.intp)),
-            accepted=proposal.accepted,
-            log_ratio=proposal.log_ratio,
-        )
+        # In the types in which the chain wrote them: watchers do arithmetic with them.
+        columns = {
+            name: values[row : row + 1].astype(SCHEMA[name].written or values.dtype)
+            for name, values in self._columns.items()
+        }
+        report = self._reports.get(row)
+        if report is not None and report.proposed_labels is not None:
+            report = report._replace(proposed_labels=read_only(report.proposed_labels.astype(np.intp)))
+        return Block(self.posterior, self.move_names, columns, report)[0]
 
     def trace(self, burn_in: int = 0, thin: int = 1) -> Trace:
         """Give the records as a trace, without copying them.
@@ -222,13 +136,8 @@ class Recorder:
         """
         if burn_in < 0:
             raise ValueError(f"burn_in must not be negative; got {burn_in}.")
-        everything = Trace(
-            labels=self.labels,
-            theta_index=self.theta_index,
-            theta_weights=self.theta_weights,
-            log_posterior=self.log_posterior,
-            concentration=self.concentration,
-            iterations=self.iterations,
+        everything = Trace.of_columns(
+            {entry.name: self.column(entry.name) for entry in saved_columns()},
             move_counts={name: self._counts(name) for name in self.move_names},
             posterior=self.posterior,
         )
@@ -239,36 +148,45 @@ class Recorder:
         places = [place for place, other in enumerate(self.move_names) if other == name]
         return self.proposals[:, places].sum(axis=1), self.acceptances[:, places].sum(axis=1)
 
-    def _proposal(self, event: Event) -> _Proposal:
-        given = event.proposed_labels
-        compact = None if given is None else given.astype(label_type(self.posterior.n_objects))
-        return _Proposal(compact, event.accepted, event.log_ratio)
+    def _compact(self, report: StepReport) -> StepReport:
+        """Keep a report small: the arrays of its iteration are not kept alive for it."""
+        if report.proposed_labels is None:
+            return report
+        labels = report.proposed_labels.astype(label_type(self.posterior.n_objects))
+        return report._replace(proposed_labels=read_only(labels))
 
-    def _recorded(self, name: str) -> NDArray[Any]:
-        return read_only(self._room(0)[name][: self._length])
+    def _check_shapes(self, count: int, given: dict[str, NDArray[Any]]) -> None:
+        sizes = axis_sizes(self.posterior, len(self.move_names))
+        for name, values in given.items():
+            shape = (count, *SCHEMA[name].shape(sizes))
+            if values.shape != shape:
+                moves = f", a column a move of {self.move_names}" if "move" in SCHEMA[name].axes else ""
+                raise ValueError(f"{name} must have shape {shape}{moves}; got {values.shape}.")
 
     def _room(self, extra: int) -> dict[str, NDArray[Any]]:
         """Columns with room for `extra` more rows; nothing recorded is overwritten, so views stay true."""
         needed = self._length + extra
         capacity = len(self._columns["labels"]) if self._columns else 0
         if not self._columns or needed > capacity:
-            larger = self._empty(max(needed, 2 * capacity, self._first_capacity))
+            rows = max(needed, 2 * capacity, self._first_capacity)
+            larger = empty_columns(rows, axis_sizes(self.posterior, len(self.move_names)))
             for name, values in self._columns.items():
                 larger[name][: self._length] = values[: self._length]
             self._columns = larger
         return self._columns
 
-    def _empty(self, rows: int) -> dict[str, NDArray[Any]]:
-        n_objects, n_values = self.posterior.n_objects, self.posterior.theta_grid.size
-        moves = len(self.move_names)
-        return {
-            "iterations": np.empty(rows, dtype=np.int64),
-            "labels": np.empty((rows, n_objects), dtype=label_type(n_objects)),
-            "n_clusters": np.empty(rows, dtype=np.int32),
-            "theta_index": np.empty(rows, dtype=label_type(n_values)),
-            "theta_weights": np.empty((rows, n_values), dtype=np.float32),
-            "log_posterior": np.empty(rows, dtype=np.float64),
-            "concentration": np.empty(rows, dtype=np.float64),
-            "proposals": np.empty((rows, moves), dtype=np.int64),
-            "acceptances": np.empty((rows, moves), dtype=np.int64),
-        }
+    # The old ways, until playback has moved over.
+
+    def append_block(self, **columns: Any) -> None:  # noqa: ANN401
+        """Record a block of iterations, given as arrays with one row each; counts have a column a move."""
+        given = {name: np.array(values) for name, values in columns.items()}
+        self.extend(Block(self.posterior, self.move_names, given))
+
+    def sibling(self, capacity: int) -> "Recorder":
+        """Return an empty recorder of the same chain, for another thread to fill."""
+        self.reserve(capacity)
+        return Recorder(self.posterior, self._names, capacity)
+
+    def absorb(self, other: "Recorder") -> None:
+        """Record once more what a sibling has recorded; interrupted, all of it or nothing."""
+        self.extend(other.block())

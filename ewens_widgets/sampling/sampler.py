@@ -1,14 +1,19 @@
-"""The sampler: a Markov chain over partitions that yields an event each iteration.
+"""The sampler: a Markov chain over partitions, run in blocks that are sequences of events.
 
-From the records of a block to events and to the recorder.
+The sampler puts together what the rest of this folder does: it checks its arguments, starts the chain
+(`initial`), has the driver run compiled blocks (`driver`), and gives them out as a `Block`, as one event
+after another, or as a `Trace`. Whichever way it is asked, the chain is the same: one iteration draws θ (and
+λ, where it has a prior) from its exact conditional and then makes the moves of the schedule, and all
+randomness comes from the one generator in the state.
 
-Saving a sampler to a file and loading it again, without pickle.
+A block happens as a whole or not at all. Compiled code cannot be interrupted, so a signal that arrives
+meanwhile is raised after it, when the chain has moved on and nobody knows; then it is taken back to where it
+was.
 """
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count, repeat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +35,9 @@ from ewens_widgets.sampling.archive import (
     write_archive,
 )
 from ewens_widgets.sampling.blocks import BlockSize
-from ewens_widgets.sampling.draws import label_type, read_only
-from ewens_widgets.sampling.driver import Driver, Records
-from ewens_widgets.sampling.event import Event, MoveCount
+from ewens_widgets.sampling.draws import Block, StepReport, draw_bytes, label_type, read_only
+from ewens_widgets.sampling.driver import Driver
+from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.initial import first_state
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.distances import pair_distances
@@ -43,7 +48,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Sampler", "events_of", "read_sampler", "record_block", "with_proposal", "write_sampler"]
+__all__ = ["Sampler", "pack_sampler", "unpack_sampler"]
 
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
@@ -169,12 +174,11 @@ class Sampler:
         self.acceptance = acceptance
         self.raw_data = raw  # Only where distances are wanted in the units of the data.
         self.first_state = first
-        self._engine = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
+        self._driver = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
         self._block = 0  # Number of the block that was run last; a generator of events checks it.
-        self._pending: tuple[State, int] | None = (
-            None  # State before the block, and how much of it has been given out.
-        )
-        self._engine.load(current)
+        # State before the block, and how much of it has been given out.
+        self._pending: tuple[State, int] | None = None
+        self._driver.load(current)
 
     def _pairs(self) -> FloatArray | None:
         if not any(isinstance(entry.move, SplitMerge) for entry in self.schedule):
@@ -200,14 +204,14 @@ class Sampler:
     @property
     def state(self) -> State:
         """The state after the last event that was given out."""
-        self._settle()
-        return self._engine.state()
+        self._stand_at_last_event()
+        return self._driver.state()
 
     @property
     def iteration(self) -> int:
         """Number of iterations done, as far as they have been given out."""
         if self._pending is None:
-            return self._engine.iteration
+            return self._driver.iteration
         before, given = self._pending
         return before.iteration + given
 
@@ -224,56 +228,77 @@ class Sampler:
         """Put the chain into a state of the same data and settings; it goes on from there, bit for bit."""
         self._block += 1
         self._pending = (state, 0)  # interrupted in the next line, it is done later
-        self._engine.load(state)
+        self._driver.load(state)
         self._pending = None
 
-    def _settle(self) -> None:
+    def _stand_at_last_event(self) -> None:
         """Where events of the last block are still to be given out, go back to the last one that has been."""
         if self._pending is None:
             return
         before, given = self._pending
         self._block += 1
-        self._engine.load(before)
+        self._driver.load(before)
         if given:
-            self._advance_whole(given)
+            self._run(given)
         self._pending = None
 
-    def _advance_whole(self, rows: int, thin: int = 1, report: bool = False) -> tuple[Records, Outcome]:
-        """Advance the engine, or, interrupted, leave it where it was.
-
-        A signal that arrives during the compiled call is raised after it, when the chain has moved on.
-        """
-        before = self._engine.state()
+    def _run(self, rows: int, thin: int = 1, report: bool = False, recorder: Recorder | None = None) -> Block:
+        """Run a block, and record it where there is a recorder; interrupted, neither has happened."""
+        before, length = self._driver.state(), 0 if recorder is None else len(recorder)
         try:
-            return self._engine.advance(rows, thin, report)
+            records, outcome = self._driver.advance(rows, thin, report and self._driver.reports)
+            iterations = before.iteration + thin * np.arange(1, rows + 1)
+            told = _report(outcome) if report else None
+            columns = {**records._asdict(), "iterations": iterations}
+            block = Block(self.posterior, self.move_names, columns, told)
+            if recorder is not None:
+                recorder.extend(block)
         except BaseException:
             # A second interrupt must not keep the chain from going back. (Not in a function of its own: an
             # interrupt at its very beginning would pass by.)
-            is_back = False
-            while not is_back:
+            is_done = recorder is not None and len(recorder) != length
+            while not is_done:
                 try:
-                    self._engine.load(before)
-                    is_back = True
+                    self._driver.load(before)
+                    is_done = True
                 except KeyboardInterrupt:
                     continue
             raise
+        return block
+
+    def advance(self, n: int, thin: int = 1, report: bool | None = None) -> Block:
+        """Run the chain on and return the block of its next `n` records; interrupted, nothing has happened.
+
+        Another thread may call it: it touches nothing but the chain.
+
+        Parameters
+        ----------
+        n
+            Number of records.
+        thin
+            Iterations for each.
+        report
+            Also tell what the last iteration proposed and decided, where the schedule is a single Metropolis
+            move. By default where one iteration is run.
+        """
+        rows, thin = check_count("the number of iterations", n, 1), check_count("thin", thin, 1)
+        self._stand_at_last_event()
+        return self._run(rows, thin, rows * thin == 1 if report is None else report)
 
     def snapshot(self) -> Event:
         """Describe the current state as an event, without moving; θ has the weights of this partition."""
         state = self.state
         labels = canonical_labels(state.labels)
-        value = state.concentration
-        return Event(
-            iteration=state.iteration,
-            theta=float(self.posterior.theta_grid[state.theta_index]),
-            theta_index=state.theta_index,
-            theta_weights=read_only(self.posterior.theta_conditional(labels)),
-            labels=read_only(labels),
-            n_clusters=int(labels.max()) + 1,
-            log_posterior=self.posterior.log_density(labels, state.theta_index, value),
-            concentration=value,
-            moves=(),
-        )
+        log_posterior = self.posterior.log_density(labels, state.theta_index, state.concentration)
+        columns = {
+            "iterations": state.iteration,
+            "theta_index": state.theta_index,
+            "theta_weights": self.posterior.theta_conditional(labels),
+            "labels": labels,
+            "log_posterior": log_posterior,
+            "concentration": state.concentration,
+        }
+        return Block(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
 
     def events(self, n: int | None = None, block: int | None = None) -> Iterator[Event]:
         """Run the chain and yield an event for each of the next `n` iterations (None: without end).
@@ -297,7 +322,11 @@ class Sampler:
             with sizes as grown:
                 rows = block or grown
                 rows = rows if n is None else min(rows, n - done)
-                events = self._run_block(rows, report=block == 1)
+                self._stand_at_last_event()
+                before = self._driver.state()
+                events = self._run(rows, report=block == 1)
+                self._block += 1
+                self._pending = (before, 0)
             number = self._block
             for given, event in enumerate(events, start=1):
                 self._pending = (self._pending[0], given) if self._pending and given < rows else None
@@ -306,20 +335,8 @@ class Sampler:
                 if self._block != number:
                     break  # Somebody else used the sampler; go on from where it stands now.
 
-    def _run_block(self, rows: int, report: bool) -> Iterator[Event]:
-        """Run a block of which nothing has been given out yet; return its events."""
-        self._settle()
-        before = self._engine.state()
-        records, outcome = self._advance_whole(rows, report=report and self._engine.reports)
-        self._block += 1
-        self._pending = (before, 0)
-        events = events_of(records, self.move_names, self.posterior, before.iteration + 1)
-        return (with_proposal(event, outcome) for event in events) if report else events
-
     def _largest_block(self) -> int:
-        return max(
-            1, _RECORD_BYTES // (4 * self.posterior.n_objects + 8 * self.posterior.theta_grid.size + 200)
-        )
+        return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))
 
     def sample(self, draws: int = 1000, burn_in: int = 0, thin: int = 1, progress: bool = True) -> Trace:
         """Run the chain and return its draws.
@@ -381,11 +398,11 @@ class Sampler:
         done
             Called with the number of iterations just done, e.g. to move a progress bar.
         """
-        self._settle()
-        self._advance(1, burn_in, None, done)
-        self._advance(draws, thin, recorder, done)
+        self._stand_at_last_event()
+        self._run_blocks(1, burn_in, None, done)
+        self._run_blocks(draws, thin, recorder, done)
 
-    def _advance(
+    def _run_blocks(
         self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
     ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
@@ -395,7 +412,7 @@ class Sampler:
             with sizes as grown:
                 rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
                 step = min(grown, remaining) if recorder is None else thin
-                self._record_block(rows, step, recorder)
+                self._run(rows, step, recorder=recorder)
             remaining -= rows * step
             if done is not None:
                 done(rows * step)
@@ -404,34 +421,25 @@ class Sampler:
 
     def record(self, n: int, recorder: Recorder) -> None:
         """Run `n` iterations as one block and record them; interrupted, none of them has happened."""
-        self._settle()
-        self._record_block(check_count("the number of iterations", n, 1), 1, recorder)
-
-    def _record_block(self, rows: int, thin: int, recorder: Recorder | None) -> None:
-        """Run a block and record it: both, or neither."""
-        before, length = self._engine.state(), 0 if recorder is None else len(recorder)
-        try:
-            records, _ = self._engine.advance(rows, thin)
-            if recorder is not None:
-                record_block(recorder, records, before.iteration + thin, thin)
-        except BaseException:
-            is_settled = recorder is not None and len(recorder) != length
-            while not is_settled:  # as in _advance_whole
-                try:
-                    self._engine.load(before)
-                    is_settled = True
-                except KeyboardInterrupt:
-                    continue
-            raise
+        self._stand_at_last_event()
+        self._run(check_count("the number of iterations", n, 1), recorder=recorder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""
-        write_sampler(self, path)
+        write_archive(path, _KIND, *pack_sampler(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sampler":
         """Load a saved sampler; it continues bit for bit."""
-        return read_sampler(cls, path)
+        metadata, arrays = read_archive(path, _KIND)
+        try:
+            return unpack_sampler(metadata, arrays, cls)
+        except TooLargeError:
+            raise
+        except MALFORMED as fault:
+            raise ArchiveError(
+                f"{str(path)!r} does not hold a complete sampler ({fault}); save it again."
+            ) from fault
 
     def __repr__(self) -> str:
         """Tell data, model, schedule and iteration."""
@@ -442,63 +450,19 @@ class Sampler:
         )
 
 
-def events_of(
-    records: Records, names: tuple[str, ...], posterior: Posterior, first_iteration: int
-) -> Iterator[Event]:
-    """Yield an event for each record; their arrays are read-only views of the block's."""
-    # Whole columns become Python numbers at once, and columns become rows by `zip`: much cheaper than taking
-    # one element at a time. An event must cost little even beside an iteration of a few microseconds.
-    proposals, acceptances = records.proposals.T.tolist(), records.acceptances.T.tolist()
-    columns = zip(
-        count(first_iteration),
-        posterior.theta_grid[records.theta_index].tolist(),
-        records.theta_index.tolist(),
-        read_only(records.theta_weights),
-        read_only(records.labels),
-        records.n_clusters.tolist(),
-        records.log_posterior.tolist(),
-        records.concentration.tolist(),
-        zip(*map(_move_counts, names, proposals, acceptances), strict=True),
-        repeat(None),  # what was proposed is known of stepped events only
-        repeat(None),
-        repeat(None),
-        strict=False,  # some columns have no end
-    )
-    return map(Event._make, columns)
-
-
-def _move_counts(name: str, proposals: Sequence[int], acceptances: Sequence[int]) -> Iterator[MoveCount]:
-    return map(MoveCount._make, zip(repeat(name), proposals, acceptances, strict=False))
-
-
-def with_proposal(event: Event, outcome: Outcome) -> Event:
-    """Add what the single Metropolis move of this iteration proposed, if it proposed anything."""
+def _report(outcome: Outcome) -> StepReport | None:
+    """What the single Metropolis move of an iteration proposed, if it proposed anything."""
     if not outcome.flags[PROPOSED]:
-        return event
-    return event._replace(
+        return None
+    return StepReport(
         proposed_labels=read_only(canonical_labels(outcome.labels)),
         accepted=bool(outcome.flags[ACCEPTED]),
         log_ratio=float(outcome.log_ratio[0]),
     )
 
 
-def record_block(recorder: Recorder, records: Records, first_iteration: int, thin: int) -> None:
-    """Append a block to the recorder."""
-    rows = records.theta_index.size
-    recorder.append_block(
-        iterations=first_iteration + thin * np.arange(rows),
-        labels=records.labels,
-        theta_index=records.theta_index,
-        theta_weights=records.theta_weights,
-        log_posterior=records.log_posterior,
-        concentration=records.concentration,
-        proposals=records.proposals,
-        acceptances=records.acceptances,
-    )
-
-
-def write_sampler(sampler: Sampler, path: str | os.PathLike[str]) -> None:
-    """Write posterior, schedule, current and initial state."""
+def pack_sampler(sampler: Sampler) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split a sampler into settings and arrays for an archive: posterior, schedule and states."""
     settings, arrays = pack_posterior(sampler.posterior)
     current, labels = state_parts(sampler.state)
     first, first_labels = state_parts(sampler.first_state)
@@ -509,43 +473,35 @@ def write_sampler(sampler: Sampler, path: str | os.PathLike[str]) -> None:
         "state": current,
         "first": first,
     }
-    stored: dict[str, NDArray[Any]] = {**arrays, "labels": labels, "first_labels": first_labels}
-    if sampler.raw_data is not None:
-        stored["raw"] = sampler.raw_data
-    write_archive(path, _KIND, metadata, stored)
+    raw = {} if sampler.raw_data is None else {"raw": sampler.raw_data}
+    return metadata, {**arrays, "labels": labels, "first_labels": first_labels, **raw}
 
 
-def read_sampler(kind: type[Sampler], path: str | os.PathLike[str]) -> Sampler:
-    """Read what `write_sampler` wrote."""
-    metadata, arrays = read_archive(path, _KIND)
-    try:
-        posterior = unpack_posterior(metadata["posterior"], arrays)
+def unpack_sampler(
+    settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kind: type[Sampler] = Sampler
+) -> Sampler:
+    """Put a sampler together again; what does not fit together is refused by one of several errors."""
+    posterior = unpack_posterior(settings["posterior"], arrays)
 
-        def state(part: str, labels: str) -> State:
-            size = posterior.n_objects, posterior.theta_grid.size
-            found = state_from_parts(metadata[part], arrays[labels], *size)
-            _check_concentration(found, posterior)
-            generator: Any = np.random.PCG64(0)
-            generator.state = found.generator  # raises for anything but the state of one
-            return found
+    def state(part: str, labels: str) -> State:
+        size = posterior.n_objects, posterior.theta_grid.size
+        found = state_from_parts(settings[part], arrays[labels], *size)
+        _check_concentration(found, posterior)
+        generator: Any = np.random.PCG64(0)
+        generator.state = found.generator  # raises for anything but the state of one
+        return found
 
-        return kind.from_parts(
-            posterior,
-            resolve_schedule(from_plain(metadata["moves"])),
-            _raw_data(arrays, posterior),
-            metadata["acceptance"],
-            first=state("first", "first_labels"),
-            current=state("state", "labels"),
-        )
-    except TooLargeError:
-        raise
-    except MALFORMED as fault:
-        raise ArchiveError(
-            f"{str(path)!r} does not hold a complete sampler ({fault}); save it again."
-        ) from fault
+    return kind.from_parts(
+        posterior,
+        resolve_schedule(from_plain(settings["moves"])),
+        _raw_data(arrays, posterior),
+        settings["acceptance"],
+        first=state("first", "first_labels"),
+        current=state("state", "labels"),
+    )
 
 
-def _raw_data(arrays: dict[str, NDArray[Any]], posterior: Posterior) -> FloatArray | None:
+def _raw_data(arrays: Mapping[str, NDArray[Any]], posterior: Posterior) -> FloatArray | None:
     """Data in their own units, if the file has them; other rows would lead the kernels astray."""
     if "raw" not in arrays:
         return None

@@ -25,17 +25,20 @@ from ewens_widgets.sampling.archive import (
     write_atomically,
 )
 from ewens_widgets.sampling.draws import (
+    SCHEMA,
+    Block,
     Counts,
+    axis_sizes,
     check_canonical,
     column,
-    label_type,
     move_count_pair,
     pooled_counts,
     read_only,
+    saved_columns,
     windows,
 )
 
-__all__ = ["COLUMNS", "Trace", "facts_table", "trace_facts"]
+__all__ = ["Trace", "facts_table", "pack_draws", "trace_facts", "unpack_draws"]
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.estimates import PointEstimate
@@ -47,7 +50,8 @@ Value = TypeVar("Value")
 
 _WEIGHT_ERROR = 1e-3  # far above that of the single precision they are kept in
 _KIND = "trace"
-COLUMNS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
+# What is recorded and has a typed field of its own; the rest of the table is in `more`.
+_FIELDS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -76,6 +80,8 @@ class Trace:
         before it), or a total.
     posterior
         The posterior that was sampled.
+    more
+        Whatever else is recorded, by name; each is an attribute too.
     """
 
     labels: NDArray[Any]
@@ -86,28 +92,62 @@ class Trace:
     iterations: NDArray[np.int64]
     move_counts: Mapping[str, tuple[ArrayLike, ArrayLike]]
     posterior: Posterior
+    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     _summaries: dict[Hashable, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the arrays against each other and make them compact and read-only."""
-        n_objects, n_values = self.posterior.n_objects, self.posterior.theta_grid.size
-        types: tuple[DTypeLike, ...] = (
-            label_type(n_objects),
-            label_type(n_values),
-            np.float32,
-            np.float64,
-            np.float64,
-            np.int64,
-        )
-        shapes = ((n_objects,), (), (n_values,), (), (), ())
-        draws = len(self.labels)
-        for name, dtype, shape in zip(COLUMNS, types, shapes, strict=True):
-            object.__setattr__(self, name, column(name, getattr(self, name), dtype, (draws, *shape)))
-        if draws and np.any(self.theta_index >= n_values):
-            raise ValueError(f"theta_index must be below {n_values}, the size of the grid.")
+        sizes, draws = axis_sizes(self.posterior), len(self.labels)
+        further: dict[str, NDArray[Any]] = {}
+        known = {entry.name: entry for entry in saved_columns()}
+        if not known.keys() >= self.more.keys():
+            raise ValueError(f"nothing is known of {', '.join(sorted(self.more.keys() - known.keys()))}.")
+        for name, given in [*((name, getattr(self, name)) for name in _FIELDS), *self.more.items()]:
+            values = column(name, given, known[name].kept_type(sizes), (draws, *known[name].shape(sizes)))
+            if name in _FIELDS:
+                object.__setattr__(self, name, values)
+            else:
+                further[name] = values
+        object.__setattr__(self, "more", further)
+        if draws and np.any(self.theta_index >= sizes["theta"]):
+            raise ValueError(f"theta_index must be below {sizes['theta']}, the size of the grid.")
         check_canonical(self.labels)
         counts = {name: move_count_pair(name, given, draws) for name, given in self.move_counts.items()}
         object.__setattr__(self, "move_counts", counts)
+
+    @classmethod
+    def of_columns(
+        cls,
+        columns: Mapping[str, NDArray[Any]],
+        move_counts: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        posterior: Posterior,
+    ) -> "Trace":
+        """Make a trace of recorded quantities by name, as `columns` gives them."""
+        more = {name: values for name, values in columns.items() if name not in _FIELDS}
+        typed: dict[str, Any] = {name: columns[name] for name in _FIELDS}
+        return cls(**typed, more=more, move_counts=move_counts, posterior=posterior)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the recorded quantities that a trace holds, by name."""
+        return {entry.name: self.column(entry.name) for entry in saved_columns()}
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a recorded quantity by its name, computed where the trace does not hold it."""
+        if name in _FIELDS:
+            return cast("NDArray[Any]", getattr(self, name))
+        return self.more[name] if name in self.more else self._once(name, lambda: self.block().column(name))
+
+    def block(self) -> Block:
+        """Give the draws as a block, whose events tell no counts of moves."""
+        held = {name: getattr(self, name) for name in _FIELDS}
+        return Block(self.posterior, (), {**held, **self.more})
+
+    if not TYPE_CHECKING:  # so that a misspelt name is still found by the type checker
+
+        def __getattr__(self, name: str) -> NDArray[Any]:
+            if name in SCHEMA:
+                return self.column(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
@@ -136,9 +176,9 @@ class Trace:
         first = traces[0]
         if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
             raise ValueError("only traces of the same data, model and prior can be pooled.")
-        columns = {name: np.concatenate([getattr(trace, name) for trace in traces]) for name in COLUMNS}
-        return Trace(
-            **columns,
+        parts = [trace.columns() for trace in traces]
+        return Trace.of_columns(
+            {name: np.concatenate([part[name] for part in parts]) for name in parts[0]},
             move_counts=pooled_counts([trace.move_counts for trace in traces]),
             posterior=first.posterior,
         )
@@ -151,12 +191,12 @@ class Trace:
     @property
     def theta(self) -> FloatArray:
         """Variance ratio of each draw."""
-        return self._once("theta", lambda: read_only(self.posterior.theta_grid[self.theta_index]))
+        return self.column("theta")
 
     @property
     def n_clusters(self) -> NDArray[np.intp]:
         """Number of clusters of each draw."""
-        return self._once("n_clusters", lambda: read_only(self.labels.max(axis=1).astype(np.intp) + 1))
+        return self.column("n_clusters")
 
     @property
     def acceptance(self) -> dict[str, float]:
@@ -274,31 +314,17 @@ class Trace:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the draws and the posterior's settings and coordinates in one checked file."""
         settings, arrays = pack_posterior(self.posterior)
-        counts = {f"moves.{name}": np.stack(pair) for name, pair in self.move_counts.items()}
-        columns = {name: getattr(self, name) for name in COLUMNS}
-        metadata = {"posterior": settings, "moves": list(self.move_counts)}
-        write_archive(path, _KIND, metadata, {**columns, **arrays, **counts})
+        moves, columns = pack_draws(self)
+        write_archive(path, _KIND, {"posterior": settings, **moves}, {**columns, **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """Load what `save` wrote; a damaged or foreign file is refused."""
         metadata, arrays = read_archive(path, _KIND)
         try:
-            made_taken = {str(name): arrays[f"moves.{name}"] for name in metadata["moves"]}
-            trace = cls(
-                **{name: arrays[name] for name in COLUMNS},
-                move_counts={name: (pair[0], pair[1]) for name, pair in made_taken.items()},
-                posterior=unpack_posterior(metadata["posterior"], arrays),
-            )
-            for name in ("theta_weights", "log_posterior", "concentration"):
-                if not np.all(np.isfinite(getattr(trace, name))):
-                    raise ValueError(f"{name} has values that are no numbers")
-            weights = trace.theta_weights
-            if np.any(weights < 0.0) or np.any(np.abs(weights.sum(axis=1) - 1.0) > _WEIGHT_ERROR):
-                raise ValueError("theta_weights are no probabilities")
+            return unpack_draws(metadata, arrays, unpack_posterior(metadata["posterior"], arrays))
         except MALFORMED as fault:
             raise ArchiveError(f"{str(path)!r} is not a complete trace ({fault}); save it again.") from fault
-        return trace
 
     def __repr__(self) -> str:
         return "Trace(" + ", ".join(f"{name}: {value}" for name, value in trace_facts(self)) + ")"
@@ -313,12 +339,12 @@ class Trace:
 
     def _take(self, chosen: range, since: int) -> "Trace":
         draws = slice(chosen.start, chosen.stop, chosen.step)
-        columns = {name: getattr(self, name)[draws] for name in COLUMNS}
+        columns = {name: values[draws] for name, values in self.columns().items()}
         counts = {
             name: tuple(windows(np.asarray(entry), chosen, since) for entry in pair)
             for name, pair in self.move_counts.items()
         }
-        return Trace(**columns, move_counts=cast("dict[str, Counts]", counts), posterior=self.posterior)
+        return Trace.of_columns(columns, cast("dict[str, Counts]", counts), self.posterior)
 
     def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         if key not in self._summaries:
@@ -328,6 +354,32 @@ class Trace:
     def _need_draws(self) -> None:
         if not len(self):
             raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+
+
+def pack_draws(trace: Trace) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split a trace into settings and arrays for an archive; its posterior goes there by itself."""
+    counts = {f"moves.{name}": np.stack(pair) for name, pair in trace.move_counts.items()}
+    return {"moves": list(trace.move_counts)}, {**trace.columns(), **counts}
+
+
+def unpack_draws(
+    settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], posterior: Posterior
+) -> Trace:
+    """Put a trace together again; arrays that no chain would give are refused by one of several errors."""
+    pairs = {str(name): arrays[f"moves.{name}"] for name in settings["moves"]}
+    # What is recorded since the file was written is not in it, and computed when it is asked for.
+    trace = Trace.of_columns(
+        {entry.name: arrays[entry.name] for entry in saved_columns() if entry.name in arrays},
+        move_counts={name: (pair[0], pair[1]) for name, pair in pairs.items()},
+        posterior=posterior,
+    )
+    for name, values in arrays.items():
+        if name in SCHEMA and SCHEMA[name].absent is None and not np.all(np.isfinite(values)):
+            raise ValueError(f"{name} has values that are no numbers")
+    weights = trace.theta_weights
+    if np.any(weights < 0.0) or np.any(np.abs(weights.sum(axis=1) - 1.0) > _WEIGHT_ERROR):
+        raise ValueError("theta_weights are no probabilities")
+    return trace
 
 
 def _rebuild(given: dict[str, Any]) -> Trace:

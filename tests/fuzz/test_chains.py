@@ -66,7 +66,7 @@ def table(shape: str, n_objects: int, n_features: int, rng: np.random.Generator)
 
 def workspace_of(sampler: ew.Sampler) -> Workspace:
     sampler.state  # noqa: B018 - goes back to the last event that was given out
-    return sampler._engine._workspace
+    return sampler._driver._workspace
 
 
 def statistics_error(sampler: ew.Sampler) -> float:
@@ -74,7 +74,7 @@ def statistics_error(sampler: ew.Sampler) -> float:
 
     Sizes and sums are exact and must be equal.
     """
-    kept, problem = workspace_of(sampler), sampler._engine._problem
+    kept, problem = workspace_of(sampler), sampler._driver._problem
     n_clusters, model = int(kept.integers[CLUSTERS]), problem.model
     sums = cluster_sums(problem.coordinates, kept.labels)
     np.testing.assert_array_equal(kept.sizes[:n_clusters], np.bincount(kept.labels))

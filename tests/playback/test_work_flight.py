@@ -301,7 +301,7 @@ def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -
     def full(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Recorder, "_empty", full)
+    monkeypatch.setattr("ewens_widgets.sampling.recorder.empty_columns", full)
     with ThreadPoolExecutor(1) as helper, pytest.raises(MemoryError, match="no room"):
         chain.launch(5, helper, time.perf_counter)
     assert sampler.iteration == len(recorder) == 4

@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.sampling import sampler as module
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.moves import Gibbs
 from ewens_widgets.sampling.recorder import Recorder
@@ -118,6 +117,56 @@ def test_record_runs_a_block_into_a_recorder() -> None:
         sampler.record(0, recorder)
 
 
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_block_is_the_same_chain_as_events_and_as_a_trace(name: str) -> None:
+    sampler = make(name)
+    blocks = [sampler.advance(count) for count in (1, 20, 9)]
+    assert [len(block) for block in blocks] == [1, 20, 9]
+    events = [event for block in blocks for event in block]
+    trace = make(name).sample(30, progress=False)
+    np.testing.assert_array_equal([event.labels for event in events], trace.labels)
+    assert [event.iteration for event in events] == list(range(1, 31))
+    assert sampler.iteration == 30
+    recorder = Recorder(sampler.posterior, sampler.move_names)
+    for block in blocks:
+        recorder.extend(block)
+    for column, values in trace.columns().items():
+        np.testing.assert_array_equal(recorder.column(column), values)
+    assert recorder.trace().acceptance == trace.acceptance
+
+
+def test_a_block_may_be_thinned_and_may_report() -> None:
+    expected = make("paper-2").sample(10, thin=3, progress=False)
+    block = make("paper-2").advance(10, thin=3)
+    np.testing.assert_array_equal(block.labels, expected.labels)
+    np.testing.assert_array_equal(block.iterations, expected.iterations)
+    assert all(event.accepted is None for event in block)
+    stepped = list(make("paper-2").events(40, block=1))
+    sampler = make("paper-2")
+    for event in stepped:
+        (found,) = sampler.advance(1)
+        assert (found.accepted, found.log_ratio) == (event.accepted, event.log_ratio)
+    sampler.reset()
+    last = sampler.advance(40, report=True)[-1]
+    assert (last.accepted, last.log_ratio) == (stepped[-1].accepted, stepped[-1].log_ratio)
+
+
+def test_a_block_goes_on_from_the_last_event_that_was_given_out() -> None:
+    expected = make().sample(20, progress=False).labels
+    sampler = make()
+    events = sampler.events(20, block=10)
+    for _ in range(4):
+        next(events)
+    np.testing.assert_array_equal(sampler.advance(5).labels, expected[4:9])
+    assert next(events).iteration == 10
+
+
+@pytest.mark.parametrize("bad", [{"n": 0}, {"n": -1}, {"n": 2.0}, {"n": 3, "thin": 0}])
+def test_a_block_without_iterations_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"number of iterations|thin"):
+        make().advance(**bad)
+
+
 class Interrupter:
     """Makes a later call of a function end in an interrupt, after it has done its work."""
 
@@ -215,7 +264,7 @@ def test_a_fault_while_recording_undoes_the_block(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(module, "record_block", refuse)
+    monkeypatch.setattr(Recorder, "extend", refuse)
     with pytest.raises(MemoryError):
         sampler.sample(10, progress=False)
     monkeypatch.undo()

@@ -25,12 +25,12 @@ import numpy as np
 
 from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
 from ewens_widgets.sampling.chains.plan import Plan, draws_kept, read_plan, write_plan
-from ewens_widgets.sampling.chains.result import Chains, draws_arrays, draws_from_arrays
+from ewens_widgets.sampling.chains.result import Chains
 from ewens_widgets.sampling.chains.workers import ChainsError
 from ewens_widgets.sampling.draws import label_type
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, state_from_parts, state_parts
-from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.sampling.trace import Trace, pack_draws, unpack_draws
 
 __all__ = ["LOCK", "Checkpoint", "FolderLock", "Place", "read_chunk", "write_chunk"]
 
@@ -90,15 +90,16 @@ class Place(NamedTuple):
 def write_chunk(path: Path, plan: Plan, place: Place, trace: Trace, after: State) -> None:
     """Write a chunk; with it goes which run and place it belongs to."""
     settings, labels = state_parts(after)
+    moves, draws = pack_draws(trace)
     metadata = {
         "run": plan.identity,
         "chain": place.chain,
         "after": place.before.iteration,
         "state": settings,
-        "moves": list(trace.move_counts),
+        **moves,
     }
     slots = labels.astype(label_type(labels.size))
-    write_archive(path, _KIND, metadata, {**draws_arrays(trace), "state.labels": slots})
+    write_archive(path, _KIND, metadata, {**draws, "state.labels": slots})
 
 
 def read_chunk(path: Path, plan: Plan, place: Place) -> tuple[Trace, State]:
@@ -110,7 +111,7 @@ def read_chunk(path: Path, plan: Plan, place: Place) -> tuple[Trace, State]:
         raise ValueError("it belongs to another run or place")
     size = posterior.n_objects, posterior.theta_grid.size
     state = state_from_parts(metadata["state"], arrays["state.labels"], *size)
-    trace = draws_from_arrays(arrays, metadata["moves"], posterior)
+    trace = unpack_draws(metadata, arrays, posterior)
     if not _fit_together(plan, place.before, trace, state):
         raise ValueError("its draws and its state do not fit together")
     return trace, state

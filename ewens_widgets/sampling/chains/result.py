@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
@@ -22,9 +21,9 @@ from ewens_widgets.sampling.archive import (
     write_archive,
 )
 from ewens_widgets.sampling.chains.plan import Check
-from ewens_widgets.sampling.trace import COLUMNS, Trace, facts_table, trace_facts
+from ewens_widgets.sampling.trace import Trace, facts_table, pack_draws, trace_facts, unpack_draws
 
-__all__ = ["Chains", "draws_arrays", "draws_from_arrays", "read_chains", "write_chains"]
+__all__ = ["Chains", "read_chains", "write_chains"]
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.convergence import Diagnostics
@@ -178,28 +177,12 @@ class Chains:
 _KIND = "chains"
 
 
-def draws_arrays(trace: Trace) -> dict[str, NDArray[Any]]:
-    """The arrays of a trace, without those of its posterior."""
-    counts = {f"moves.{name}": np.stack(pair) for name, pair in trace.move_counts.items()}
-    return {**{name: getattr(trace, name) for name in COLUMNS}, **counts}
-
-
-def draws_from_arrays(arrays: Mapping[str, NDArray[Any]], moves: list[str], posterior: Posterior) -> Trace:
-    """Make a trace from its arrays and the names of its moves."""
-    pairs = {name: arrays[f"moves.{name}"] for name in moves}
-    return Trace(
-        **{name: arrays[name] for name in COLUMNS},
-        move_counts={name: (pair[0], pair[1]) for name, pair in pairs.items()},
-        posterior=posterior,
-    )
-
-
 def write_chains(chains: Chains, path: str | os.PathLike[str]) -> None:
     """Write all traces, their posterior once."""
     settings, arrays = pack_posterior(chains.posterior)
     stored = {f"posterior.{name}": array for name, array in arrays.items()}
     for number, trace in enumerate(chains):
-        stored |= {f"{number}.{name}": array for name, array in draws_arrays(trace).items()}
+        stored |= {f"{number}.{name}": array for name, array in pack_draws(trace)[1].items()}
     metadata = {
         "posterior": settings,
         "moves": [list(trace.move_counts) for trace in chains],
@@ -219,7 +202,7 @@ def read_chains(path: str | os.PathLike[str]) -> Chains:
     try:
         posterior = unpack_posterior(metadata["posterior"], _under("posterior", arrays))
         traces = [
-            draws_from_arrays(_under(str(number), arrays), moves, posterior)
+            unpack_draws({"moves": moves}, _under(str(number), arrays), posterior)
             for number, moves in enumerate(metadata["moves"])
         ]
         checks = [_check(entry) for entry in metadata["checks"]]

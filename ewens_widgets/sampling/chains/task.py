@@ -20,7 +20,7 @@ from ewens_widgets.sampling.moves.schedule import Repeated, to_plain
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
-from ewens_widgets.sampling.trace import COLUMNS, Trace
+from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Failure", "MissingData", "Piece", "Problem", "Task", "forget_samplers", "run_task"]
 
@@ -103,7 +103,7 @@ class Piece:
 
     def trace(self, posterior: Posterior) -> Trace:
         """The draws as a trace."""
-        return Trace(**self.columns, move_counts=self.counts, posterior=posterior)
+        return Trace.of_columns(self.columns, self.counts, posterior)
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,7 @@ def run_task(task: Task) -> Piece | MissingData | Failure:
     trace = recorder.trace()
     state = sampler.state
     _SAMPLERS.give_back(task.key, sampler)
-    columns = {name: getattr(trace, name) for name in COLUMNS}
-    return Piece(state, columns, dict(trace.move_counts), seconds)
+    return Piece(state, trace.columns(), dict(trace.move_counts), seconds)
 
 
 def forget_samplers(key: str) -> None:
