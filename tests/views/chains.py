@@ -11,6 +11,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
 from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.views import Stage, View
 
 
 class Wire:
@@ -68,3 +69,10 @@ def widgets_below(widget: Widget) -> set[Widget]:
             parts = several if isinstance(value, list | tuple | dict) else (value,)
             waiting.extend(part for part in parts if isinstance(part, Widget))
     return found
+
+
+def made(kind: type[View], stage: Stage, chain: Chain) -> View:
+    """A view of a kind, ready to show the chain."""
+    view = kind(stage)
+    view.prepare(chain.dataset, chain.posterior)
+    return view

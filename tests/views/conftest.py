@@ -9,6 +9,8 @@ from comm.base_comm import BaseComm
 from ipywidgets import Widget
 from views.chains import Chain, Wire
 
+from ewens_widgets.views import Stage
+
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
@@ -27,3 +29,10 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
 @pytest.fixture
 def chain() -> Chain:
     return Chain()
+
+
+@pytest.fixture
+def stage(wire: Wire, chain: Chain) -> Stage:
+    stage = Stage()
+    stage.prepare(chain.posterior)
+    return stage

@@ -7,6 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from traces import wandering_partitions
 
+from ewens_widgets.analysis.plots import (
+    OKABE_ITO,
+    SINGLETON,
+)
 from ewens_widgets.analysis.plots.palette import (
     ALONE,
     CLUSTER_COLOURS,
@@ -17,9 +21,12 @@ from ewens_widgets.analysis.plots.palette import (
     ClusterColours,
     best_match,
     changed_objects,
+    class_colours,
     cluster_colours,
+    cluster_markers,
     colour_map,
     colour_of,
+    matching_colours,
     rgb,
 )
 from ewens_widgets.partition import canonical_labels
@@ -173,3 +180,40 @@ def test_greys_are_those_of_the_paper() -> None:
 def test_an_unknown_colour_map_is_refused() -> None:
     with pytest.raises(ValueError, match="no colour map 'jet'"):
         colour_map("jet", 10)
+
+
+def test_classes_have_the_colours_of_their_clusters() -> None:
+    true = np.array([0] * 5 + [1] * 6 + [2] * 4 + [3])
+    # Classes 0 and 1 are found with another number, class 2 but for one object; class 3 is lost in it.
+    found = np.array([0] * 5 + [1] * 6 + [0] + [2] * 3 + [2])
+    colours = cluster_colours(found)
+    matched = matching_colours(true, found)
+    assert matched[:3] == colours
+    assert matched[3] not in colours
+    assert matched[3] in CLUSTER_COLOURS[:N_DISTINCT]
+    alone = matching_colours([0, 0, 1, 1], [0, 1, 2, 3])
+    assert len(set(alone)) == 2
+    assert set(alone) <= set(CLUSTER_COLOURS[:N_DISTINCT])
+
+
+def test_colours_go_by_size_and_singletons_are_grey() -> None:
+    colours = cluster_colours([0, 1, 1, 2, 2, 2, 3])
+    assert colours == [SINGLETON, CLUSTER_COLOURS[1], CLUSTER_COLOURS[0], SINGLETON]
+    assert len(set(class_colours(28))) == 28
+    many = np.repeat(np.arange(20), 2)
+    pairs = set(zip(cluster_colours(many), cluster_markers(many), strict=True))
+    assert len(pairs) == 20
+    assert cluster_markers([0, 0, 1, 1]) == ["o", "o"]
+
+
+@pytest.mark.parametrize("palette", [OKABE_ITO, CLUSTER_COLOURS[:N_DISTINCT]])
+def test_the_colour_blind_can_tell_the_colours_apart(palette: tuple[str, ...]) -> None:
+    # Machado et al. (2009): how the palette looks without the red and without the green receptor.
+    protan = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]
+    deutan = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
+    rgb = np.array([[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in palette])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    for matrix in (np.eye(3), protan, deutan):
+        seen = np.clip(linear @ np.array(matrix).T, 0, 1) ** (1 / 2.2)
+        gaps = np.linalg.norm(seen[:, None] - seen[None, :], axis=2)[np.triu_indices(len(palette), 1)]
+        assert gaps.min() > 0.1

@@ -1,0 +1,56 @@
+"""Objects in two of their features."""
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.analysis.plots import (
+    plot_scatter,
+)
+from ewens_widgets.analysis.plots.scatter_plot import projections, two_features
+from ewens_widgets.datasets import Dataset
+
+
+def test_the_scatter_tells_clusters_and_classes() -> None:
+    data = ew.datasets.wine()
+    labels = data.labels.copy()
+    labels[:2] = 3, 4
+    axes = plot_scatter(data, labels, true=data.labels).axes[0]
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "2 singletons" in names
+    assert sum(name.startswith("true: cultivar") for name in names) == 3
+    assert "principal component 1" in axes.get_xlabel()
+    assert sum(len(entry.get_offsets()) for entry in axes.collections) == 178
+    many = plot_scatter(np.random.default_rng(0).normal(size=(40, 2)), np.repeat(np.arange(20), 2)).axes[0]
+    assert "… 10 more clusters" in [text.get_text() for text in many.get_legend().get_texts()]
+    assert plot_scatter(np.random.default_rng(0).normal(size=(9, 2)), equal=True).axes[0].get_legend() is None
+
+
+def test_features_of_a_scatter() -> None:
+    moons = ew.datasets.half_moons(seed=0)
+    points, names = two_features(moons)
+    np.testing.assert_array_equal(points, moons.X)
+    assert names == ("x", "y")
+    points, names = two_features(ew.datasets.wine(), [2, 0])
+    assert names == ("ash", "alcohol")
+    single, names = two_features(np.arange(5.0)[:, None])
+    assert names == ("feature 1", "object")
+    assert single.shape == (5, 2)
+    for wrong in ([0, 9], [0, 1, 2], "tsne"):
+        with pytest.raises(ValueError, match="features must be two"):
+            two_features(moons, wrong)
+
+
+def test_two_columns_are_shown_as_they_are(rng: np.random.Generator) -> None:
+    assert list(projections(Dataset(X=rng.normal(size=(9, 2)))))[:2] == ["x1", "x2"]
+    assert list(projections(Dataset(X=rng.normal(size=(9, 3)))))[:2] == ["PC 1", "PC 2"]
+    assert list(projections(Dataset(X=rng.normal(size=(9, 1))))) == ["x1", "row number"]
+
+
+def test_principal_components_have_decreasing_spread(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    shown = projections(Dataset(X=X))
+    spreads = [shown[f"PC {k}"].std() for k in range(1, 5)]
+    assert spreads == sorted(spreads, reverse=True)
+    np.testing.assert_allclose(np.square(spreads).sum(), 4.0)
+    assert abs(np.corrcoef(shown["PC 1"], shown["PC 2"])[0, 1]) < 1e-9

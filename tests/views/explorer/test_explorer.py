@@ -1,0 +1,131 @@
+"""The dashboard without a browser: what it shows, and how frames travel."""
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from views.chains import Wire
+from views.explorer.small_explorer import html_of, square, step
+
+import ewens_widgets as ew
+from ewens_widgets.playback import PlayerState
+from ewens_widgets.views.explorer.explorer import Explorer
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+
+class TestStart:
+    def test_all_views_show_the_initial_state(self, explorer: Explorer) -> None:
+        assert html_of(explorer) == "iteration 0 of 200 · 20 clusters"
+        assert all(view.frame is not None for view in explorer.views.values())
+        assert explorer.labels.tolist() == list(range(20))
+
+    def test_parts_are_accessible(self, explorer: Explorer) -> None:
+        step(explorer, 30)
+        assert explorer.sampler.iteration == 30
+        assert len(explorer.trace) == 10
+        np.testing.assert_array_equal(explorer.labels, explorer.sampler.labels)
+        assert repr(explorer) == "Explorer('unit square', model I, iteration 30 of 200)"
+
+    def test_within_the_burn_in_the_trace_has_all_draws(self, explorer: Explorer) -> None:
+        step(explorer, 7)
+        assert len(explorer.trace) == 7
+
+    def test_arrays_and_nothing_are_data_too(self, rng: np.random.Generator) -> None:
+        assert Explorer(rng.normal(size=(9, 2))).dataset.n_objects == 9
+        assert Explorer().dataset.name == "unit square"
+
+    def test_unknown_keywords_and_wrong_values_raise(self) -> None:
+        with pytest.raises(TypeError, match="colour"):
+            Explorer(square(), colour="red")
+        with pytest.raises(ValueError, match="concentration must be positive"):
+            Explorer(square(), concentration=-1)
+
+    def test_the_chain_is_the_sampler_s(self, explorer: Explorer) -> None:
+        step(explorer, 25)
+        draws = ew.Sampler(square(), model="I", seed=0).sample(25, progress=False)
+        np.testing.assert_array_equal(explorer.recorder.labels, draws.labels)
+
+    def test_other_schedules_are_kept_as_given(self) -> None:
+        moves = [("gibbs", 2), "reassign"]
+        explorer = Explorer(square(), moves=moves, initial=[0, 1] * 10)
+        assert explorer.panel.read() == explorer.settings
+        assert [entry.move.name for entry in explorer.sampler.schedule] == ["gibbs", "reassign"]
+
+
+class TestFrames:
+    def test_frames_wait_for_the_page(self, explorer: Explorer) -> None:
+        async def use() -> tuple[int, int]:
+            explorer.page._on_message(None, {"kind": "here", "viewer": "tab"}, [])
+            explorer.player.speed = None
+            explorer.player.play()
+            await explorer.player.wait(0.5)
+            waiting = explorer.page.frame
+            explorer.page._on_message(None, {"kind": "painted", "viewer": "tab", "number": waiting}, [])
+            await explorer.player.wait(0.3)
+            return waiting, explorer.page.frame
+
+        explorer.player.target_iterations = 10**7
+        first, second = asyncio.run(use())
+        assert first <= 3
+        assert second > first
+
+    def test_the_page_learns_whether_the_chain_runs_in_the_same_message(
+        self, explorer: Explorer, wire: Wire
+    ) -> None:
+        frame = explorer.player.current_frame()
+        running = replace(frame, number=99, status=replace(frame.status, state=PlayerState.PLAYING))
+        wire.clear()
+        explorer.page.show(running)
+        ((_, data),) = wire.messages
+        assert data["state"] == {"frame": 99, "is_running": True}
+
+    def test_without_a_page_no_frame_is_sent(self, explorer: Explorer) -> None:
+        async def use() -> None:
+            explorer.player.run_to_end()
+            await explorer.player.wait(60)
+
+        before = explorer.page.frame
+        asyncio.run(use())
+        assert explorer.page.frame == before
+        assert len(explorer.recorder) == 200
+
+    def test_handlers_on_another_thread_leave_the_work_to_the_loop(self) -> None:
+        threads: list[int] = []
+
+        async def use() -> None:
+            made = Explorer(square(), model="I")
+            made.stage.observe(lambda: threads.append(threading.get_ident()))
+            other = threading.Thread(
+                target=lambda: setattr(made.views["tree"].shows, "value", True), name="messages"
+            )
+            other.start()
+            other.join()
+            assert threads == []
+            await asyncio.sleep(0.05)
+
+        asyncio.run(use())
+        assert threads == [threading.get_ident()]
+
+    def test_a_fault_of_one_view_leaves_the_others(
+        self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        theta = explorer.views["theta"]
+        monkeypatch.setattr(theta, "draw", lambda _: 1 / 0)
+        step(explorer, 5)
+        assert "ZeroDivisionError" in theta._error.value
+        assert "iteration 5" in html_of(explorer)
+        monkeypatch.undo()
+        explorer.apply_settings()
+        step(explorer, 2)
+        assert theta._error.layout.display == "none"
+        assert theta.frame is not None
+        assert theta.frame.status.iteration == 2
+        assert explorer.player.views[-1] is explorer.page
+
+    def test_parts_are_named_for_screen_readers(self, explorer: Explorer) -> None:
+        assert explorer.page.names[".ew-status"]["role"] == "status"
+        for view in explorer.views.values():
+            assert explorer.page.names[f".{view.css_class}"]["aria-label"] == view.description

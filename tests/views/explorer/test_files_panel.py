@@ -1,0 +1,127 @@
+"""Saving, loading and exporting."""
+
+import base64
+import json
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from views.chains import Wire
+from views.explorer.small_explorer import html_of, step
+
+import ewens_widgets as ew
+from ewens_widgets.views.explorer.explorer import Explorer
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+
+class TestFiles:
+    def test_saved_and_loaded_it_goes_on_bit_for_bit(self, explorer: Explorer, tmp_path: Path) -> None:
+        step(explorer, 30)
+        explorer.save(tmp_path / "chain.ewens")
+        step(explorer, 20)
+        other = Explorer()
+        other.load(tmp_path / "chain.ewens")
+        assert other.dataset.name == "unit square"
+        assert other.dataset.n_objects == 20
+        assert other.settings.model == "I"
+        assert html_of(other).startswith("iteration 30 of 200")
+        step(other, 20)
+        np.testing.assert_array_equal(other.recorder.labels, explorer.recorder.labels)
+        np.testing.assert_array_equal(other.recorder.proposals, explorer.recorder.proposals)
+        assert other.player.burn_in == 20
+        assert other.panel.apply.layout.display == "none"
+
+    def test_an_explorer_without_draws_can_be_saved(self, explorer: Explorer, tmp_path: Path) -> None:
+        explorer.save(tmp_path / "chain.ewens")
+        other = Explorer()
+        other.load(tmp_path / "chain.ewens")
+        assert other.player.status.iteration == 0
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda _: b"nonsense",
+            lambda content: content[:-40],
+            lambda _: _zip({"session.json": b"{}"}),
+            lambda _: _zip({"session.json": json.dumps({"kind": "other", "version": 1}).encode()}),
+        ],
+    )
+    def test_a_damaged_file_is_refused(self, explorer: Explorer, spoil: Callable[[bytes], bytes]) -> None:
+        step(explorer, 3)
+        content = spoil(explorer.packed())
+        explorer.files.upload._on_message(None, {"kind": "file", "name": "x.ewens"}, [content])
+        assert "not a saved explorer" in explorer.files.message.value
+        assert explorer.player.status.iteration == 3
+
+    def test_everything_can_be_exported(self, explorer: Explorer, wire: Wire) -> None:
+        step(explorer, 30)
+        for name in explorer.files.chooser.options:
+            wire.clear()
+            explorer.files.chooser.value = name
+            explorer.files.button.click()
+            (message,) = wire.custom()
+            assert message["kind"] == "download"
+            assert message["name"].startswith("unit-square")
+            assert message["name"] in explorer.files.message.value
+
+    def test_labels_are_written_with_the_known_classes(self, explorer: Explorer) -> None:
+        step(explorer, 30)
+        _, content, media_type = explorer.files._makers["labels of the last draw (CSV)"]()
+        lines = content.decode().splitlines()
+        assert media_type == "text/csv"
+        assert lines[0] == "object,cluster,known_class"
+        assert [int(line.split(",")[1]) for line in lines[1:]] == explorer.labels.tolist()
+
+    def test_the_trace_file_can_be_loaded(self, explorer: Explorer, tmp_path: Path) -> None:
+        step(explorer, 30)
+        path = tmp_path / "trace.npz"
+        path.write_bytes(explorer.files._makers["all draws (trace file)"]()[1])
+        np.testing.assert_array_equal(ew.Trace.load(path).labels, explorer.trace.labels)
+
+    def test_a_cut_before_the_first_draw_is_explained(self, explorer: Explorer) -> None:
+        explorer.files.chooser.value = "labels of the tree's cut (CSV)"
+        explorer.files.button.click()
+        assert "first draws" in explorer.files.message.value
+
+    def test_what_is_too_large_for_a_message_is_written_beside_the_notebook(
+        self, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Wire
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        explorer.files._makers["overview (PNG)"] = lambda: ("big.png", b"x" * 3_000_000, "image/png")
+        explorer.files.chooser.value = "overview (PNG)"
+        wire.clear()
+        explorer.files.button.click()
+        assert not wire.custom()
+        assert (tmp_path / "big.png").stat().st_size == 3_000_000
+        assert "beside the notebook" in explorer.files.message.value
+
+    def test_the_page_needs_nothing_but_itself(self, explorer: Explorer) -> None:
+        step(explorer, 30)
+        page = explorer.files._makers["page of the current state (HTML)"]()[1].decode()
+        assert page.count("<svg") == len(explorer.views)
+        assert "iteration 30 of 200" in page
+        outside = [text for text in ('src="http', 'href="http', "@import", "<script") if text in page]
+        assert outside == []
+
+    def test_where_widgets_cannot_run_there_is_a_picture(self, explorer: Explorer) -> None:
+        step(explorer, 5)
+        bundle = explorer._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
+        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+        assert bundle["text/plain"] == "Explorer('unit square', model I, iteration 5 of 200)"
+
+    def test_closing_stops_the_chain(self, explorer: Explorer) -> None:
+        explorer.close()
+        assert explorer.player.views == ()
+
+
+def _zip(parts: dict[str, bytes]) -> bytes:
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return content.getvalue()

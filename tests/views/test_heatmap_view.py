@@ -1,0 +1,120 @@
+"""The heatmap, of all objects and of more than pairs can be counted of: some stand for all."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from views.chains import Chain, made
+
+from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, spread_rows
+from ewens_widgets.analysis.plots.palette import SELECTED, rgb
+from ewens_widgets.views import (
+    PartitionView,
+    heatmap_view,
+)
+from ewens_widgets.views.heatmap_view import HeatmapView, band_share
+from ewens_widgets.views.stage import Stage
+
+
+def pixels(view: HeatmapView) -> np.ndarray:
+    with Image.open(BytesIO(view.image.image.value)) as picture:
+        return np.asarray(picture.convert("RGB"))
+
+
+class TestHeatmap:
+    def test_picture_is_the_distance_in_tree_order(self, stage: Stage, chain: Chain) -> None:
+        view = made(HeatmapView, stage, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = stage.live_tree.tree(frame).leaves_order
+        distance = 1 - chain.trace.similarity()[np.ix_(order, order)]
+        shown = pixels(view)
+        side = distance.shape[0]
+        np.testing.assert_allclose(shown[:, -side:, 0] / 255.0, distance, atol=0.005)
+        assert shown.shape == (side, side + round(side * band_share(side)), 3)
+
+    def test_the_band_has_the_clusters_colours(self, stage: Stage, chain: Chain) -> None:
+        view, scatter = made(HeatmapView, stage, chain), made(PartitionView, stage, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        scatter.show(frame)
+        order = stage.live_tree.tree(frame).leaves_order
+        band = [tuple(colour) for colour in pixels(view)[:, 0].tolist()]
+        assert band == [rgb(scatter.points.colors[item]) for item in order]
+
+    def test_selected_objects_are_marked_in_the_band(self, stage: Stage, chain: Chain) -> None:
+        view = made(HeatmapView, stage, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = stage.live_tree.tree(frame).leaves_order
+        stage.selection.set(order[:3])
+        width = round(30 * band_share(30))
+        marks = [tuple(colour) == rgb(SELECTED) for colour in pixels(view)[:, width - 1].tolist()]
+        assert marks == [True] * 3 + [False] * 27
+
+    def test_brushing_selects_rows_and_columns(self, stage: Stage, chain: Chain) -> None:
+        view = made(HeatmapView, stage, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = stage.live_tree.tree(frame).leaves_order
+        view.brush.selector.selected_x = np.array([0.01, 3.9 / 30])
+        view.brush.selector.selected_y = np.array([1 - 9.9 / 30, 1 - 7.1 / 30])
+        np.testing.assert_array_equal(stage.selection.objects, np.sort(order[[0, 1, 2, 3, 7, 8, 9]]))
+
+    def test_another_colour_map(self, stage: Stage, chain: Chain) -> None:
+        view = made(HeatmapView, stage, chain)
+        view.show(chain.frame(40))
+        view.colours.value = "viridis"
+        assert not np.array_equal(pixels(view)[:, -30:, 0], pixels(view)[:, -30:, 2])
+
+    @pytest.mark.usefixtures("wire")
+    def test_large_pictures_stay_small(self) -> None:
+        chain = Chain(n_objects=1001, n_draws=3)
+        view = made(HeatmapView, Stage(), chain)
+        view.stage.prepare(chain.posterior)
+        view.show(chain.frame(3))
+        height, width, _ = pixels(view).shape
+        assert height == 334
+        assert width <= 400
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch) -> HeatmapView:
+    monkeypatch.setattr(heatmap_view, "MOST_OBJECTS", 20)
+    monkeypatch.setattr(heatmap_view, "spread_rows", lambda n_objects: spread_rows(n_objects, 10))
+    return HeatmapView(Stage())
+
+
+@pytest.mark.usefixtures("wire")
+def test_evenly_spaced_objects_are_shown_in_the_order_of_their_own_tree(view: HeatmapView) -> None:
+    chain = Chain()
+    view.prepare(chain.dataset, chain.posterior)
+    assert "10 of 30 objects" in view.note.value
+    view.show(chain.frame(40))
+    rows = spread_rows(30, 10)
+    np.testing.assert_array_equal(np.sort(view._order), rows)
+    levels = view._pixels[:, -10:]
+    expected = 1.0 - chain.trace.similarity(rows=view._order)
+    np.testing.assert_allclose(levels / (LEVELS - 1), expected, atol=0.01)
+    assert view._pixels.shape[0] == 10
+
+
+@pytest.mark.usefixtures("wire")
+def test_selecting_there_selects_objects_that_are_shown(view: HeatmapView) -> None:
+    chain = Chain()
+    view.prepare(chain.dataset, chain.posterior)
+    view.show(chain.frame(40))
+    chosen = view._objects_in(np.array([[0.0, 0.75], [0.29, 1.0]]))
+    np.testing.assert_array_equal(chosen, view._order[:3])
+
+
+@pytest.mark.usefixtures("wire")
+def test_pairs_of_the_rows_are_counted_as_the_chain_runs() -> None:
+    chain = Chain(burn_in=3)
+    rows = np.array([1, 5, 20])
+    for iteration in (5, 12, 9, 40):
+        found = chain.summaries.up_to(iteration).similarity(rows)
+        np.testing.assert_allclose(found, chain.trace[3:iteration].similarity(rows=rows), atol=1e-6)
+    whole = chain.summaries.up_to(40).similarity()
+    np.testing.assert_allclose(whole, chain.trace[3:].similarity(), atol=1e-6)
