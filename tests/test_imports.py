@@ -41,7 +41,17 @@ FACADES = {("sampling/trace.py", "analysis"), ("sampling/chains/result.py", "ana
 WIDGET_PACKAGES = {"IPython", "anywidget", "bqplot", "ipywidgets", "traitlets"}
 
 # Imported inside functions, so that no user of one part waits for another part's packages.
-HEAVY_PACKAGES = {"arviz", "dask", "distributed", "matplotlib", "pandas", "sklearn", "tqdm"}
+HEAVY_PACKAGES = {
+    "arviz",
+    "arviz_stats",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "pandas",
+    "sklearn",
+    "tqdm",
+    "xarray",
+}
 HEAVY_EXCEPTIONS = {("estimator", "sklearn")}  # inherits from its classes
 
 

@@ -1,22 +1,30 @@
-"""Plain words about a run: whether to trust it, why, and what to change."""
+"""Plain words about a run: whether to trust it, why, and what to change.
 
-from collections.abc import Iterator, Sequence
+The numbers, the faults found in them and the verdict are those of `analysis.convergence`; here they are only
+told, at length by `report` and in one sentence, while chains run, by `chains_sentence`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
 import numpy as np
 
-from ewens_widgets.analysis.convergence import Diagnostics, diagnose
+from ewens_widgets.analysis.convergence import (
+    GOOD_RHAT,
+    QUANTITIES,
+    WANTED_ESS,
+    Diagnostics,
+    Fault,
+    diagnose,
+)
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Report", "Verdict", "report"]
+__all__ = ["Report", "Verdict", "chains_sentence", "report"]
 
 Verdict = Literal["trust", "unconfirmed", "run longer", "do not trust"]
 
-_GOOD_RHAT, _BAD_RHAT = 1.05, 1.2
-_WANTED_ESS, _BAD_ESS = 100.0, 10.0
-_BAD_GAP = 0.1
 _EDGE = 0.3  # Probability at an end of the grid of θ from which on the grid is too short.
 _PAPER_MOVES = {"reassign", "split-merge"}
 
@@ -26,13 +34,7 @@ _HEADLINES: dict[Verdict, str] = {
     "run longer": "Run longer before you trust this.",
     "do not trust": "Do not trust this run.",
 }
-_NAMES = {
-    "n_clusters": "number of clusters",
-    "theta": "θ",
-    "log_posterior": "log posterior",
-    "largest_cluster": "size of the largest cluster",
-    "concentration": "concentration",
-}
+_VERDICTS: dict[str, Verdict] = {"apart": "do not trust", "not yet": "run longer", "agree": "trust"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,9 @@ class Report:
         for name, rhat in numbers.rhat.items():
             shown = "constant" if np.isnan(rhat) else f"{rhat:.3f}"
             sizes = [numbers.ess_bulk[name], numbers.ess_tail[name]]
-            rows.append([_NAMES[name], shown, *("–" if np.isnan(rhat) else f"{size:.0f}" for size in sizes)])
+            rows.append(
+                [QUANTITIES[name], shown, *("–" if np.isnan(rhat) else f"{size:.0f}" for size in sizes)]
+            )
         return rows
 
     def _accepted(self) -> list[str]:
@@ -129,20 +133,73 @@ def report(traces: Trace | Sequence[Trace]) -> Report:
     """
     chains = [traces] if isinstance(traces, Trace) else list(traces)
     numbers = diagnose(chains)
-    serious, mild = list(_serious(numbers, chains)), list(_mild(numbers, chains))
-    verdict: Verdict = "trust" if numbers.n_chains > 1 else "unconfirmed"
-    if mild:
-        verdict = "run longer"
-    if serious:
-        verdict = "do not trust"
-    reasons = serious + mild or list(_good(numbers))
+    verdict = _VERDICTS[numbers.verdict]
+    if verdict == "trust" and numbers.n_chains == 1:
+        verdict = "unconfirmed"
+    reasons = [_REASONS[fault](numbers) for fault in numbers.faults] or list(_good(numbers))
     return Report(
         verdict=verdict,
-        reasons=(*reasons, *([] if serious else _remarks(chains))),
+        reasons=(*reasons, *([] if verdict == "do not trust" else _remarks(chains))),
         advice=tuple(_advice(numbers, chains, verdict)),
         diagnostics=numbers,
         summary=_summary(numbers, chains),
     )
+
+
+def chains_sentence(numbers: Diagnostics, names: Sequence[str]) -> str:
+    """Say plainly, in one sentence, whether several chains agree; `names` are those of the chains."""
+    if not numbers.is_known:
+        return (
+            f"Too early to say whether the chains agree: they have {numbers.n_draws} draws each that count."
+        )
+    if not numbers.faults:
+        return (
+            f"The chains agree: no R-hat is above {numbers.worst_rhat:.2f}, and together they are worth at "
+            f"least {numbers.least_ess:.0f} independent draws."
+        )
+    return _SENTENCES[numbers.faults[0]](numbers, names)
+
+
+def _told_apart(numbers: Diagnostics, names: Sequence[str]) -> str:
+    name = numbers.worst or ""
+    means = numbers.means[name]
+    low, high = int(means.argmin()), int(means.argmax())
+    rhat = f"{numbers.worst_rhat:.2f}" if np.isfinite(numbers.worst_rhat) else "∞"
+    return (
+        f"The chains do not agree: the {_averaged(name)} has R-hat {rhat}; its mean is {means[low]:.4g} in "
+        f"{names[low]} and {means[high]:.4g} in {names[high]}."
+    )
+
+
+def _averaged(name: str) -> str:
+    """What to call a quantity whose mean is told too: that of θ is taken on the scale of its logarithm."""
+    return "log₂ θ" if name == "theta" else QUANTITIES[name]
+
+
+_SENTENCES: dict[Fault, Callable[[Diagnostics, Sequence[str]], str]] = {
+    "apart": _told_apart,
+    "stuck": lambda *_: "The chains have not moved: no proposal was accepted.",
+    "worthless": lambda numbers, _: (
+        f"The chains cannot be compared yet: together they are worth only {numbers.least_ess:.0f} "
+        "independent draws. Run longer."
+    ),
+    "gap": lambda numbers, _: (
+        "The chains do not agree: two of them put objects together differently, by "
+        f"{numbers.similarity_gap:.2f} on average over all pairs."
+    ),
+    "nearly": lambda numbers, _: (
+        f"The chains nearly agree, but not yet: the {_averaged(numbers.worst or '')} has R-hat "
+        f"{numbers.worst_rhat:.2f}, and should have {GOOD_RHAT} at most. Run longer."
+    ),
+    "few": lambda numbers, _: (
+        f"The chains agree as far as can be seen, but together they are worth only {numbers.least_ess:.0f} "
+        f"independent draws; {WANTED_ESS:.0f} would be better. Run longer."
+    ),
+    "rising": lambda *_: (
+        "The chains agree as far as can be seen, but the log posterior still rises in the first quarter of "
+        "the draws that count: the burn-in is too short."
+    ),
+}
 
 
 def _summary(numbers: Diagnostics, chains: Sequence[Trace]) -> str:
@@ -152,33 +209,42 @@ def _summary(numbers: Diagnostics, chains: Sequence[Trace]) -> str:
     return f"{chain} {numbers.n_draws} draws; {middle} clusters (90 % of draws {low} to {high})."
 
 
-def _serious(numbers: Diagnostics, chains: Sequence[Trace]) -> Iterator[str]:
-    worst = _worst(numbers)
-    if numbers.worst_rhat > _BAD_RHAT:
-        parts = "the chains" if numbers.n_chains > 1 else "earlier and later draws"
-        rhat = _shown(numbers.worst_rhat)
-        yield f"R-hat of the {worst} is {rhat}, far from 1: {parts} tell different stories."
-    rates = [rate for rate in numbers.acceptance.values() if not np.isnan(rate)]
-    if rates and max(rates) == 0.0:
-        yield "No proposal was accepted: the chain has not moved."
-    elif numbers.least_ess < _BAD_ESS:
-        yield f"All draws together are worth about {numbers.least_ess:.0f} independent ones."
-    if numbers.similarity_gap is not None and numbers.similarity_gap > _BAD_GAP:
-        parts = "Chains" if len(chains) > 1 else "The two halves of the chain"
-        gap = f"shares of draws differ by {numbers.similarity_gap:.2f} on average"
-        yield f"{parts} put different objects together: {gap}."
+def _apart(numbers: Diagnostics) -> str:
+    parts = "the chains" if numbers.n_chains > 1 else "earlier and later draws"
+    rhat = "infinite" if np.isinf(numbers.worst_rhat) else f"{numbers.worst_rhat:.2f}"
+    return f"R-hat of the {_worst(numbers)} is {rhat}, far from 1: {parts} tell different stories."
 
 
-def _mild(numbers: Diagnostics, chains: Sequence[Trace]) -> Iterator[str]:
-    if _GOOD_RHAT < numbers.worst_rhat <= _BAD_RHAT:
-        yield f"R-hat of the {_worst(numbers)} is {numbers.worst_rhat:.3f}; below {_GOOD_RHAT} is wanted."
-    if _BAD_ESS <= numbers.least_ess < _WANTED_ESS:
-        yield (
-            f"All draws together are worth about {numbers.least_ess:.0f} independent ones; "
-            f"{_WANTED_ESS:.0f} are wanted."
-        )
-    if any(_still_rising(trace) for trace in chains):
-        yield "The log posterior still rises in the first quarter of the draws: burn-in was too short."
+def _gap(numbers: Diagnostics) -> str:
+    parts = "Chains" if numbers.n_chains > 1 else "The two halves of the chain"
+    gap = f"shares of draws differ by {numbers.similarity_gap:.2f} on average"
+    return f"{parts} put different objects together: {gap}."
+
+
+def _nearly(numbers: Diagnostics) -> str:
+    return f"R-hat of the {_worst(numbers)} is {numbers.worst_rhat:.3f}; below {GOOD_RHAT} is wanted."
+
+
+def _worthless(numbers: Diagnostics) -> str:
+    return f"All draws together are worth about {numbers.least_ess:.0f} independent ones."
+
+
+def _few(numbers: Diagnostics) -> str:
+    worth = f"All draws together are worth about {numbers.least_ess:.0f} independent ones"
+    return f"{worth}; {WANTED_ESS:.0f} are wanted."
+
+
+_REASONS: dict[Fault, Callable[[Diagnostics], str]] = {
+    "apart": _apart,
+    "stuck": lambda _: "No proposal was accepted: the chain has not moved.",
+    "worthless": _worthless,
+    "gap": _gap,
+    "nearly": _nearly,
+    "few": _few,
+    "rising": lambda _: (
+        "The log posterior still rises in the first quarter of the draws: burn-in was too short."
+    ),
+}
 
 
 def _good(numbers: Diagnostics) -> Iterator[str]:
@@ -198,12 +264,12 @@ def _advice(numbers: Diagnostics, chains: Sequence[Trace], verdict: Verdict) -> 
     doubtful = verdict in {"run longer", "do not trust"}
     if doubtful and set(chains[0].move_counts) <= _PAPER_MOVES:
         yield 'Use moves="default": it mixes far faster than the moves of the paper.'
-    if doubtful and numbers.least_ess < _WANTED_ESS:
-        factor = _WANTED_ESS / max(numbers.least_ess, 1.0)
+    if doubtful and numbers.least_ess < WANTED_ESS:
+        factor = WANTED_ESS / max(numbers.least_ess, 1.0)
         yield f"Take about {_rounded(factor * numbers.n_draws)} draws instead of {numbers.n_draws}."
-    elif doubtful and numbers.worst_rhat > _GOOD_RHAT:
+    elif doubtful and numbers.worst_rhat > GOOD_RHAT:
         yield f"Take more draws, e.g. {_rounded(2 * numbers.n_draws)} instead of {numbers.n_draws}."
-    if any(_still_rising(trace) for trace in chains):
+    if numbers.is_rising:
         yield f"Drop the first quarter, trace[{numbers.n_draws // 4}:], or use a longer burn-in."
     if numbers.n_chains == 1:
         yield (
@@ -217,19 +283,7 @@ def _advice(numbers: Diagnostics, chains: Sequence[Trace], verdict: Verdict) -> 
 
 
 def _worst(numbers: Diagnostics) -> str:
-    changing = {name: value for name, value in numbers.rhat.items() if not np.isnan(value)}
-    return _NAMES[max(changing, key=lambda name: changing[name])] if changing else "draws"
-
-
-def _shown(rhat: float) -> str:
-    return "infinite" if np.isinf(rhat) else f"{rhat:.2f}"
-
-
-def _still_rising(trace: Trace) -> bool:
-    quarters = np.array_split(trace.log_posterior, 4)
-    means = [float(quarter.mean()) for quarter in quarters]
-    spread = float(np.concatenate(quarters[1:]).std())
-    return means[0] < min(means[1:]) - max(spread, 1e-9)
+    return QUANTITIES[numbers.worst] if numbers.worst else "draws"
 
 
 def _edge(chains: Sequence[Trace]) -> int | None:

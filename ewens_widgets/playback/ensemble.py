@@ -11,8 +11,16 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ewens_widgets.analysis.convergence import ChainAgreement, agreement_of
+from ewens_widgets.analysis.convergence import (
+    Diagnostics,
+    compare,
+    followed,
+    load_statistics,
+    pooled_acceptance,
+)
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
 from ewens_widgets.playback.work import EventRecorder
 from ewens_widgets.sampling.event import Event
@@ -49,11 +57,16 @@ class TraceReplay:
         self._trace = trace
         self.iteration = 0
 
+    @property
+    def move_names(self) -> tuple[str, ...]:
+        """Names of the moves whose counts come with the draws."""
+        return tuple(self._trace.move_counts)
+
     def record(self, n: int, recorder: Recorder) -> None:
         """Record the next `n` draws."""
         rows = slice(self.iteration, self.iteration + n)
         trace, count = self._trace, len(range(len(self._trace))[rows])
-        nothing = np.zeros((count, len(recorder.move_names)), dtype=np.int64)
+        proposals, acceptances = (self._counts(recorder.move_names, side) for side in (0, 1))
         recorder.append_block(
             iterations=np.arange(rows.start + 1, rows.start + count + 1),
             labels=np.asarray(trace.labels[rows]),
@@ -61,14 +74,22 @@ class TraceReplay:
             theta_weights=trace.theta_weights[rows],
             log_posterior=trace.log_posterior[rows],
             concentration=trace.concentration[rows],
-            proposals=nothing,
-            acceptances=nothing,
+            proposals=proposals[rows],
+            acceptances=acceptances[rows],
         )
         self.iteration += count
 
     def reset(self) -> None:
         """Begin with the first draw again."""
         self.iteration = 0
+
+    def _counts(self, names: Sequence[str], side: int) -> NDArray[np.int64]:
+        """Counts of moves, a column each; of one that is known in total only, all are with the first draw."""
+        counts = np.zeros((len(self._trace), len(names)), dtype=np.int64)
+        for move, name in enumerate(names):
+            given = np.asarray(self._trace.move_counts[name][side])
+            counts[slice(None) if given.ndim else slice(1), move] = given
+        return counts
 
 
 class Ensemble:
@@ -156,13 +177,15 @@ class ChainsRecord:
         self.names = tuple(names)
         self.target = target
         self.burn_in = burn_in
+        load_statistics()  # now, as a running view would stand still for it
         self._clear()
 
     def _clear(self) -> None:
         """Forget what was computed: the chains begin anew."""
         self._run = self._ensemble.runs
         self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
-        self._agreements: dict[int, ChainAgreement] = {}
+        self._agreements: dict[int, Diagnostics] = {}
+        self._columns = [followed(recorder, slice(0)) for recorder in self.recorders]
 
     def _follow_resets(self) -> None:
         if self._run != self._ensemble.runs:
@@ -190,24 +213,31 @@ class ChainsRecord:
             summaries.burn_in = min(start, max(length - 1, 0))
         return tuple(summaries.up_to(length) for summaries in self._summaries)
 
-    def agreement(self, length: int) -> ChainAgreement:
-        """How well the first so many draws of the chains agree; computed once."""
+    def agreement(self, length: int) -> Diagnostics:
+        """How well the first so many draws of the chains agree, similarities aside; computed once."""
         self._follow_resets()
         if length not in self._agreements:
             if any(len(recorder) < length for recorder in self.recorders):
                 raise ValueError(f"not all chains have {length} draws.")
-            rows = slice(self.start(length), length)
-            self._agreements[length] = agreement_of(
-                {
-                    "n_clusters": [recorder.n_clusters[rows] for recorder in self.recorders],
-                    "log_posterior": [recorder.log_posterior[rows] for recorder in self.recorders],
-                    # Steps of the grid are ratios.
-                    "theta": [np.log2(recorder.theta[rows]) for recorder in self.recorders],
-                }
+            start = self.start(length)
+            columns = [self._followed(chain, length) for chain in range(self.n_chains)]
+            self._agreements[length] = compare(
+                {name: np.stack([each[name][start:] for each in columns]) for name in columns[0]},
+                theta_grid=self.recorders[0].posterior.theta_grid,
+                acceptance=pooled_acceptance([summary.move_counts() for summary in self.summaries(length)]),
             )
         return self._agreements[length]
 
-    def course(self, length: int, span: int | None = None) -> list[tuple[int, ChainAgreement]]:
+    def _followed(self, chain: int, length: int) -> dict[str, FloatArray]:
+        """What is followed of a chain up to so many draws; of those already seen it is kept."""
+        known = self._columns[chain]
+        seen = len(known["n_clusters"])
+        if seen < length:
+            new = followed(self.recorders[chain], slice(seen, length))
+            known = self._columns[chain] = {name: np.append(known[name], new[name]) for name in new}
+        return {name: values[:length] for name, values in known.items()}
+
+    def course(self, length: int, span: int | None = None) -> list[tuple[int, Diagnostics]]:
         """How the agreement evolved, at some iterations up to so many draws; the last one is among them.
 
         Parameters

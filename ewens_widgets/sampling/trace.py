@@ -294,7 +294,7 @@ class Trace:
         return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))
 
     def report(self) -> "Report":
-        """Say in plain words whether to trust this run, and what to change; needs ArviZ."""
+        """Say in plain words whether to trust this run, and what to change."""
         from ewens_widgets.analysis.report import report
 
         return self._once("report", lambda: report(self))

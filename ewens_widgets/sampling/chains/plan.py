@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -165,7 +164,7 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
 
     Give it to `sample_chains` instead of a number of draws. The chains are checked at fixed numbers of draws:
     `first`, then each time half as many again. Number of clusters, θ, log posterior and size of the largest
-    cluster are followed. Needs ArviZ.
+    cluster are followed (and the concentration, where it is sampled).
 
     Parameters
     ----------
@@ -190,10 +189,6 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
     if not (ess > 0.0 and isfinite(ess)):
         raise ValueError(f"ess must be a positive number; got {ess!r}.")
     largest, start = check_count("most", most, _FEWEST), check_count("first", first, _FEWEST)
-    if find_spec("arviz") is None:
-        raise ImportError(
-            'a stopping rule needs the package arviz: python -m pip install "ewens-widgets[arviz]".'
-        )
     return Until(float(rhat), float(ess), largest, min(start, largest))
 
 

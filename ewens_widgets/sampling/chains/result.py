@@ -109,7 +109,7 @@ class Chains:
         return self._pooled
 
     def report(self) -> "Report":
-        """Say in plain words whether to trust this run, and what to change; needs ArviZ."""
+        """Say in plain words whether to trust this run, and what to change."""
         from ewens_widgets.analysis.report import report
 
         self._need_chains()

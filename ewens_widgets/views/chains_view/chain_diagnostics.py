@@ -7,7 +7,13 @@ import bqplot
 import numpy as np
 from ipywidgets import HTML, Widget
 
-from ewens_widgets.analysis.convergence import GOOD_RHAT, QUANTITIES, WANTED_ESS, ChainAgreement
+from ewens_widgets.analysis.convergence import (
+    GOOD_RHAT,
+    QUANTITIES,
+    WANTED_ESS,
+    Diagnostics,
+    followed_names,
+)
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
@@ -32,7 +38,13 @@ if TYPE_CHECKING:
 MOST_RHAT = 2.0
 """R-hats beyond this are drawn at the upper edge."""
 
-COLOURS = {"n_clusters": "#0072b2", "log_posterior": "#d55e00", "theta": "#009e73"}
+COLOURS = {
+    "n_clusters": "#0072b2",
+    "theta": "#009e73",
+    "log_posterior": "#d55e00",
+    "largest_cluster": "#cc79a7",
+    "concentration": "#e69f00",
+}
 _GOAL = "#808080"
 
 
@@ -47,9 +59,11 @@ class ChainDiagnostics(ChainsSubview):
     def build(self) -> tuple[Widget, ...]:
         """Make two small figures and a table."""
         self.rhat, self._rhat_axes, rhat_figure = self._curves("R-hat", "ew-rhat", GOOD_RHAT)
-        self.ess, self._ess_axes, ess_figure = self._curves("ESS", "ew-ess", WANTED_ESS)
+        self.ess, self._ess_axes, ess_figure = self._curves("ESS bulk", "ew-ess", WANTED_ESS)
         self.table = HTML()
         self.table.add_class("ew-chain-numbers")
+        self.drawn = 0  # Draws up to which the latest numbers are.
+        self._names: tuple[str, ...] = ()
         return rhat_figure, ess_figure, self.table
 
     def _curves(
@@ -80,6 +94,7 @@ class ChainDiagnostics(ChainsSubview):
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Start with empty curves."""
+        self._names = followed_names(posterior)
         assign(self.rhat, visible=False)
         assign(self.ess, visible=False)
         assign(self.table, value="")
@@ -93,34 +108,53 @@ class ChainDiagnostics(ChainsSubview):
         places = np.array([first + place for place, _ in course], dtype=np.float64)
         self._draw_rhat(places, course, first, last)
         self._draw_ess(places, course, first, last)
-        assign(self.table, value=numbers_table(self.record.agreement(length)) if length else "")
+        assign(self.table, value=self._numbers_table(self.record.agreement(length)) if length else "")
+        self.drawn = length
 
     def _draw_rhat(
-        self, places: FloatArray, course: list[tuple[int, ChainAgreement]], first: int, last: float
+        self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
     ) -> None:
         x_axis, y_axis = self._rhat_axes
         set_iterations(x_axis, float(first), last)
         set_limits(y_axis.scale, y_axis, 0.95, MOST_RHAT, ticks=4)
-        values = [[found.rhat[name] for _, found in course] for name in QUANTITIES]
+        values = [[found.rhat[name] for _, found in course] for name in self._names]
         # What never changes has nothing to disagree about.
         clipped = np.clip(np.nan_to_num(np.array(values), nan=1.0, posinf=MOST_RHAT), 0.95, MOST_RHAT)
         assign(self.rhat, **_shown(places, clipped))
 
     def _draw_ess(
-        self, places: FloatArray, course: list[tuple[int, ChainAgreement]], first: int, last: float
+        self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
     ) -> None:
         x_axis, y_axis = self._ess_axes
         set_iterations(x_axis, float(first), last)
-        values = np.array([[found.ess[name] for _, found in course] for name in QUANTITIES])
+        values = np.array([[found.ess_bulk[name] for _, found in course] for name in self._names])
         high = max(1.2 * WANTED_ESS, float(values.max()) if values.size else 0.0)
         set_limits(y_axis.scale, y_axis, 0.0, nice_limits(0.0, high)[1], ticks=4)
         assign(self.ess, **_shown(places, values))
 
+    def _numbers_table(self, agreement: Diagnostics) -> str:
+        """Table of the latest R-hats and effective sample sizes; it is the legend of the curves as well."""
+        rows = ["<tr><th></th><th>R-hat</th><th>ESS bulk</th><th>tail</th></tr>"]
+        for name in self._names:
+            swatch = f'<span class="ew-swatch ew-line" style="background:{COLOURS[name]}"></span>'
+            cells = "<td>–</td><td>–</td><td>–</td>"
+            if agreement.is_known:
+                rhat, bulk, tail = agreement.rhat[name], agreement.ess_bulk[name], agreement.ess_tail[name]
+                shown = "constant" if np.isnan(rhat) else f"{rhat:.3f}" if np.isfinite(rhat) else "∞"
+                cells = (
+                    f'<td data-rhat="{name}" data-value="{rhat!r}">{shown}</td>'
+                    f'<td data-ess="{name}" data-value="{bulk!r}">{bulk:.0f}</td>'
+                    f'<td data-tail="{name}" data-value="{tail!r}">{tail:.0f}</td>'
+                )
+            rows.append(f"<tr><td>{swatch}{escape(QUANTITIES[name])}</td>{cells}</tr>")
+        note = f"{agreement.n_draws} draws of each chain count; the dashed lines are the goals"
+        return f"<table>{''.join(rows)}</table><div class='ew-counted'>{note}</div>"
+
     def paint(self, axes: "Axes") -> None:
         """Draw R-hat with matplotlib."""
         if self.rhat.visible:
-            for values, (name, colour) in zip(np.asarray(self.rhat.y), COLOURS.items(), strict=True):
-                axes.plot(self.rhat.x, values, color=colour, label=QUANTITIES[name])
+            for name, values in zip(self._names, np.asarray(self.rhat.y), strict=True):
+                axes.plot(self.rhat.x, values, color=COLOURS[name], label=QUANTITIES[name])
             axes.legend(fontsize=7)
         axes.axhline(GOOD_RHAT, color=_GOAL, linestyle="--", linewidth=0.8)
         axes.set_ylim(0.95, MOST_RHAT)
@@ -133,21 +167,3 @@ def _shown(places: FloatArray, values: FloatArray) -> dict[str, object]:
     if places.size < 2:
         return {"visible": False}
     return {"x": places, "y": values, "visible": True}
-
-
-def numbers_table(agreement: ChainAgreement) -> str:
-    """Table of the latest R-hats and effective sample sizes; it is the legend of the curves as well."""
-    rows = ["<tr><th></th><th>R-hat</th><th>ESS</th></tr>"]
-    for name, words in QUANTITIES.items():
-        swatch = f'<span class="ew-swatch ew-line" style="background:{COLOURS[name]}"></span>'
-        cells = "<td>–</td><td>–</td>"
-        if agreement.is_known:
-            rhat, ess = agreement.rhat[name], agreement.ess[name]
-            shown = "constant" if np.isnan(rhat) else f"{rhat:.3f}" if np.isfinite(rhat) else "∞"
-            cells = (
-                f'<td data-rhat="{name}" data-value="{rhat!r}">{shown}</td>'
-                f'<td data-ess="{name}" data-value="{ess!r}">{ess:.0f}</td>'
-            )
-        rows.append(f"<tr><td>{swatch}{escape(words)}</td>{cells}</tr>")
-    note = f"{agreement.n_draws} draws of each chain count; the dashed lines are the goals"
-    return f"<table>{''.join(rows)}</table><div class='ew-counted'>{note}</div>"

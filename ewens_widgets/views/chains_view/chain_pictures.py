@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from ewens_widgets.analysis.convergence import largest_gap
+from ewens_widgets.analysis.convergence import ALL_PAIRS, compared_rows, largest_gap
 from ewens_widgets.analysis.plots.heatmap_plot import encode_png, ordered_means
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, colour_map
 from ewens_widgets.datasets import Dataset
@@ -25,7 +25,7 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.playback.ensemble import ChainsRecord
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import horizon
-from ewens_widgets.views.stage import MOST_OBJECTS, Stage
+from ewens_widgets.views.stage import Stage
 from ewens_widgets.views.traces_view import thinned, trace_panels
 
 if TYPE_CHECKING:
@@ -169,20 +169,19 @@ class ChainSimilarities(ChainsSubview):
         self._n_objects = posterior.n_objects
         self._order = np.arange(self._n_objects)
         self._order_due = 0.0
-        text = f"More than {MOST_OBJECTS} objects: too many for live heatmaps."
-        assign(self.note, value=text if self._n_objects > MOST_OBJECTS else "")
+        self._rows = compared_rows(self._n_objects)
+        text = f"More than {ALL_PAIRS} objects: too many for live heatmaps."
+        assign(self.note, value="" if self._rows is None else text)
 
     def draw(self, frame: Frame) -> None:
         """Send the pictures, all in the order of the pooled tree."""
-        self.gap = None
-        if self._n_objects > MOST_OBJECTS:
-            return
         summaries = self.record.summaries(self.length(frame))
-        similarities = [summary.similarity() for summary in summaries]
+        similarities = [summary.similarity(self._rows) for summary in summaries]
+        self.gap = largest_gap(similarities) if self.length(frame) else None
+        if self._rows is not None:
+            return
         pooled = np.mean(similarities, axis=0)
         self._put_in_order(pooled, frame)
-        if self.length(frame):
-            self.gap = largest_gap(similarities)
         for name, similarity in zip(self.images, [*similarities, pooled], strict=True):
             self._show(name, similarity)
 

@@ -14,7 +14,8 @@ import numpy as np
 from ipywidgets import HBox
 from numpy.typing import ArrayLike
 
-from ewens_widgets.analysis.convergence import ChainAgreement
+from ewens_widgets.analysis.convergence import Diagnostics
+from ewens_widgets.analysis.report import chains_sentence
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
@@ -145,19 +146,24 @@ class ChainsView(Dashboard):
 
     def show(self, frame: Frame) -> None:
         """Say whether the chains agree at the iteration on display."""
-        assign(self.sentence, value=escape(self._sentence(len(frame.summary))))
+        length = len(frame.summary)
+        known = cast("ChainDiagnostics", self.views["diagnostics"]).drawn
+        # While the chains run, the sentence is about the numbers on display, which are renewed less often.
+        if frame.status.is_running and 0 < known < length:
+            length = known
+        assign(self.sentence, value=escape(self._sentence(length)))
 
     def _sentence(self, length: int) -> str:
         if length == 0:
             return "Press Play: the chains start from different partitions. Will they come to agree?"
-        return self._agreement(length).sentence(self.record.names)
+        return chains_sentence(self._agreement(length), self.record.names)
 
-    def _agreement(self, length: int) -> ChainAgreement:
+    def _agreement(self, length: int) -> Diagnostics:
         gap = cast("ChainSimilarities", self.views["similarities"]).gap
-        return replace(self.record.agreement(length), gap=gap)
+        return replace(self.record.agreement(length), similarity_gap=gap)
 
     @property
-    def agreement(self) -> ChainAgreement:
+    def agreement(self) -> Diagnostics:
         """How well the chains agree at the iteration on display."""
         self.player.refresh()
         return self._agreement(len(self.player.current_frame().summary))
@@ -242,13 +248,13 @@ def recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> Chai
     shortest = min(len(trace) for trace in traces)
     if shortest == 0:
         raise ValueError("one of the chains has no draws; sample some first.")
-    cut = [trace[len(trace) - shortest :] for trace in traces]
+    replays = tuple(TraceReplay(trace[len(trace) - shortest :]) for trace in traces)
     return ChainsSource(
         dataset=Dataset(X=np.array(posterior.coordinates), name="recorded chains"),
         posterior=posterior,
-        chains=tuple(TraceReplay(trace) for trace in cut),
-        recorders=tuple(Recorder(posterior, ()) for _ in cut),
-        names=_names(starts if len(starts) == len(cut) else [""] * len(cut)),
+        chains=replays,
+        recorders=tuple(Recorder(posterior, replay.move_names) for replay in replays),
+        names=_names(starts if len(starts) == len(replays) else [""] * len(replays)),
     )
 
 

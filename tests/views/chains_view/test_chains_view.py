@@ -59,7 +59,7 @@ def test_what_is_printed_are_the_diagnostics_of_the_draws(view: ChainsView) -> N
     for name in ("n_clusters", "log_posterior", "theta"):
         assert numbers[f"rhat {name}"] == pytest.approx(expected.rhat[name], rel=1e-6)
         assert numbers[f"ess {name}"] == pytest.approx(expected.ess_bulk[name], rel=1e-6)
-    assert view.agreement.gap == pytest.approx(expected.similarity_gap, abs=1e-6)
+    assert view.agreement.similarity_gap == pytest.approx(expected.similarity_gap, abs=1e-6)
 
 
 def test_each_chain_is_the_sampler_with_its_start_and_seed(

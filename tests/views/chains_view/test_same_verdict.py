@@ -1,0 +1,235 @@
+"""The live view, the report and the stopping rule judge the same draws alike."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from traces import blobs, random_partitions, wandering_partitions
+
+import ewens_widgets as ew
+from ewens_widgets.analysis import convergence
+from ewens_widgets.analysis import report as report_module
+from ewens_widgets.analysis.convergence import Diagnostics
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.playback import ensemble
+from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.views.chains_view.chains_view import ChainsView
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+OBJECTS = 9
+DATA = blobs(np.random.default_rng(0), OBJECTS)[0]
+POSTERIORS = {
+    "fixed": Posterior.from_data(DATA, model="II"),
+    "sampled": Posterior.from_data(DATA, model="II", concentration=ew.Gamma(2.0, 1.0)),
+    "uneven": Posterior.from_data(DATA, model="II", theta_grid=[0.1, 1.0, 3.0, 50.0]),
+}
+
+SAME = {"agree": "trust", "not yet": "run longer", "apart": "do not trust"}
+KINDS = ("mixing", "sticky", "wandering", "drifting", "stuck")
+
+
+def partitions(rng: np.random.Generator, kind: str, n_draws: int, n_clusters: int) -> np.ndarray:
+    if kind == "mixing":
+        return random_partitions(rng, n_draws, OBJECTS, n_clusters)
+    if kind == "sticky":
+        return np.repeat(random_partitions(rng, n_draws, OBJECTS, n_clusters), 5, axis=0)[:n_draws]
+    if kind == "wandering":
+        return wandering_partitions(rng, n_draws, OBJECTS, n_clusters, 1)
+    if kind == "drifting":
+        early = random_partitions(rng, n_draws // 2, OBJECTS, 1)
+        return np.concatenate([early, random_partitions(rng, n_draws - len(early), OBJECTS, n_clusters)])
+    return np.tile(random_partitions(rng, 1, OBJECTS, n_clusters), (n_draws, 1))
+
+
+def chain(
+    rng: np.random.Generator,
+    posterior: Posterior,
+    kind: str = "mixing",
+    n_draws: int = 400,
+    n_clusters: int = 3,
+    rises: float = 0.0,
+    accepts: bool = True,
+    totals: bool = False,
+    is_constant: bool = False,
+) -> Trace:
+    """A trace that need not be one of any sampler."""
+    n_values = posterior.theta_grid.size
+    made = rng.integers(1, 20, n_draws)
+    taken = made // 2 + 1 if accepts else np.zeros_like(made)
+    early = np.arange(n_draws) < n_draws // 4
+    return Trace(
+        labels=partitions(rng, kind, n_draws, n_clusters),
+        theta_index=np.full(n_draws, 1) if is_constant else rng.integers(0, n_values, n_draws),
+        theta_weights=np.full((n_draws, n_values), 1.0 / n_values),
+        log_posterior=np.zeros(n_draws) if is_constant else rng.normal(size=n_draws) - rises * early,
+        concentration=rng.gamma(2.0, 1.0, n_draws),
+        iterations=np.arange(1, n_draws + 1),
+        move_counts={"gibbs": (int(made.sum()), int(taken.sum())) if totals else (made, taken)},
+        posterior=posterior,
+    )
+
+
+class Run(NamedTuple):
+    """How to make several chains; unlike the chains, it can be printed."""
+
+    seed: int
+    posterior: str
+    options: tuple[dict[str, Any], ...]
+
+    def chains(self) -> list[Trace]:
+        rng = np.random.default_rng(self.seed)
+        return [chain(rng, POSTERIORS[self.posterior], **options) for options in self.options]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    """Chains that mix or not, differ or not, are long or short, and have moved or not."""
+    kind = draw(st.sampled_from([*KINDS, None]))
+    n_draws = draw(st.sampled_from([5, 8, 11, 40, 120, 400]))
+    common = {
+        "accepts": draw(st.sampled_from([True, True, False])),
+        "totals": draw(st.booleans()),
+        "is_constant": draw(st.sampled_from([False, False, True])),
+    }
+    clusters = draw(st.sampled_from([(1,), (3,), (3,), (3, 4), (2, 7)]))
+    rises = draw(st.sampled_from([0.0, 0.0, 1.5, 5.0]))
+    longer = draw(st.sampled_from([0, 0, 13]))
+    options = (
+        {
+            **common,
+            "kind": kind or draw(st.sampled_from(KINDS)),
+            "n_draws": n_draws + longer * (number == 1),
+            "n_clusters": clusters[number % len(clusters)],
+            "rises": rises * (number == 0),
+        }
+        for number in range(draw(st.integers(2, 4)))
+    )
+    return Run(draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(list(POSTERIORS))), tuple(options))
+
+
+def assert_same_verdict(chains: Sequence[Trace]) -> str:
+    """Compare what the view and the report say."""
+    view = ChainsView(list(chains))
+    try:
+        shown = view.agreement
+        sentence = view.sentence.value
+    finally:
+        view.close()
+    if min(map(len, chains)) < convergence.FEWEST_DRAWS:
+        assert shown.verdict == "unknown"
+        assert "Too early" in sentence
+        with pytest.raises(ValueError, match="at least 8 draws"):
+            ew.report(list(chains))
+        return shown.verdict
+    told = ew.report(list(chains))
+    assert SAME[shown.verdict] == told.verdict
+    assert shown.faults == told.diagnostics.faults
+    assert sentence.startswith("The chains agree:") == (told.verdict == "trust")
+    # Not only the verdict: every number that it rests on.
+    numbers = told.diagnostics
+    for name in ("rhat", "ess_bulk", "ess_tail", "acceptance"):
+        np.testing.assert_equal(dict(getattr(shown, name)), dict(getattr(numbers, name)))
+    assert shown.similarity_gap == numbers.similarity_gap
+    rule = ew.until(rhat=convergence.GOOD_RHAT, ess=convergence.WANTED_ESS)
+    held = rule.judge(numbers.n_draws, numbers.worst_rhat, numbers.least_ess)
+    assert held.reached or told.verdict != "trust"
+    return shown.verdict
+
+
+MANY = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+# A twin must fail; what the smallest example looks like, nobody wants to know.
+UNTIL_IT_FAILS = settings(MANY, max_examples=300, phases=[Phase.generate])
+
+
+@MANY
+@given(runs())
+def test_view_and_report_say_the_same(run: Run) -> None:
+    assert_same_verdict(run.chains())
+
+
+@pytest.mark.parametrize(
+    ("verdict", "options"),
+    [
+        ("agree", [{}, {}]),
+        ("not yet", [{}, {"rises": 3.0}]),
+        ("not yet", [{"n_draws": 40, "n_clusters": 1}] * 2),
+        ("apart", [{"n_clusters": 2}, {"n_clusters": 6}]),
+        ("apart", [{"kind": "stuck"}, {"kind": "stuck"}]),
+        ("apart", [{"accepts": False}, {"accepts": False}]),
+        ("apart", [{"kind": "drifting"}, {}]),
+        ("unknown", [{"n_draws": 7}, {}]),
+    ],
+)
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_every_verdict_is_met(verdict: str, options: list[dict[str, Any]], posterior: str) -> None:
+    assert assert_same_verdict(Run(3, posterior, tuple(options)).chains()) == verdict
+
+
+@MANY
+@given(runs())
+def test_one_chain_is_never_said_to_agree(run: Run) -> None:
+    alone = run.chains()[0]
+    with pytest.raises(ValueError, match="from 2 to 8 chains"):
+        ChainsView([alone])
+    if len(alone) >= convergence.FEWEST_DRAWS:
+        assert ew.report(alone).verdict != "trust"
+
+
+@UNTIL_IT_FAILS
+@given(runs())
+def twin(run: Run) -> None:
+    assert_same_verdict(run.chains())
+
+
+class OtherThreshold(Diagnostics):
+    """A copy of the verdict with a threshold of its own."""
+
+    @property
+    def faults(self) -> tuple[convergence.Fault, ...]:
+        """As they are, but for few effective draws."""
+        return tuple(fault for fault in super().faults if fault != "few" or self.least_ess < 20.0)
+
+
+def other_threshold(found: Diagnostics) -> Diagnostics:
+    return OtherThreshold(**{name: getattr(found, name) for name in Diagnostics.__dataclass_fields__})
+
+
+def test_another_threshold_in_the_report_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = report_module.diagnose
+    monkeypatch.setattr(report_module, "diagnose", lambda *given: other_threshold(honest(*given)))
+    with pytest.raises(AssertionError):
+        twin()
+
+
+def test_another_threshold_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ensemble.compare
+    monkeypatch.setattr(ensemble, "compare", lambda *given, **named: other_threshold(honest(*given, **named)))
+    with pytest.raises(AssertionError):
+        twin()
+
+
+def test_another_list_of_quantities_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ensemble.compare
+
+    def without_the_largest(values: dict[str, np.ndarray], **named: object) -> Diagnostics:
+        fewer = {name: rows for name, rows in values.items() if name != "largest_cluster"}
+        found = honest(fewer, **named)
+        filled = {
+            name: {**getattr(found, name), "largest_cluster": np.nan}
+            for name in ("rhat", "ess_bulk", "ess_tail")
+        }
+        return replace(found, **filled) if found.is_known else found
+
+    monkeypatch.setattr(ensemble, "compare", without_the_largest)
+    with pytest.raises(AssertionError):
+        twin()
