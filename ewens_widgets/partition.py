@@ -1,4 +1,4 @@
-"""Partitions of n objects: canonical labels, enumeration and conversions.
+"""Partitions of n objects: canonical labels, enumeration, conversions and text.
 
 A partition is held as an array of labels, one an object. Any integers may name the clusters; the *canonical*
 labels number them 0, 1, 2, … in the order in which they first appear, so that two arrays describe the same
@@ -6,6 +6,7 @@ partition exactly when their canonical labels are equal. Canonical labels are th
 combinatorics.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,13 +19,20 @@ __all__ = [
     "canonical_labels",
     "check_labels",
     "cluster_sizes",
+    "format_partition",
     "from_clusters",
     "from_matrix",
+    "parse_partition",
     "to_clusters",
     "to_matrix",
 ]
 
 LARGEST_ENUMERATION = 10
+
+MOST_TYPED = 200
+"""Most objects of a partition that is typed."""
+
+_EXAMPLE = "write clusters such as 1 2 | 3, or labels such as 0 0 1"
 
 
 def canonical_labels(labels: ArrayLike) -> NDArray[np.intp]:
@@ -156,3 +164,48 @@ def from_matrix(matrix: ArrayLike) -> NDArray[np.intp]:
             "this 0/1 matrix is not a partition: it must be reflexive, symmetric and transitive."
         )
     return labels
+
+
+def parse_partition(text: str) -> NDArray[np.intp]:
+    """Read a partition: clusters of the objects 1, …, n with bars between them, or one label an object.
+
+    Examples
+    --------
+    >>> parse_partition("1 2 | 3").tolist(), parse_partition("0 0 1").tolist()
+    ([0, 0, 1], [0, 0, 1])
+    """
+    words = re.findall(r"[^\s,;|]+", text)
+    if not words:
+        raise ValueError(f"there is nothing here yet; {_EXAMPLE}.")
+    if len(words) > MOST_TYPED:
+        raise ValueError(f"at most {MOST_TYPED} objects can be typed; got {len(words)}.")
+    if "|" not in text:
+        names = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        return canonical_labels([names[word] for word in words])
+    clusters = [re.findall(r"[^\s,;]+", part) for part in text.split("|")]
+    owners: dict[int, int] = {}
+    for place, cluster in enumerate(clusters):
+        for word in cluster:
+            number = _object_number(word, len(words))
+            if number in owners:
+                raise ValueError(f"object {number} is there twice; each belongs to one cluster.")
+            owners[number] = place
+    return canonical_labels([owners[number] for number in range(1, len(words) + 1)])
+
+
+def format_partition(labels: NDArray[np.intp]) -> str:
+    """Write a partition as clusters of the objects 1, …, n."""
+    clusters = [" ".join(str(member + 1) for member in cluster) for cluster in to_clusters(labels)]
+    # Without a bar it would be read as labels.
+    return " | ".join(clusters) if len(clusters) > 1 else f"{clusters[0]} |"
+
+
+def _object_number(word: str, n: int) -> int:
+    if not re.fullmatch(r"\d{1,6}", word):
+        raise ValueError(f"{word!r} is not the number of an object; {_EXAMPLE}.")
+    number = int(word)
+    if not 1 <= number <= n:
+        raise ValueError(
+            f"these are {n} objects, so they are numbered from 1 to {n}, each once; got {number}."
+        )
+    return number

@@ -165,3 +165,45 @@ def test_clusters_that_are_no_partition_are_refused(clusters: list[list[int]], m
 def test_matrices_that_are_no_partition_are_refused(matrix: list[list[float]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         partition.from_matrix(matrix)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("1 2 | 3", [0, 0, 1]),
+        ("3 | 1, 2", [0, 0, 1]),
+        ("1 2 3 |", [0, 0, 0]),
+        ("|2||1", [0, 1]),
+        ("0 0 1", [0, 0, 1]),
+        ("7,7,-1", [0, 0, 1]),
+        ("ann ann bob", [0, 0, 1]),
+        ("1 2 3", [0, 1, 2]),
+        ("5", [0]),
+    ],
+)
+def test_clusters_and_labels_are_read(text: str, labels: list[int]) -> None:
+    assert partition.parse_partition(text).tolist() == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "nothing here yet; write clusters such as 1 2 | 3"),
+        (" | ", "nothing here yet"),
+        ("1 2 | 2", "object 2 is there twice"),
+        ("1 2 | 4", "numbered from 1 to 3, each once; got 4"),
+        ("0 1 | 2", "numbered from 1 to 3, each once; got 0"),
+        ("1 b | 2", "'b' is not the number of an object"),
+        ("1 -2 | 3", "'-2' is not the number of an object"),
+        ("0 " * 201, "at most 200 objects"),
+    ],
+)
+def test_what_is_no_partition_is_explained(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("|", r"\|")):
+        partition.parse_partition(text)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
+def test_what_is_written_can_be_read(labels: list[int]) -> None:
+    expected = partition.canonical_labels(labels)
+    assert partition.parse_partition(partition.format_partition(expected)).tolist() == expected.tolist()

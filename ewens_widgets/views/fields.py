@@ -1,12 +1,12 @@
 """Controls that explain what is wrong with their value, right below it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any
 
 import numpy as np
-from ipywidgets import HTML, Dropdown, Text, VBox, Widget
+from ipywidgets import HTML, Button, Dropdown, Text, VBox, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.arguments import check_positive
@@ -15,6 +15,7 @@ from ewens_widgets.views.base import assign
 
 __all__ = [
     "Field",
+    "buttons",
     "choice",
     "entry",
     "parse_grid",
@@ -108,6 +109,24 @@ def choice(
     """Field for one of several options."""
     control = Dropdown(options=options, value=value, description=description, tooltip=tooltip)
     return Field(control, lambda chosen: chosen, css_class, help_text)
+
+
+def buttons(rows: Iterable[tuple[str, str, str, str]], command: Callable[[str], None]) -> dict[str, Button]:
+    """Buttons by name.
+
+    Parameters
+    ----------
+    rows
+        Name, icon, class of the element and tooltip of each.
+    command
+        Called with the name of a button that was clicked.
+    """
+    made = {}
+    for name, icon, css_class, tooltip in rows:
+        made[name] = button = Button(description=name, icon=icon, tooltip=tooltip)
+        button.add_class(css_class)
+        button.on_click(lambda clicked: command(clicked.description))
+    return made
 
 
 def show_only(fields: Mapping[str, Field], names: set[str]) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "make_axis",
     "make_figure",
     "make_scale",
+    "make_scatter",
     "nice_limits",
     "nice_ticks",
     "set_iterations",
@@ -55,6 +56,11 @@ def nice_limits(low: float, high: float) -> tuple[float, float]:
 def make_scale(low: float = 0.0, high: float = 1.0) -> bqplot.LinearScale:
     """Linear scale with fixed limits: marks do not widen it."""
     return bqplot.LinearScale(min=low, max=high, allow_padding=False, stabilized=False)
+
+
+def make_scatter(scales: dict[str, bqplot.Scale], **traits: object) -> bqplot.Scatter:
+    """Scatter without points yet."""
+    return bqplot.Scatter(**{"x": np.zeros(0), "y": np.zeros(0), "scales": scales, **traits})
 
 
 def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: float, ticks: int = 4) -> None:

@@ -18,7 +18,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.brushing import Brush
-from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
+from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale, make_scatter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,10 +63,8 @@ class PartitionView(View):
             unselected_style={"opacity": "0.15"},
             selected_style={"opacity": "1"},
         )
-        self.proposal = bqplot.Scatter(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            scales={"x": self._x_scale, "y": self._y_scale},
+        self.proposal = make_scatter(
+            {"x": self._x_scale, "y": self._y_scale},
             default_size=140,
             fill=False,
             colors=[SELECTED],

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from ipywidgets import HTML, Button, Dropdown, HBox, IntProgress, IntSlider, VBox
+from ipywidgets import HTML, Dropdown, HBox, IntProgress, IntSlider, VBox
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import status_text
 from ewens_widgets.views.base import assign
+from ewens_widgets.views.fields import buttons
 
 __all__ = ["SPEEDS", "Transport"]
 
@@ -50,7 +51,7 @@ class Transport(VBox):
         self._frame: Frame | None = None
         self._is_drawing = False
         self._due = 0.0
-        self.buttons = {name: self._button(name, *rest) for name, *rest in _BUTTONS}
+        self.buttons = buttons(_BUTTONS, self._command)
         # For a chooser None would mean that nothing is chosen.
         speed = math.inf if player.speed is None else player.speed
         others = () if speed in dict(SPEEDS).values() else ((f"{speed:g} iterations a frame", speed),)
@@ -77,12 +78,6 @@ class Transport(VBox):
         row.add_class("ew-transport")
         super().__init__((row, self.progress, self.seek))
         player.on_status(self.show_status)
-
-    def _button(self, name: str, icon: str, css_class: str, tooltip: str) -> Button:
-        button = Button(description=name, icon=icon, tooltip=tooltip)
-        button.add_class(css_class)
-        button.on_click(lambda _: self._command(name))
-        return button
 
     def _command(self, name: str) -> None:
         commands: dict[str, Callable[[], None]] = {

@@ -9,28 +9,26 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-import bqplot
 import numpy as np
 from ipywidgets import HBox, Image, VBox, Widget
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.invariance import SAME, KMeansPair, ModelPair
 from ewens_widgets.analysis.plots.heatmap_plot import (
     LEVELS,
-    MOST_PIXELS,
+    distance_pixels,
     encode_png,
-    ordered_means,
     picture_palette,
 )
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED
+from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.figures import (
     make_axis,
     make_figure,
     make_scale,
+    make_scatter,
     set_limits,
 )
 
@@ -70,24 +68,10 @@ class ScatterPanel(Panel):
         self.description = f"Scatter plot of the {title.lower()} data, coloured by cluster"
         self._x_scale, self._y_scale = make_scale(), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
-        self.points = bqplot.Scatter(
-            x=np.zeros(1),
-            y=np.zeros(1),
-            colors=[GREY],
-            scales=scales,
-            default_size=22,
-            stroke="#80808080",
-            stroke_width=0.5,
+        self.points = make_scatter(
+            scales, default_size=22, colors=[GREY], stroke="#80808080", stroke_width=0.5
         )
-        self.moved = bqplot.Scatter(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            scales=scales,
-            default_size=90,
-            fill=False,
-            colors=[SELECTED],
-            stroke_width=1.6,
-        )
+        self.moved = make_scatter(scales, default_size=90, fill=False, colors=[SELECTED], stroke_width=1.6)
         self._x_axis, self._y_axis = make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)
         self.figure = make_figure(
             f"{css_class}-figure",
@@ -136,7 +120,7 @@ class InvariancePanel(Panel):
         )
         self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
         self.images = tuple(
-            Image(value=encode_png(pixels, picture_palette("greys")), format="png") for pixels in self._pixels
+            Image(value=encode_png(pixels, picture_palette()), format="png") for pixels in self._pixels
         )
         captions = ("original", "transformed")
         boxes = []
@@ -155,23 +139,19 @@ class InvariancePanel(Panel):
         if pair.problem or not pair.n_draws:
             return
         similarities = pair.similarity()
-        order = _order(similarities[0]) if len(similarities[0]) <= _MOST_LIVE or pair.is_done else None
-        pictures = []
-        for image, similarity in zip(self.images, similarities, strict=True):
-            ordered = ordered_means(
-                similarity, np.arange(len(similarity)) if order is None else order, MOST_PIXELS
-            )
-            pixels = np.round((LEVELS - 1) * (1.0 - ordered)).astype(np.uint8)
-            assign(image, value=encode_png(pixels, picture_palette("greys")))
-            pictures.append(pixels)
-        self._pixels = tuple(pictures)
+        n_objects = len(similarities[0])
+        is_cheap = n_objects <= _MOST_LIVE or pair.is_done
+        order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
+        self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
+        for image, pixels in zip(self.images, self._pixels, strict=True):
+            assign(image, value=encode_png(pixels, picture_palette()))
 
     def paint(self, axes: "Axes") -> None:
         """Draw both heatmaps with matplotlib."""
         height = self._pixels[0].shape[0]
         gap = np.full((height, max(1, height // 12)), LEVELS - 1, dtype=np.uint8)
         axes.imshow(
-            picture_palette("greys")[np.hstack([self._pixels[0], gap, self._pixels[1]])],
+            picture_palette()[np.hstack([self._pixels[0], gap, self._pixels[1]])],
             interpolation="nearest",
         )
         axes.set_xlabel(_plain_text(self.result.value), fontsize=8)
@@ -222,13 +202,6 @@ def _difference_text(pair: ModelPair) -> str:
         return "waiting for the first draws"
     meaning = "✓ the same" if difference < SAME else "✗ changed"
     return f'largest difference <b class="ew-difference">{difference:.6f}</b> · {meaning}'
-
-
-def _order(similarity: FloatArray) -> NDArray[np.intp]:
-    """Objects that are often together side by side."""
-    distance = np.maximum(0.0, 1.0 - similarity)
-    np.fill_diagonal(distance, 0.0)
-    return leaves_list(linkage(squareform(distance, checks=False), method="average")).astype(np.intp)
 
 
 def _plain_text(html: str) -> str:

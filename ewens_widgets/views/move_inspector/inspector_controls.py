@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from ipywidgets import Button, HBox, ToggleButton, VBox
+from ipywidgets import HBox, ToggleButton, VBox
 
 from ewens_widgets.sampling.moves.schedule import MOVES, Move
 from ewens_widgets.sampling.moves.split_merge import SplitMerge
-from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only
+from ewens_widgets.views.fields import Field, buttons, choice, entry, parse_share, read_shown, show_only
 
 __all__ = ["InspectorButtons", "MoveFields"]
 
@@ -99,7 +99,7 @@ class InspectorButtons(HBox):
     """
 
     def __init__(self, command: Callable[[str], None], switched: Callable[[], None]) -> None:
-        self.buttons = {name: self._button(name, command, *rest) for name, *rest in _BUTTONS}
+        self.buttons = buttons(_BUTTONS, command)
         self.printed = ToggleButton(
             value=False,
             description="Ratio as printed",
@@ -109,10 +109,3 @@ class InspectorButtons(HBox):
         self.printed.observe(lambda _: switched(), "value")
         super().__init__((*self.buttons.values(), self.printed))
         self.add_class("ew-transport")
-
-    @staticmethod
-    def _button(name: str, command: Callable[[str], None], icon: str, css_class: str, tooltip: str) -> Button:
-        button = Button(description=name, icon=icon, tooltip=tooltip)
-        button.add_class(css_class)
-        button.on_click(lambda _: command(name))
-        return button

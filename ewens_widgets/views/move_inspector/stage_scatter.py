@@ -1,8 +1,7 @@
 """The objects at one stage of a proposal: what is chosen, how probable it was, and what is proposed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import bqplot
 import numpy as np
 from ipywidgets import Dropdown
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours,
 from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import Panel, assign, chip, note
-from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale
+from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale, make_scatter
 
 __all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
 
@@ -54,14 +53,17 @@ class StageScatter(Panel):
         self._proposal: Proposal | None = None
         self._slots: dict[str, NDArray[np.intp]] = {}
         self._ringed = self._cores = np.empty(0, dtype=np.intp)
-        self._x_scale, self._y_scale = make_scale(), make_scale()
-        self.points = self._mark(default_size=44, stroke="#80808080", stroke_width=0.6, colors=[GREY])
-        self.rings = self._mark(default_size=150, fill=False, colors=[SELECTED], stroke_width=1.8)
-        self.cores = self._mark(
-            default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
+        x_scale, y_scale = make_scale(), make_scale()
+        scales = {"x": x_scale, "y": y_scale}
+        self.points = make_scatter(
+            scales, default_size=44, stroke="#80808080", stroke_width=0.6, colors=[GREY]
         )
-        self._x_axis = make_axis(self._x_scale)
-        self._y_axis = make_axis(self._y_scale, vertical=True)
+        self.rings = make_scatter(scales, default_size=150, fill=False, colors=[SELECTED], stroke_width=1.8)
+        self.cores = make_scatter(
+            scales, default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
+        )
+        self._x_axis = make_axis(x_scale)
+        self._y_axis = make_axis(y_scale, vertical=True)
         self.figure = make_figure(
             "ew-scatter",
             400,
@@ -73,10 +75,6 @@ class StageScatter(Panel):
         self.legend = note("ew-legend")
         super().__init__((self.figure, self.legend), self.choosers)
         self._place()
-
-    def _mark(self, **traits: Any) -> bqplot.Scatter:  # noqa: ANN401 - traits are of any type
-        scales = {"x": self._x_scale, "y": self._y_scale}
-        return bqplot.Scatter(x=np.zeros(0), y=np.zeros(0), scales=scales, **traits)
 
     def _chooser(self, place: int, post: "Callable[[Callable[[], None]], None]") -> Dropdown:
         names, axis = list(self._projections), "xy"[place]

@@ -1,9 +1,18 @@
-"""The charts of the prior lab: how many clusters, of what sizes, and how their number grows."""
+"""The charts of the prior lab: how many clusters, of what sizes, and how their number grows.
+
+Each chart puts what happened beside what must happen: draws as bars or steps, exact laws as lines, so that a
+class can watch the bars grow into the lines. The dashed line is a mixture of k components with
+Dirichlet(λ/k) weights, which becomes the Ewens prior as k grows; the total variation distance below the law
+of K says how far it still is.
+
+A draw only changes bars; laws are computed when the prior changes, which `prepare` is told of.
+"""
 
 from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
+from ipywidgets import Widget
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import ewens
@@ -19,48 +28,69 @@ __all__ = ["GrowthPanel", "LawPanel", "SizesPanel", "size_bins"]
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DRAWS, _EXACT, _FINITE, _LIMIT = "#8ab8d8", "#0072b2", "#d55e00", "#808080"
+_DRAWS, _EXACT, _FINITE, _LIMIT, _PATH = "#8ab8d8", "#0072b2", "#d55e00", "#808080", "#009e73"
 _NEGLIGIBLE = 1e-4
 _MARGIN = (6, 8, 34, 44)
 
 
-def _draws_bars(places: FloatArray, scales: dict[str, bqplot.Scale]) -> bqplot.Bars:
-    return bqplot.Bars(
-        x=places,
-        y=np.zeros_like(places),
-        scales=scales,
-        colors=[_DRAWS],
-        padding=0.15,
-        stroke="transparent",
-    )
+class _DrawsChart(Panel):
+    """Draws as bars, and what two laws expect of them as lines.
+
+    Parameters
+    ----------
+    names
+        Of the two axes.
+    height
+        Of the figure, in pixels.
+    below
+        What is below the figure.
+    """
+
+    def __init__(self, names: tuple[str, str], height: int, below: tuple[Widget, ...] = ()) -> None:
+        self._names = names
+        self._n_components = 1
+        self._x_scale, self._y_scale = make_scale(), make_scale()
+        self._scales = {"x": self._x_scale, "y": self._y_scale}
+        nothing = {"x": np.arange(2.0), "y": np.zeros(2), "scales": self._scales}
+        self.draws = bqplot.Bars(**nothing, colors=[_DRAWS], padding=0.15, stroke="transparent")
+        self.exact = bqplot.Lines(
+            **nothing, colors=[_EXACT], marker="circle", marker_size=22, stroke_width=1.5
+        )
+        self.finite = bqplot.Lines(
+            **nothing,
+            colors=[_FINITE],
+            marker="cross",
+            marker_size=26,
+            stroke_width=1.2,
+            line_style="dashed",
+        )
+        self._x_axis = make_axis(self._x_scale, names[0])
+        self._y_axis = make_axis(self._y_scale, names[1], vertical=True)
+        self.figure = make_figure(
+            f"{self.css_class}-figure",
+            height,
+            _MARGIN,
+            marks=[self.draws, self.exact, self.finite],
+            axes=[self._x_axis, self._y_axis],
+        )
+        super().__init__((self.figure, *below))
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw bars and lines with matplotlib."""
+        axes.bar(self.draws.x, self.draws.y, 0.8, color=_DRAWS, label="draws")
+        axes.plot(self.exact.x, self.exact.y, "o-", color=_EXACT, markersize=3, label="exact law")
+        axes.plot(
+            self.finite.x,
+            self.finite.y,
+            "x--",
+            color=_FINITE,
+            markersize=3,
+            label=f"k = {self._n_components}",
+        )
+        axes.set(xlabel=self._names[0], ylabel=self._names[1])
 
 
-def _exact_line(places: FloatArray, scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
-    return bqplot.Lines(
-        x=places,
-        y=np.zeros_like(places),
-        scales=scales,
-        colors=[_EXACT],
-        marker="circle",
-        marker_size=22,
-        stroke_width=1.5,
-    )
-
-
-def _finite_line(places: FloatArray, scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
-    return bqplot.Lines(
-        x=places,
-        y=np.zeros_like(places),
-        scales=scales,
-        colors=[_FINITE],
-        marker="cross",
-        marker_size=26,
-        stroke_width=1.2,
-        line_style="dashed",
-    )
-
-
-class LawPanel(Panel):
+class LawPanel(_DrawsChart):
     """Number of clusters: draws against the exact law, and the law of finitely many components."""
 
     title = "Number of clusters K"
@@ -68,30 +98,14 @@ class LawPanel(Panel):
     description = "Share of draws with each number of clusters, its exact law, and that of k components"
 
     def __init__(self) -> None:
-        self._x_scale, self._y_scale = make_scale(), make_scale()
-        scales = {"x": self._x_scale, "y": self._y_scale}
-        places, nothing = np.arange(1.0, 3.0), np.zeros(2)
-        self.draws = _draws_bars(places, scales)
-        self.exact = _exact_line(places, scales)
-        self.finite = _finite_line(places, scales)
-        self.mean = bqplot.Lines(
-            x=nothing, y=nothing, scales=scales, colors=[_EXACT], stroke_width=1.0, line_style="dotted"
-        )
-        self._x_axis = make_axis(self._x_scale, "clusters K")
-        self._y_axis = make_axis(self._y_scale, "probability", vertical=True)
-        self._y_axis.label_offset = "36px"
-        self.figure = make_figure(
-            "ew-law-figure",
-            230,
-            _MARGIN,
-            marks=[self.draws, self.mean, self.exact, self.finite],
-            axes=[self._x_axis, self._y_axis],
-        )
         self.legend = note("ew-legend")
         self.result = note("ew-result")
         self._law: FloatArray = np.array([0.0, 1.0])
         self._shown = slice(1, 2)
-        super().__init__((self.figure, self.legend, self.result))
+        super().__init__(("clusters K", "probability"), 230, (self.legend, self.result))
+        assign(self._y_axis, label_offset="36px")
+        self.mean = _line(self._scales, _EXACT, stroke_width=1.0, line_style="dotted")
+        assign(self.figure, marks=[self.draws, self.mean, self.exact, self.finite])
 
     def prepare(self, n: int, concentration: float, n_components: int) -> None:
         """Turn to another prior."""
@@ -140,36 +154,13 @@ class LawPanel(Panel):
         )
 
     def paint(self, axes: "Axes") -> None:
-        """Draw bars and lines with matplotlib."""
-        axes.bar(self.draws.x, self.draws.y, 0.8, color=_DRAWS, label="draws")
-        axes.plot(self.exact.x, self.exact.y, "o-", color=_EXACT, markersize=3, label="exact law")
-        axes.plot(
-            self.finite.x,
-            self.finite.y,
-            "x--",
-            color=_FINITE,
-            markersize=3,
-            label=f"k = {self._n_components}",
-        )
+        """Draw bars, lines and the mean with matplotlib."""
+        super().paint(axes)
         axes.axvline(self._mean, color=_EXACT, linestyle=":")
-        axes.set(xlabel="clusters K", ylabel="probability")
         axes.legend(frameon=False, fontsize=8)
 
 
-def size_bins(n: int) -> tuple[list[str], FloatArray]:
-    """Sizes in bins that double: names, and a matrix that adds up the values of sizes 0, …, n."""
-    tops = [1]
-    while tops[-1] < n:
-        tops.append(2 * tops[-1])
-    lows = [1, *(top + 1 for top in tops[:-1])]
-    highs = [*tops[:-1], min(tops[-1], n)]
-    sizes = np.arange(n + 1)
-    rows = [(sizes >= low) & (sizes <= high) for low, high in zip(lows, highs, strict=True)]
-    names = [str(low) if low == high else f"{low}–{high}" for low, high in zip(lows, highs, strict=True)]
-    return names, np.array(rows, dtype=np.float64)
-
-
-class SizesPanel(Panel):
+class SizesPanel(_DrawsChart):
     """How many clusters of each size a partition has on average."""
 
     title = "Sizes of clusters"
@@ -177,39 +168,25 @@ class SizesPanel(Panel):
     description = "Mean number of clusters by size: draws, and expected"
 
     def __init__(self) -> None:
-        self._x_scale, self._y_scale = make_scale(), make_scale()
-        scales = {"x": self._x_scale, "y": self._y_scale}
-        places = np.arange(2.0)
-        self.draws = _draws_bars(places, scales)
-        self.expected = _exact_line(places, scales)
-        self.finite = _finite_line(places, scales)
-        self._x_axis = make_axis(self._x_scale, "members of a cluster")
-        self._y_axis = make_axis(self._y_scale, "clusters", vertical=True)
-        self.figure = make_figure(
-            "ew-sizes-figure",
-            190,
-            _MARGIN,
-            marks=[self.draws, self.expected, self.finite],
-            axes=[self._x_axis, self._y_axis],
-        )
-        self._names: list[str] = []
+        self._bin_names: list[str] = []
         self._bins: FloatArray = np.zeros((1, 2))
-        super().__init__((self.figure,))
+        super().__init__(("members of a cluster", "clusters"), 190)
 
     def prepare(self, n: int, concentration: float, n_components: int) -> None:
         """Turn to another prior."""
-        self._names, self._bins = size_bins(n)
-        places = np.arange(float(len(self._names)))
+        self._n_components = n_components
+        self._bin_names, self._bins = size_bins(n)
+        places = np.arange(float(len(self._bin_names)))
         expected = self._bins @ expected_sizes(n, concentration)
         finite = self._bins @ expected_sizes(n, concentration, n_components)
         assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
         assign(
             self._x_axis,
             tick_values=places,
-            tick_labels={str(int(place)): name for place, name in zip(places, self._names, strict=True)},
+            tick_labels={str(int(place)): name for place, name in zip(places, self._bin_names, strict=True)},
         )
         set_limits(self._y_scale, self._y_axis, 0.0, 1.25 * max(expected.max(), finite.max()), ticks=3)
-        assign(self.expected, x=places, y=expected)
+        assign(self.exact, x=places, y=expected)
         assign(self.finite, x=places, y=finite)
 
     def show(self, tally: Tally) -> None:
@@ -219,11 +196,8 @@ class SizesPanel(Panel):
 
     def paint(self, axes: "Axes") -> None:
         """Draw bars and lines with matplotlib."""
-        axes.bar(self.draws.x, self.draws.y, 0.8, color=_DRAWS)
-        axes.plot(self.expected.x, self.expected.y, "o-", color=_EXACT, markersize=3)
-        axes.plot(self.finite.x, self.finite.y, "x--", color=_FINITE, markersize=3)
-        axes.set_xticks(range(len(self._names)), self._names, fontsize=8)
-        axes.set(xlabel="members of a cluster", ylabel="clusters")
+        super().paint(axes)
+        axes.set_xticks(range(len(self._bin_names)), self._bin_names, fontsize=8)
 
 
 class GrowthPanel(Panel):
@@ -236,23 +210,13 @@ class GrowthPanel(Panel):
     def __init__(self) -> None:
         self._x_scale, self._y_scale = bqplot.LogScale(min=1.0, max=2.0), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
-        nothing = np.ones(2)
-        self.exact = bqplot.Lines(x=nothing, y=nothing, scales=scales, colors=[_EXACT], stroke_width=1.8)
-        self.limit = bqplot.Lines(
-            x=nothing, y=nothing, scales=scales, colors=[_LIMIT], stroke_width=1.5, line_style="dashed"
-        )
-        self.path = bqplot.Lines(
-            x=nothing,
-            y=nothing,
-            scales=scales,
-            colors=["#009e73"],
-            stroke_width=1.8,
-            interpolation="step-after",
-        )
+        self.exact = _line(scales, _EXACT, stroke_width=1.8)
+        self.limit = _line(scales, _LIMIT, stroke_width=1.5, line_style="dashed")
+        self.path = _line(scales, _PATH, stroke_width=1.8, interpolation="step-after")
         self._x_axis = make_axis(self._x_scale, "guests (logarithmic)")
         self._y_axis = make_axis(self._y_scale, "clusters", vertical=True)
         self.figure = make_figure(
-            "ew-growth-figure",
+            f"{self.css_class}-figure",
             150,
             _MARGIN,
             marks=[self.limit, self.exact, self.path],
@@ -262,7 +226,7 @@ class GrowthPanel(Panel):
             [
                 chip(_EXACT, "expected", is_line=True),
                 chip(_LIMIT, "λ log n", is_line=True),
-                chip("#009e73", "this restaurant", is_line=True),
+                chip(_PATH, "this restaurant", is_line=True),
             ]
         )
         super().__init__((self.figure, note("ew-legend", legend)))
@@ -292,6 +256,23 @@ class GrowthPanel(Panel):
         """Draw the lines with matplotlib."""
         axes.semilogx(self.exact.x, self.exact.y, color=_EXACT, label="expected")
         axes.semilogx(self.limit.x, self.limit.y, "--", color=_LIMIT, label="λ log n")
-        axes.step(self.path.x, self.path.y, where="post", color="#009e73", label="this restaurant")
+        axes.step(self.path.x, self.path.y, where="post", color=_PATH, label="this restaurant")
         axes.set(xlabel="guests", ylabel="clusters")
         axes.legend(frameon=False, fontsize=8)
+
+
+def size_bins(n: int) -> tuple[list[str], FloatArray]:
+    """Sizes in bins that double: names, and a matrix that adds up the values of sizes 0, …, n."""
+    tops = [1]
+    while tops[-1] < n:
+        tops.append(2 * tops[-1])
+    lows = [1, *(top + 1 for top in tops[:-1])]
+    highs = [*tops[:-1], min(tops[-1], n)]
+    sizes = np.arange(n + 1)
+    rows = [(sizes >= low) & (sizes <= high) for low, high in zip(lows, highs, strict=True)]
+    names = [str(low) if low == high else f"{low}–{high}" for low, high in zip(lows, highs, strict=True)]
+    return names, np.array(rows, dtype=np.float64)
+
+
+def _line(scales: dict[str, bqplot.Scale], colour: str, **traits: object) -> bqplot.Lines:
+    return bqplot.Lines(x=np.ones(2), y=np.ones(2), scales=scales, colors=[colour], **traits)

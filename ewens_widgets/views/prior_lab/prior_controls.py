@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ipywidgets import Button, Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider, VBox
+from ipywidgets import Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider, VBox
 
 from ewens_widgets.views.base import assign, note
-from ewens_widgets.views.fields import Field
+from ewens_widgets.views.fields import Field, buttons
 
 __all__ = ["COMPONENTS", "MOST_GUESTS", "PARTITION", "SPEEDS", "PriorSettings", "SeatingTransport"]
 
@@ -50,12 +50,7 @@ class SeatingTransport(HBox):
     """
 
     def __init__(self, on_command: Callable[[str], None], on_speed: Callable[[float], None]) -> None:
-        self.buttons = {}
-        for name, icon, css_class, hint in _BUTTONS:
-            button = Button(description=name, icon=icon, tooltip=hint)
-            button.add_class(css_class)
-            button.on_click(lambda clicked: on_command(clicked.description))
-            self.buttons[name] = button
+        self.buttons = buttons(_BUTTONS, on_command)
         self.speed = Dropdown(
             options=SPEEDS, value=1 / 5, description="speed", tooltip="How fast guests come"
         )

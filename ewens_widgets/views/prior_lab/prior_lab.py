@@ -10,7 +10,7 @@ from ipywidgets import Button, HBox, VBox
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count, check_positive
-from ewens_widgets.partition import check_labels
+from ewens_widgets.partition import MOST_TYPED, check_labels, format_partition, parse_partition
 from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Panel, assign, note
@@ -25,11 +25,8 @@ from ewens_widgets.views.prior_lab.prior_controls import (
 )
 from ewens_widgets.views.prior_lab.restaurant import RestaurantPanel
 from ewens_widgets.views.prior_lab.seating import (
-    MOST_TYPED,
     Seating,
     Tally,
-    format_partition,
-    parse_partition,
     probability_text,
     product_text,
 )

@@ -1,4 +1,13 @@
-"""The restaurant: tables that grow with their guests, and guests that can be dragged to another table."""
+"""The restaurant: tables that grow with their guests, and guests that can be dragged to another table.
+
+Guests are objects and tables are clusters. A lecturer seats some guests, says what the next one may do (the
+text below each table: guests · chance of the next one), and drags one of them elsewhere to ask how probable
+that partition would have been.
+
+Nobody who sits may move while others come in, or the eye loses them; so a `SeatingPlan` puts tables in a grid
+and the guests of a table in a sunflower spiral, which grows outwards. The scales of the figure count pixels,
+because bqplot sizes its marks in pixels and guests must fit their tables.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +22,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import ewens
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.views.base import Panel, assign
-from ewens_widgets.views.figures import make_figure, make_scale
+from ewens_widgets.views.figures import make_figure, make_scale, make_scatter
 
 __all__ = ["RestaurantPanel", "SeatingPlan"]
 
@@ -30,56 +39,6 @@ _MOST_LABELLED = 24  # Tables that have room for a text.
 _LARGEST_SPACING = 11.0
 _READABLE = 6.5  # Distance of guests from which their numbers can be read.
 _LARGEST_AREA = 40_000
-
-
-class SeatingPlan:
-    """Where tables and guests are: tables in a grid, guests in a spiral that grows outwards.
-
-    Nobody who sits moves while guests come in, unless there are so many tables that the grid has to change.
-
-    Parameters
-    ----------
-    labels
-        Table of each guest, in the order in which tables were opened.
-    capacity
-        Guests that the restaurant will have in the end.
-    """
-
-    def __init__(self, labels: NDArray[np.intp], capacity: int) -> None:
-        self.labels = labels
-        self.sizes = np.bincount(labels) if labels.size else np.zeros(0, dtype=np.intp)
-        n_tables = self.sizes.size
-        columns, rows = next(
-            ((across, down) for across, down in _GRIDS if across * down > n_tables), _GRIDS[-1]
-        )
-        self.cell = np.array([WIDTH / columns, HEIGHT / rows])
-        places = np.arange(n_tables + 1)
-        self.centres = np.column_stack(
-            [
-                (places % columns + 0.5) * self.cell[0],
-                HEIGHT - (places // columns + 0.42) * self.cell[1],
-            ]
-        )
-        room = 0.37 * self.cell.min()
-        self.spacing = min(_LARGEST_SPACING, room / (np.sqrt(max(capacity, labels.size, 1)) + 0.5))
-        self.radii = self.spacing * (np.sqrt(np.append(self.sizes, 1.0)) + 0.5)
-
-    def guests(self) -> FloatArray:
-        """Where the guests sit, a row each."""
-        seats = np.zeros(self.labels.size)
-        for table in range(self.sizes.size):
-            seats[self.labels == table] = np.arange(self.sizes[table])
-        reach, angle = self.spacing * np.sqrt(seats + 0.5), _GOLDEN * seats
-        reach[(seats == 0) & (self.sizes[self.labels] == 1)] = 0.0
-        offsets = np.column_stack([reach * np.cos(angle), reach * np.sin(angle)])
-        return np.asarray(self.centres[self.labels] + offsets)
-
-    def table_at(self, x: float, y: float) -> int:
-        """Table at a place; the number after the last one is a new table."""
-        distances = np.hypot(*(self.centres - [x, y]).T)
-        nearest = int(np.argmin(distances))
-        is_near = distances[nearest] <= max(self.radii[nearest], 0.55 * self.cell.min())
-        return nearest if is_near else self.sizes.size
 
 
 class RestaurantPanel(Panel):
@@ -109,63 +68,14 @@ class RestaurantPanel(Panel):
         self._on_moved = on_moved
         self._plan = SeatingPlan(np.zeros(0, dtype=np.intp), 1)
         scales = {"x": make_scale(0.0, WIDTH), "y": make_scale(0.0, HEIGHT)}
+        round_table = {"default_size": _LARGEST_AREA, "stroke_width": 1.5}
         area = {**scales, "size": make_scale(0.0, 1.0)}
-        self.tables = bqplot.Scatter(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            size=np.zeros(0),
-            scales=area,
-            default_size=_LARGEST_AREA,
-            stroke_width=1.5,
-        )
-        self.new_table = bqplot.Scatter(
-            x=np.zeros(1),
-            y=np.zeros(1),
-            size=np.zeros(1),
-            scales=area,
-            default_size=_LARGEST_AREA,
-            fill=False,
-            colors=[GREY],
-            stroke_width=1.5,
-        )
-        self.guests = bqplot.Scatter(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            scales=scales,
-            colors=[GREY],
-            stroke_width=0.0,
-            drag_size=1.3,
-            enable_move=True,
-        )
-        self.newest = bqplot.Scatter(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            scales=scales,
-            fill=False,
-            colors=[SELECTED],
-            stroke_width=2.0,
-        )
-        self.texts = bqplot.Label(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            text=np.zeros(0, dtype=str),
-            scales=scales,
-            align="middle",
-            default_size=11,
-            font_weight="bold",
-            colors=[GREY],
-        )
-        self.numbers = bqplot.Label(
-            x=np.zeros(0),
-            y=np.zeros(0),
-            text=np.zeros(0, dtype=str),
-            scales=scales,
-            align="middle",
-            default_size=9,
-            font_weight="normal",
-            y_offset=3,
-            colors=["#ffffff"],
-        )
+        self.tables = make_scatter(area, size=np.zeros(0), **round_table)
+        self.new_table = make_scatter(area, size=np.zeros(0), fill=False, colors=[GREY], **round_table)
+        self.guests = make_scatter(scales, colors=[GREY], stroke_width=0.0, drag_size=1.3, enable_move=True)
+        self.newest = make_scatter(scales, fill=False, colors=[SELECTED], stroke_width=2.0)
+        self.texts = _labels(scales, default_size=11, font_weight="bold", colors=[GREY])
+        self.numbers = _labels(scales, default_size=9, font_weight="normal", y_offset=3, colors=["#ffffff"])
         self._is_drawing = False
         self.guests.on_drag_end(self._on_dragged)
         self.guests.observe(self._on_displaced, ["x", "y"])
@@ -204,7 +114,7 @@ class RestaurantPanel(Panel):
         self._show_guests(plan, colours, newest)
         self._show_texts(plan, concentration)
 
-    def _show_guests(self, plan: SeatingPlan, colours: list[str], newest: int | None) -> None:
+    def _show_guests(self, plan: "SeatingPlan", colours: list[str], newest: int | None) -> None:
         places = plan.guests() if plan.labels.size <= _MOST_GUESTS else np.zeros((0, 2))
         dot = (1.45 * plan.spacing) ** 2 * np.pi / 4
         self._is_drawing = True
@@ -223,7 +133,7 @@ class RestaurantPanel(Panel):
         inks = [_ink(colours[label]) for label in plan.labels[: len(readable)]]
         assign(self.numbers, x=readable[:, 0], y=readable[:, 1], text=texts, colors=inks or ["#ffffff"])
 
-    def _show_texts(self, plan: SeatingPlan, concentration: float) -> None:
+    def _show_texts(self, plan: "SeatingPlan", concentration: float) -> None:
         """Below each table its guests and the chance that the next one joins them."""
         if plan.sizes.size + 1 > _MOST_LABELLED:
             assign(self.texts, x=np.zeros(0), y=np.zeros(0), text=np.zeros(0, dtype=str))
@@ -277,7 +187,62 @@ class RestaurantPanel(Panel):
         axes.set_axis_off()
 
 
+class SeatingPlan:
+    """Where tables and guests are: tables in a grid, guests in a spiral that grows outwards.
+
+    Nobody who sits moves while guests come in, unless there are so many tables that the grid has to change.
+
+    Parameters
+    ----------
+    labels
+        Table of each guest, in the order in which tables were opened.
+    capacity
+        Guests that the restaurant will have in the end.
+    """
+
+    def __init__(self, labels: NDArray[np.intp], capacity: int) -> None:
+        self.labels = labels
+        self.sizes = np.bincount(labels) if labels.size else np.zeros(0, dtype=np.intp)
+        n_tables = self.sizes.size
+        columns, rows = next(
+            ((across, down) for across, down in _GRIDS if across * down > n_tables), _GRIDS[-1]
+        )
+        self.cell = np.array([WIDTH / columns, HEIGHT / rows])
+        places = np.arange(n_tables + 1)
+        self.centres = np.column_stack(
+            [
+                (places % columns + 0.5) * self.cell[0],
+                HEIGHT - (places // columns + 0.42) * self.cell[1],
+            ]
+        )
+        room = 0.37 * self.cell.min()
+        self.spacing = min(_LARGEST_SPACING, room / (np.sqrt(max(capacity, labels.size, 1)) + 0.5))
+        self.radii = self.spacing * (np.sqrt(np.append(self.sizes, 1.0)) + 0.5)
+
+    def guests(self) -> FloatArray:
+        """Where the guests sit, a row each."""
+        seats = np.zeros(self.labels.size)
+        for table in range(self.sizes.size):
+            seats[self.labels == table] = np.arange(self.sizes[table])
+        reach, angle = self.spacing * np.sqrt(seats + 0.5), _GOLDEN * seats
+        reach[(seats == 0) & (self.sizes[self.labels] == 1)] = 0.0
+        offsets = np.column_stack([reach * np.cos(angle), reach * np.sin(angle)])
+        return np.asarray(self.centres[self.labels] + offsets)
+
+    def table_at(self, x: float, y: float) -> int:
+        """Table at a place; the number after the last one is a new table."""
+        distances = np.hypot(*(self.centres - [x, y]).T)
+        nearest = int(np.argmin(distances))
+        is_near = distances[nearest] <= max(self.radii[nearest], 0.55 * self.cell.min())
+        return nearest if is_near else self.sizes.size
+
+
 def _ink(colour: str) -> str:
     """Black or white, whichever can be read on a colour."""
     light = sum(weight * part for weight, part in zip((0.3, 0.59, 0.11), rgb(colour), strict=True))
     return "#000000" if light > 140 else "#ffffff"
+
+
+def _labels(scales: dict[str, bqplot.Scale], **traits: object) -> bqplot.Label:
+    nothing = {"x": np.zeros(0), "y": np.zeros(0), "text": np.zeros(0, dtype=str)}
+    return bqplot.Label(**nothing, scales=scales, align="middle", **traits)

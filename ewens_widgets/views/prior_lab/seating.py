@@ -1,9 +1,18 @@
-"""Guests who sit down one by one by the Chinese restaurant process, and a tally of the finished seatings.
+r"""The Chinese restaurant as a lecturer plays it: guest by guest, with the chance of each, and a tally.
 
-Partitions as text, and their probability in words.
+`Seating` is work for the background, a step a guest; after the last guest comes another restaurant. `Tally`
+counts the tables of those that were filled. The probability of a seating is the product over its guests,
+
+.. math:: \prod_{i<n} \frac{w_i}{\lambda + i}, \qquad
+    w_i = \text{guests at the table that guest } i \text{ joins, or } \lambda \text{ for a new table,}
+
+whatever the order in which they come; `product_text` writes it out, and `probability_text` says how small it
+is.
+
+No widget is needed for any of this. It is here nevertheless because only this lab plays the prior: the law
+itself, and the draws that the sampler and the tests use, are in `model.priors`.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,18 +21,16 @@ from numpy.typing import NDArray
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import ewens
 from ewens_widgets.model.priors.ewens import sample_partitions
-from ewens_widgets.partition import canonical_labels, to_clusters
 
 __all__ = [
-    "MOST_TYPED",
     "Arrival",
     "Seating",
     "Tally",
-    "format_partition",
-    "parse_partition",
     "probability_text",
     "product_text",
 ]
+
+_MOST_FACTORS = 8
 
 
 @dataclass(frozen=True)
@@ -141,58 +148,6 @@ class Seating:
         self.sizes = np.bincount(last).tolist()
         self.path = (np.maximum.accumulate(last) + 1).tolist()
         self.arrival = None
-
-
-MOST_TYPED = 200
-"""Most objects of a partition that is typed."""
-
-_MOST_FACTORS = 8
-_EXAMPLE = "write clusters such as 1 2 | 3, or labels such as 0 0 1"
-
-
-def parse_partition(text: str) -> NDArray[np.intp]:
-    """Read a partition: clusters of the objects 1, …, n with bars between them, or one label an object.
-
-    Examples
-    --------
-    >>> parse_partition("1 2 | 3").tolist(), parse_partition("0 0 1").tolist()
-    ([0, 0, 1], [0, 0, 1])
-    """
-    words = re.findall(r"[^\s,;|]+", text)
-    if not words:
-        raise ValueError(f"there is nothing here yet; {_EXAMPLE}.")
-    if len(words) > MOST_TYPED:
-        raise ValueError(f"at most {MOST_TYPED} objects can be typed; got {len(words)}.")
-    if "|" not in text:
-        names = {word: place for place, word in enumerate(dict.fromkeys(words))}
-        return canonical_labels([names[word] for word in words])
-    clusters = [re.findall(r"[^\s,;]+", part) for part in text.split("|")]
-    owners: dict[int, int] = {}
-    for place, cluster in enumerate(clusters):
-        for word in cluster:
-            number = _object_number(word, len(words))
-            if number in owners:
-                raise ValueError(f"object {number} is there twice; each belongs to one cluster.")
-            owners[number] = place
-    return canonical_labels([owners[number] for number in range(1, len(words) + 1)])
-
-
-def _object_number(word: str, n: int) -> int:
-    if not re.fullmatch(r"\d{1,6}", word):
-        raise ValueError(f"{word!r} is not the number of an object; {_EXAMPLE}.")
-    number = int(word)
-    if not 1 <= number <= n:
-        raise ValueError(
-            f"these are {n} objects, so they are numbered from 1 to {n}, each once; got {number}."
-        )
-    return number
-
-
-def format_partition(labels: NDArray[np.intp]) -> str:
-    """Write a partition as clusters of the objects 1, …, n."""
-    clusters = [" ".join(str(member + 1) for member in cluster) for cluster in to_clusters(labels)]
-    # Without a bar it would be read as labels.
-    return " | ".join(clusters) if len(clusters) > 1 else f"{clusters[0]} |"
 
 
 def product_text(labels: NDArray[np.intp], concentration: float) -> str:

@@ -68,9 +68,9 @@ class TestLaw:
     def test_sizes_are_expected_and_drawn(self, lab: PriorLab) -> None:
         names, bins = size_bins(30)
         assert names == ["1", "2", "3–4", "5–8", "9–16", "17–30"]
-        np.testing.assert_allclose(lab.sizes.expected.y, bins @ expected_sizes(30, 2.0))
+        np.testing.assert_allclose(lab.sizes.exact.y, bins @ expected_sizes(30, 2.0))
         lab.draw(3000)
-        np.testing.assert_allclose(lab.sizes.draws.y, lab.sizes.expected.y, atol=0.1)
+        np.testing.assert_allclose(lab.sizes.draws.y, lab.sizes.exact.y, atol=0.1)
 
     @pytest.mark.parametrize("n", [2, 3, 4, 5, 1000])
     def test_bins_hold_every_size_once(self, n: int) -> None:

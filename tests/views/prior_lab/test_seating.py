@@ -1,20 +1,16 @@
-"""Guests, tables and draws behind the prior lab; partitions as text, and what is said about them."""
+"""Guests, tables and draws behind the prior lab, and what is said about a partition."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sampling.goodness import LEVEL, chi_square, explain
 
 from ewens_widgets import ewens
-from ewens_widgets.partition import all_partitions, canonical_labels, cluster_sizes
+from ewens_widgets.partition import all_partitions, cluster_sizes
 from ewens_widgets.views.prior_lab.seating import (
     Seating,
     Tally,
-    format_partition,
-    parse_partition,
     probability_text,
     product_text,
 )
@@ -95,48 +91,6 @@ def test_the_tally_counts_clusters_and_their_sizes() -> None:
     assert tally.frequencies().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3, 0])
     assert tally.mean_clusters() == 2.0
     assert tally.mean_sizes().tolist() == pytest.approx([0, 2 / 3, 1, 0, 1 / 3])
-
-
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("1 2 | 3", [0, 0, 1]),
-        ("3 | 1, 2", [0, 0, 1]),
-        ("1 2 3 |", [0, 0, 0]),
-        ("|2||1", [0, 1]),
-        ("0 0 1", [0, 0, 1]),
-        ("7,7,-1", [0, 0, 1]),
-        ("ann ann bob", [0, 0, 1]),
-        ("1 2 3", [0, 1, 2]),
-        ("5", [0]),
-    ],
-)
-def test_clusters_and_labels_are_read(text: str, labels: list[int]) -> None:
-    assert parse_partition(text).tolist() == labels
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "nothing here yet; write clusters such as 1 2 | 3"),
-        (" | ", "nothing here yet"),
-        ("1 2 | 2", "object 2 is there twice"),
-        ("1 2 | 4", "numbered from 1 to 3, each once; got 4"),
-        ("0 1 | 2", "numbered from 1 to 3, each once; got 0"),
-        ("1 b | 2", "'b' is not the number of an object"),
-        ("1 -2 | 3", "'-2' is not the number of an object"),
-        ("0 " * 201, "at most 200 objects"),
-    ],
-)
-def test_what_is_no_partition_is_explained(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message.replace("|", r"\|")):
-        parse_partition(text)
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
-def test_what_is_written_can_be_read(labels: list[int]) -> None:
-    expected = canonical_labels(labels)
-    assert parse_partition(format_partition(expected)).tolist() == expected.tolist()
 
 
 def value_of(text: str, concentration: float) -> float:
