@@ -10,7 +10,7 @@ import numpy as np
 from ipywidgets import Image
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.plots.heatmap_plot import encode_png, picture_palette
+from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
 from ewens_widgets.views.base import assign
 
 __all__ = [
@@ -139,9 +139,8 @@ class PictureBuffers:
     """Two image widgets, one of them visible."""
 
     def __init__(self) -> None:
-        self._content = encode_png(np.zeros((1, 1), dtype=np.uint8), np.full((1, 3), 255, dtype=np.uint8))
-        self.visible = Image(value=self._content, format="png")
-        self._hidden = Image(value=self._content, format="png")
+        self._content = BLANK
+        self.visible, self._hidden = (Image(value=BLANK, format="png") for _ in range(2))
 
     def show(self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys") -> None:
         """Show a picture in a mark, if it is another one than before; distances in a named colour map."""

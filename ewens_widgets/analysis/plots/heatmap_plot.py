@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 __all__ = [
+    "BLANK",
     "LEVELS",
     "MOST_PIXELS",
     "distance_pixels",
@@ -296,3 +297,7 @@ def encode_png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+BLANK = encode_png(np.zeros((1, 1), dtype=np.uint8), np.full((1, 3), 255, dtype=np.uint8))
+"""A white picture, where there is none yet."""

@@ -287,10 +287,10 @@ class AffineLab(Dashboard):
             if labels is None:
                 panel.colour([GREY], moved)
                 continue
-            slots = self._colours.assign(labels[side])
+            colours = self._colours.assign(labels[side])
             if self.colouring.value == "k-means":
                 moved = self._comparison.k_means.moved
-            panel.colour([colour_of(slot) for slot in slots], moved if side else moved[:0])
+            panel.colour([colour_of(colour) for colour in colours], moved if side else moved[:0])
 
     def _labels(self) -> tuple[NDArray[Any], ...] | None:
         """Labels on display, for the original and the transformed data."""

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ipywidgets import HTML, HBox, Image, VBox, Widget
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.convergence import ALL_PAIRS, compared_rows, largest_gap
-from ewens_widgets.analysis.plots.heatmap_plot import encode_png, ordered_means
-from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, colour_map
+from ewens_widgets.analysis.plots.heatmap_plot import (
+    BLANK,
+    LEVELS,
+    distance_pixels,
+    encode_png,
+    picture_palette,
+)
+from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
+from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
@@ -120,7 +125,6 @@ class ChainTraces(ChainsSubview):
         axes.set_ylabel("clusters")
 
 
-_LEVELS = 200
 _MOST_PIXELS = 200
 _TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
 
@@ -137,9 +141,8 @@ class ChainSimilarities(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make a picture for each chain and one for all of them."""
-        blank = encode_png(np.zeros((1, 1), dtype=np.uint8), np.full((1, 3), 255, dtype=np.uint8))
         names = [*self.record.names, "pooled"]
-        self.images = {name: Image(value=blank, format="png") for name in names}
+        self.images = {name: Image(value=BLANK, format="png") for name in names}
         boxes = [self._box(place, name, len(names)) for place, name in enumerate(names)]
         row = HBox(tuple(boxes[:-1]))
         row.add_class("ew-chain-pictures")
@@ -189,16 +192,13 @@ class ChainSimilarities(ChainsSubview):
         now = time.perf_counter()
         if frame.status.is_running and now < self._order_due:
             return
-        distance = squareform(1.0 - pooled.astype(np.float64), checks=False)
-        self._order = leaves_list(linkage(np.maximum(distance, 0.0), method="average")).astype(np.intp)
+        self._order = average_order(pooled)
         # At most a tenth of the time is spent on trees.
         self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
 
     def _show(self, name: str, similarity: NDArray[Any]) -> None:
-        ordered = ordered_means(similarity, self._order, _MOST_PIXELS)
-        pixels = np.round((_LEVELS - 1) * (1.0 - ordered)).astype(np.uint8)
-        self._pixels[name] = pixels
-        assign(self.images[name], value=encode_png(pixels, colour_map("greys", _LEVELS)))
+        self._pixels[name] = distance_pixels(similarity, self._order, _MOST_PIXELS)
+        assign(self.images[name], value=encode_png(self._pixels[name], picture_palette()))
 
     def paint(self, axes: "Axes") -> None:
         """Draw all pictures with matplotlib, those of the chains first."""
@@ -211,7 +211,7 @@ class ChainSimilarities(ChainsSubview):
         for place, (name, pixels) in enumerate(self._pixels.items()):
             left, top = step * (place % columns), step * (place // columns)
             extent = (left, left + side, top + side, top)
-            axes.imshow(pixels, cmap="gray", vmin=0, vmax=_LEVELS - 1, interpolation="nearest", extent=extent)
+            axes.imshow(pixels, cmap="gray", vmin=0, vmax=LEVELS - 1, interpolation="nearest", extent=extent)
             axes.text(left, top - 1, _short(name).replace("$", r"\$"), fontsize=6, va="bottom")
         axes.set_xlim(0, step * columns)
         axes.set_ylim(2 * step, -step // 10)
