@@ -5,15 +5,24 @@ shows, not to its bytes; so there are two image widgets, and each new picture fi
 them.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import bqplot
 import numpy as np
-from ipywidgets import Image
+from ipywidgets import Dropdown, Image
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
+from ewens_widgets.analysis.plots.scatter_plot import projections
+from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import assign
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
+    "FeaturePlane",
     "PictureBuffers",
     "fit_axis",
     "horizon",
@@ -133,6 +142,65 @@ def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = Fa
         grid_lines="none",
         tick_style={"font-size": "10px"},
     )
+
+
+class FeaturePlane:
+    """A plane of two features or principal components: scales, axes, and choosers of what they show.
+
+    Parameters
+    ----------
+    post
+        Brings a command to the event loop.
+    on_place
+        Called with the objects' x and y whenever the plane shows something else.
+    """
+
+    def __init__(
+        self,
+        post: Callable[[Callable[[], None]], None],
+        on_place: Callable[[NDArray[np.float64], NDArray[np.float64]], None],
+    ) -> None:
+        self._on_place = on_place
+        self._projections: dict[str, NDArray[np.float64]] = {}
+        self._is_offering = False
+        self.scales = {"x": make_scale(), "y": make_scale()}
+        self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
+        self.choosers = tuple(self._chooser(name, post) for name in self.scales)
+
+    def _chooser(self, name: str, post: Callable[[Callable[[], None]], None]) -> Dropdown:
+        chooser = Dropdown(
+            description=name, tooltip=f"What the {name} axis shows: a column or a principal component"
+        )
+        chooser.add_class(f"ew-{name}-feature")
+        chooser.add_class("ew-chooser")
+        chooser.observe(lambda _: post(self.place), "value")
+        return chooser
+
+    def offer(self, dataset: Dataset) -> None:
+        """Offer the columns and principal components of other data, and place the objects."""
+        self._projections = projections(dataset)
+        names = list(self._projections)
+        # Choosing would place the objects twice, half-way with old ones.
+        self._is_offering = True
+        for place, chooser in enumerate(self.choosers):
+            assign(chooser, options=names, value=names[place])
+        self._is_offering = False
+        self.place()
+
+    def place(self) -> None:
+        """Place the objects by what is chosen."""
+        if self._is_offering:
+            return
+        x, y = (self._projections[chooser.value] for chooser in self.choosers)
+        for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):
+            fit_axis(axis, values, chooser.value)
+        self._on_place(x, y)
+
+    def paint_names(self, axes: "Axes") -> None:
+        """Write what is chosen beside the axes of a static picture."""
+        # Two dollar signs would make mathematics of what is between them.
+        x, y = (str(axis.label).replace("$", r"\$") for axis in self.axes)
+        axes.set(xlabel=x, ylabel=y)
 
 
 class PictureBuffers:

@@ -1,24 +1,22 @@
 """The objects in two dimensions, coloured by cluster."""
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import Button, Dropdown, Widget
+from ipywidgets import Button, Widget
 from numpy.typing import NDArray
 from traitlets import List
 
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.analysis.plots.palette import ALONE, GREY, SELECTED, changed_objects, colour_of
-from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.brushing import Brush
-from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale, make_scatter
+from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,16 +45,15 @@ class PartitionView(View):
 
     def build(self) -> tuple[Widget, ...]:
         """Make the scatter, the choosers and the legend."""
-        self._projections: dict[str, FloatArray] = {}
         self._dataset: Dataset | None = None
-        self._x_scale, self._y_scale = make_scale(), make_scale()
+        self.plane = FeaturePlane(self.stage.post, self._place)
         self.points = _Points(
             x=np.zeros(1),
             y=np.zeros(1),
             # One colour an object, and no scale of colours: bqplot then only paints what is there. With a
             # scale it would place every object again, at several times the cost.
             colors=[GREY],
-            scales={"x": self._x_scale, "y": self._y_scale},
+            scales=self.plane.scales,
             default_size=36,
             stroke="#80808080",
             stroke_width=0.6,
@@ -64,42 +61,28 @@ class PartitionView(View):
             selected_style={"opacity": "1"},
         )
         self.proposal = make_scatter(
-            {"x": self._x_scale, "y": self._y_scale},
-            default_size=140,
-            fill=False,
-            colors=[SELECTED],
-            stroke_width=1.8,
+            self.plane.scales, default_size=140, fill=False, colors=[SELECTED], stroke_width=1.8
         )
-        self.brush = Brush.rectangle(self._x_scale, self._y_scale, self.stage, self._objects_in)
-        self._x_axis = make_axis(self._x_scale)
-        self._y_axis = make_axis(self._y_scale, vertical=True)
+        self.brush = Brush.rectangle(
+            self.plane.scales["x"], self.plane.scales["y"], self.stage, self._objects_in
+        )
         self.figure = make_figure(
             "ew-scatter",
             380,
             (8, 8, 38, 48),
             marks=[self.points, self.proposal],
-            axes=[self._x_axis, self._y_axis],
+            axes=self.plane.axes,
             interaction=self.brush.selector,
         )
-        self.choosers = tuple(self._chooser(name) for name in ("x", "y"))
         self.legend = note("ew-legend")
         self._legend_due = 0.0
-        self.tools = self.choosers
+        self.tools = self.plane.choosers
         self.clear = Button(
             description="Clear selection", tooltip="Select no objects", layout={"display": "none"}
         )
         self.clear.add_class("ew-clear")
         self.clear.on_click(lambda _: self.stage.post(self.stage.selection.clear))
         return self.figure, self.legend, self.clear
-
-    def _chooser(self, name: str) -> Dropdown:
-        chooser = Dropdown(
-            description=name, tooltip=f"What the {name} axis shows: a column or a principal component"
-        )
-        chooser.add_class(f"ew-{name}-feature")
-        chooser.add_class("ew-chooser")
-        chooser.observe(lambda _: self.stage.post(self._place), "value")
-        return chooser
 
     def _objects_in(self, area: FloatArray) -> NDArray[np.intp]:
         (left, bottom), (right, top) = area
@@ -109,25 +92,13 @@ class PartitionView(View):
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Offer the new columns and place the objects."""
         self._dataset = dataset
-        self._projections = projections(dataset)
-        names = list(self._projections)
-        # Choosing would place the objects twice, half-way with old ones.
-        self._is_adapting = True
-        for place, chooser in enumerate(self.choosers):
-            assign(chooser, options=names, value=names[place])
-        self._is_adapting = False
         assign(self.points, colors=[GREY], selected=None)
-        self._place()
+        self.plane.offer(dataset)
         assign(self.legend, value="")
 
-    def _place(self) -> None:
-        if self._is_adapting:
-            return
+    def _place(self, x: FloatArray, y: FloatArray) -> None:
         if self.stage.selection.source is self.brush:
             self.stage.selection.source = None  # its rectangle means other objects now
-        x, y = (self._projections[chooser.value] for chooser in self.choosers)
-        for axis, values, chooser in zip((self._x_axis, self._y_axis), (x, y), self.choosers, strict=True):
-            fit_axis(axis, values, chooser.value)
         assign(self.points, x=x, y=y)
         self.redraw()
 
@@ -192,10 +163,4 @@ class PartitionView(View):
         """Draw the scatter with matplotlib."""
         colours = self.points.colors
         axes.scatter(self.points.x, self.points.y, c=colours, s=16, edgecolors="0.4", linewidths=0.3)
-        axes.set_xlabel(_plain(self._x_axis.label))
-        axes.set_ylabel(_plain(self._y_axis.label))
-
-
-def _plain(name: str | Sequence[str]) -> str:
-    """A name that matplotlib does not take for mathematics."""
-    return str(name).replace("$", r"\$")
+        self.plane.paint_names(axes)

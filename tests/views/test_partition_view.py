@@ -31,10 +31,15 @@ class TestPartition:
     def test_another_feature_moves_the_objects(self, stage: Stage, chain: Chain) -> None:
         view = made(PartitionView, stage, chain)
         view.show(chain.frame(1))
-        view.choosers[0].value = chain.dataset.feature_names[2]
+        view.plane.choosers[0].value = chain.dataset.feature_names[2]
         np.testing.assert_array_equal(view.points.x, chain.dataset.X[:, 2])
-        assert view._x_axis.label == chain.dataset.feature_names[2]
-        assert view._x_scale.min < view.points.x.min() < view.points.x.max() < view._x_scale.max
+        assert view.plane.axes[0].label == chain.dataset.feature_names[2]
+        assert (
+            view.plane.scales["x"].min
+            < view.points.x.min()
+            < view.points.x.max()
+            < view.plane.scales["x"].max
+        )
 
     def test_legend_tells_sizes_singletons_and_agreement(self, stage: Stage, chain: Chain) -> None:
         view = made(PartitionView, stage, chain)

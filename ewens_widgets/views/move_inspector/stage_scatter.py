@@ -3,16 +3,15 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import Dropdown
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
 from ewens_widgets.analysis.explanation.telling import Scene
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
-from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.views.base import Panel, assign, chip, note
-from ewens_widgets.views.figures import fit_axis, make_axis, make_figure, make_scale, make_scatter
+from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
 
 __all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
 
@@ -48,13 +47,12 @@ class StageScatter(Panel):
     description = "Scatter plot of the objects at this stage"
 
     def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
-        self._projections = projections(dataset)
         self._colours = ClusterColours()
         self._proposal: Proposal | None = None
         self._slots: dict[str, NDArray[np.intp]] = {}
         self._ringed = self._cores = np.empty(0, dtype=np.intp)
-        x_scale, y_scale = make_scale(), make_scale()
-        scales = {"x": x_scale, "y": y_scale}
+        self.plane = FeaturePlane(post, self._place)
+        scales = self.plane.scales
         self.points = make_scatter(
             scales, default_size=44, stroke="#80808080", stroke_width=0.6, colors=[GREY]
         )
@@ -62,37 +60,18 @@ class StageScatter(Panel):
         self.cores = make_scatter(
             scales, default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
         )
-        self._x_axis = make_axis(x_scale)
-        self._y_axis = make_axis(y_scale, vertical=True)
         self.figure = make_figure(
             "ew-scatter",
             400,
             (8, 8, 38, 48),
             marks=[self.points, self.rings, self.cores],
-            axes=[self._x_axis, self._y_axis],
+            axes=self.plane.axes,
         )
-        self.choosers = tuple(self._chooser(place, post) for place in range(2))
         self.legend = note("ew-legend")
-        super().__init__((self.figure, self.legend), self.choosers)
-        self._place()
+        super().__init__((self.figure, self.legend), self.plane.choosers)
+        self.plane.offer(dataset)
 
-    def _chooser(self, place: int, post: "Callable[[Callable[[], None]], None]") -> Dropdown:
-        names, axis = list(self._projections), "xy"[place]
-        chooser = Dropdown(
-            description=axis,
-            options=names,
-            value=names[place],
-            tooltip=f"What the {axis} axis shows: a column or a principal component",
-        )
-        chooser.add_class(f"ew-{axis}-feature")
-        chooser.add_class("ew-chooser")
-        chooser.observe(lambda _: post(self._place), "value")
-        return chooser
-
-    def _place(self) -> None:
-        x, y = (self._projections[chooser.value] for chooser in self.choosers)
-        for axis, values, chooser in zip((self._x_axis, self._y_axis), (x, y), self.choosers, strict=True):
-            fit_axis(axis, values, chooser.value)
+    def _place(self, x: FloatArray, y: FloatArray) -> None:
         assign(self.points, x=x, y=y)
         self._point_at()
 
@@ -184,5 +163,4 @@ class StageScatter(Panel):
             edgecolors=SELECTED,
             linewidths=1.8,
         )
-        for axis, label in zip(("x", "y"), (self._x_axis.label, self._y_axis.label), strict=True):
-            getattr(axes, f"set_{axis}label")(str(label).replace("$", r"\$"))
+        self.plane.paint_names(axes)

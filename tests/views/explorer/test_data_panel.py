@@ -66,7 +66,7 @@ class TestData:
         )
         assert explorer.dataset.name.startswith("script")
         step(explorer, 3)
-        explorer.views["partition"].choosers[0].value = explorer.dataset.feature_names[0]
+        explorer.views["partition"].plane.choosers[0].value = explorer.dataset.feature_names[0]
         texts = [widget.value for widget in widgets_below(explorer) if isinstance(widget, HTML)]
         assert len(texts) > 20
         assert all("<script" not in text for text in texts)

@@ -219,8 +219,8 @@ def test_a_sampler_is_looked_at_and_not_moved(square: ew.datasets.Dataset) -> No
 
 def test_an_array_and_many_columns_will_do() -> None:
     inspector = MoveInspector(np.random.default_rng(0).normal(size=(12, 4)), move="reassign")
-    assert list(inspector.scatter.choosers[0].options)[:2] == ["PC 1", "PC 2"]
-    inspector.scatter.choosers[0].value = "x3"
+    assert list(inspector.scatter.plane.choosers[0].options)[:2] == ["PC 1", "PC 2"]
+    inspector.scatter.plane.choosers[0].value = "x3"
     np.testing.assert_array_equal(inspector.scatter.points.x, inspector.dataset.X[:, 2])
 
 
