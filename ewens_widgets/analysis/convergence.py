@@ -51,8 +51,8 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import same_posterior
+from ewens_widgets.sampling.draws import SCHEMA
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
 
@@ -252,9 +252,8 @@ def quantities(traces: Sequence[Trace]) -> dict[str, FloatArray]:
 
 
 def followed_names(posterior: Posterior) -> tuple[str, ...]:
-    """Which quantities are followed: the concentration only where it is sampled."""
-    is_sampled = isinstance(posterior.concentration, Gamma)
-    return tuple(name for name in QUANTITIES if is_sampled or name != "concentration")
+    """Which quantities are followed: of the recorded ones, those that vary under the posterior."""
+    return tuple(name for name in QUANTITIES if name not in SCHEMA or SCHEMA[name].varies(posterior))
 
 
 def followed(source: Trace | Recorder, rows: slice = slice(None)) -> dict[str, FloatArray]:

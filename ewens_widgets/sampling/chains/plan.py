@@ -1,42 +1,31 @@
-"""Where chains start and which random numbers they use: dispersed starts, independent streams.
+"""What a run of several chains will do, checked before anything is started.
 
-Run until the chains agree, instead of for a number of draws.
+A plan holds all that determines the draws: data and settings, the state that each chain starts from, burn-in
+and thinning; and the goal, a number of draws or a stopping rule. It does not say where, or in which pieces,
+the work is done, as that must not make a difference.
 
-What a run of several chains will do, checked before anything is started.
-
-The plan of a run in a file, without pickle.
+Chains start from different partitions, as chains that began alike may agree without having seen the
+posterior. Each has a stream of random numbers of its own; all are spawned from one seed.
 """
 
 import hashlib
 import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data
-from ewens_widgets.sampling.archive import (
-    ArchiveError,
-    MissingArchiveError,
-    pack_posterior,
-    read_archive,
-    unpack_posterior,
-    write_archive,
-)
-from ewens_widgets.sampling.chains.task import Problem
-from ewens_widgets.sampling.draws import label_type
+from ewens_widgets.sampling.chains.task import Setup
 from ewens_widgets.sampling.initial import INITIAL, first_state
-from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
-from ewens_widgets.sampling.sampler import ACCEPTANCES, Sampler
-from ewens_widgets.sampling.state import State, state_from_parts, state_parts
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.state import State, state_parts
 
 __all__ = [
     "Check",
@@ -46,70 +35,16 @@ __all__ = [
     "chain_seeds",
     "chain_starts",
     "check_goal",
-    "draws_kept",
     "make_plan",
-    "read_plan",
     "start_name",
     "until",
-    "write_plan",
 ]
 
 Start = str | ArrayLike
 
-
-def chain_starts(initial: Start | Sequence[Start] | None, chains: int) -> list[Start]:
-    """The initial partition of each chain, by name or as labels.
-
-    Parameters
-    ----------
-    initial
-        None for all kinds of starts in turn; one start for all chains; or a list with one for each.
-    chains
-        Number of chains.
-    """
-    if initial is None:
-        return [INITIAL[number % len(INITIAL)] for number in range(chains)]
-    given: Any = initial  # What it is shows at run time only: labels are a sequence too.
-    if isinstance(initial, str) or not _is_list_of_starts(initial):
-        return [given] * chains
-    starts: list[Start] = list(given)
-    if len(starts) != chains:
-        raise ValueError(
-            f"initial lists {len(starts)} starts for {chains} chains; give one for each, a single one for "
-            "all, or None for dispersed ones."
-        )
-    return starts
-
-
-def chain_seeds(seed: int | np.random.SeedSequence | None, chains: int) -> list[np.random.SeedSequence]:
-    """Seeds of independent streams, one a chain; a seed sequence that is given stays as it is."""
-    if not isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed).spawn(chains)
-    # Spawning counts the children in the parent: from a copy, the same call gives the same seeds again.
-    copy = np.random.SeedSequence(
-        seed.entropy,
-        spawn_key=seed.spawn_key,
-        pool_size=seed.pool_size,
-        n_children_spawned=seed.n_children_spawned,
-    )
-    return copy.spawn(chains)
-
-
-def start_name(start: Start) -> str:
-    """What to call a start."""
-    return start if isinstance(start, str) else "labels"
-
-
-def _is_list_of_starts(initial: object) -> bool:
-    """Whether this lists starts, rather than the labels of one."""
-    if isinstance(initial, np.ndarray):
-        return initial.ndim == 2
-    if not isinstance(initial, Sequence):
-        return False
-    return any(isinstance(entry, str) or np.ndim(entry) == 1 for entry in initial)
-
-
-_FEWEST = 8  # Below that R-hat is not defined.
+DEFAULT_DRAWS = 1000
+_FEWEST = 8  # Below that R-hat is not defined.  # Below that R-hat is not defined.
+_OWN_ARGUMENTS = {"self", "X", "initial", "seed"}
 
 
 @dataclass(frozen=True)
@@ -159,6 +94,50 @@ class Until:
         return Check(draws, rhat, ess, rhat <= self.rhat and ess >= self.ess)
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The whole of a run, apart from where and in which pieces it is done.
+
+    Attributes
+    ----------
+    setup
+        What all chains sample.
+    first
+        State of each chain before its first iteration.
+    starts
+        What each chain starts from, in words.
+    burn_in, thin
+        Iterations before the first draw, and for each draw.
+    goal
+        Draws of each chain, or a stopping rule.
+    """
+
+    setup: Setup
+    first: tuple[State, ...]
+    starts: tuple[str, ...]
+    burn_in: int
+    thin: int
+    goal: int | Until
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of what determines the draws: all but how many of them are wanted."""
+        digest = hashlib.sha256(f"{self.setup.key} {self.burn_in} {self.thin}".encode())
+        for state in self.first:
+            settings, labels = state_parts(state)
+            digest.update(json.dumps(settings, sort_keys=True).encode())
+            digest.update(np.ascontiguousarray(labels, dtype=np.int64).data)
+        return digest.hexdigest()
+
+    def kept(self, state: State) -> int:
+        """Draws of a chain up to a state."""
+        return max(0, state.iteration - self.burn_in) // self.thin
+
+    def towards(self, goal: int | Until) -> "Plan":
+        """The same chains with another goal."""
+        return replace(self, goal=goal)
+
+
 def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int = 200) -> Until:
     """Stop when the chains agree and their draws are worth enough independent ones.
 
@@ -192,53 +171,8 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
     return Until(float(rhat), float(ess), largest, min(start, largest))
 
 
-DEFAULT_DRAWS = 1000
-_OWN_ARGUMENTS = {"self", "X", "initial", "seed"}
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The whole of a run, apart from where and in which pieces it is done.
-
-    Attributes
-    ----------
-    problem
-        What all chains sample.
-    first
-        State of each chain before its first iteration.
-    starts
-        What each chain starts from, in words.
-    burn_in, thin
-        Iterations before the first draw, and for each draw.
-    goal
-        Draws of each chain, or a stopping rule.
-    """
-
-    problem: Problem
-    first: tuple[State, ...]
-    starts: tuple[str, ...]
-    burn_in: int
-    thin: int
-    goal: int | Until
-
-    @cached_property
-    def identity(self) -> str:
-        """Digest of what determines the draws: all but how many of them are wanted."""
-        digest = hashlib.sha256(f"{self.problem.key} {self.burn_in} {self.thin}".encode())
-        for state in self.first:
-            settings, labels = state_parts(state)
-            digest.update(json.dumps(settings, sort_keys=True).encode())
-            digest.update(np.ascontiguousarray(labels, dtype=np.int64).data)
-        return digest.hexdigest()
-
-    def towards(self, goal: int | Until) -> "Plan":
-        """The same chains with another goal."""
-        return replace(self, goal=goal)
-
-
 def make_plan(
     data: ArrayLike | Dataset,
-    *,
     chains: int,
     draws: int | None,
     burn_in: int,
@@ -262,18 +196,13 @@ def make_plan(
     generators = [np.random.Generator(np.random.PCG64(each)) for each in seeds]
     pairs = zip(starts, generators, strict=True)
     return Plan(
-        problem=Problem.of(sampler),
+        setup=Setup.of(sampler),
         first=tuple(first_state(sampler.posterior, start, generator) for start, generator in pairs),
         starts=tuple(start_name(start) for start in starts),
         burn_in=burn_in,
         thin=thin,
         goal=goal,
     )
-
-
-def draws_kept(state: State, burn_in: int, thin: int) -> int:
-    """Draws of a chain up to a state."""
-    return max(0, state.iteration - burn_in) // thin
 
 
 def check_goal(draws: int | None, until: Until | None, default: int | Until) -> int | Until:
@@ -289,6 +218,49 @@ def check_goal(draws: int | None, until: Until | None, default: int | Until) -> 
     return until
 
 
+def chain_starts(initial: Start | Sequence[Start] | None, chains: int) -> list[Start]:
+    """The initial partition of each chain, by name or as labels.
+
+    Parameters
+    ----------
+    initial
+        None for all kinds of starts in turn; one start for all chains; or a list with one for each.
+    chains
+        Number of chains.
+    """
+    if initial is None:
+        return [INITIAL[number % len(INITIAL)] for number in range(chains)]
+    given: Any = initial  # What it is shows at run time only: labels are a sequence too.
+    if isinstance(initial, str) or not _is_list_of_starts(initial):
+        return [given] * chains
+    starts: list[Start] = list(given)
+    if len(starts) != chains:
+        raise ValueError(
+            f"initial lists {len(starts)} starts for {chains} chains; give one for each, a single one for "
+            "all, or None for dispersed ones."
+        )
+    return starts
+
+
+def chain_seeds(seed: int | np.random.SeedSequence | None, chains: int) -> list[np.random.SeedSequence]:
+    """Seeds of independent streams, one a chain; a seed sequence that is given stays as it is."""
+    if not isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed).spawn(chains)
+    # Spawning counts the children in the parent: from a copy, the same call gives the same seeds again.
+    copy = np.random.SeedSequence(
+        seed.entropy,
+        spawn_key=seed.spawn_key,
+        pool_size=seed.pool_size,
+        n_children_spawned=seed.n_children_spawned,
+    )
+    return copy.spawn(chains)
+
+
+def start_name(start: Start) -> str:
+    """What to call a start."""
+    return start if isinstance(start, str) else "labels"
+
+
 def _check_settings(settings: Mapping[str, Any]) -> None:
     known = set(inspect.signature(Sampler.__init__).parameters) - _OWN_ARGUMENTS
     unknown = sorted(set(settings) - known)
@@ -299,68 +271,10 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
-_KIND = "run of chains"
-
-
-def write_plan(path: Path, plan: Plan) -> None:
-    """Write data, settings, first states and goal."""
-    problem = plan.problem
-    settings, arrays = pack_posterior(problem.posterior)
-    states = [state_parts(state) for state in plan.first]
-    smallest = label_type(problem.posterior.n_objects)
-    goal = plan.goal
-    metadata = {
-        "posterior": settings,
-        "moves": to_plain(problem.schedule),
-        "acceptance": problem.acceptance,
-        "states": [parts for parts, _ in states],
-        "starts": list(plan.starts),
-        "burn_in": plan.burn_in,
-        "thin": plan.thin,
-        "goal": {"until": asdict(goal)} if isinstance(goal, Until) else {"draws": goal},
-    }
-    stored: dict[str, NDArray[Any]] = {
-        **arrays,
-        "labels": np.stack([labels.astype(smallest) for _, labels in states]),
-    }
-    if problem.raw is not None:
-        stored["raw"] = problem.raw
-    write_archive(path, _KIND, metadata, stored)
-
-
-def read_plan(path: Path) -> Plan:
-    """Read what `write_plan` wrote."""
-    try:
-        metadata, arrays = read_archive(path, _KIND)
-    except MissingArchiveError as fault:
-        raise MissingArchiveError(
-            f"there is no checkpoint in {str(path.parent)!r}: it has no file {path.name!r}. Check the path."
-        ) from fault
-    try:
-        return _plan(metadata, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as fault:
-        raise ArchiveError(f"{str(path)!r} does not hold a complete run ({fault}).") from fault
-
-
-def _plan(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
-    posterior = unpack_posterior(metadata["posterior"], arrays)
-    size = posterior.n_objects, posterior.theta_grid.size
-    rows = zip(metadata["states"], arrays["labels"], strict=True)
-    if metadata["acceptance"] not in ACCEPTANCES:
-        raise ValueError(f"unknown acceptance {metadata['acceptance']!r}")
-    if len(metadata["starts"]) != len(metadata["states"]) or not metadata["states"]:
-        raise ValueError("its starts and states do not match")
-    goal = metadata["goal"]
-    return Plan(
-        problem=Problem(
-            posterior=posterior,
-            schedule=resolve_schedule(from_plain(metadata["moves"])),
-            raw=np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None,
-            acceptance=metadata["acceptance"],
-        ),
-        first=tuple(state_from_parts(parts, labels, *size) for parts, labels in rows),
-        starts=tuple(str(start) for start in metadata["starts"]),
-        burn_in=check_count("burn_in", metadata["burn_in"], 0),
-        thin=check_count("thin", metadata["thin"], 1),
-        goal=until(**goal["until"]) if "until" in goal else check_count("draws", goal["draws"], 1),
-    )
+def _is_list_of_starts(initial: object) -> bool:
+    """Whether this lists starts, rather than the labels of one."""
+    if isinstance(initial, np.ndarray):
+        return initial.ndim == 2
+    if not isinstance(initial, Sequence):
+        return False
+    return any(isinstance(entry, str) or np.ndim(entry) == 1 for entry in initial)

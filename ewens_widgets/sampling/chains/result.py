@@ -1,7 +1,4 @@
-"""The draws of several chains, and what they say together.
-
-Several chains in one file, without pickle.
-"""
+"""The draws of several chains, what they say together, and the one file that they are saved in."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -14,6 +11,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import (
+    MALFORMED,
     ArchiveError,
     pack_posterior,
     read_archive,
@@ -207,7 +205,7 @@ def read_chains(path: str | os.PathLike[str]) -> Chains:
         ]
         checks = [_check(entry) for entry in metadata["checks"]]
         return Chains(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as fault:
+    except MALFORMED as fault:
         raise ArchiveError(
             f"{str(path)!r} does not hold complete chains ({fault}); save them again."
         ) from fault

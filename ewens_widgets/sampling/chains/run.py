@@ -1,8 +1,13 @@
-"""How long chunks are: long enough to be worth sending, short enough to lose little and to see progress.
+"""The driver: hands out chunks, takes them in as they come, and deals with those that do not.
 
-One chain of a run: where it stands, what it has given so far, and how often it was unlucky.
+Each chain has a `Course`: where it stands, what it has given so far, and how often it was unlucky. A course
+has at most one task out. What comes back is taken if it begins where the course stands, and is thrown away
+otherwise: a chunk that was given up and run again may still arrive, with the same draws.
 
-The driver: hands out chunks, takes them in as they come, and deals with those that do not.
+Chunks are long enough to be worth sending and short enough to lose little and to show progress (`Pace`).
+A chunk whose worker dies, hangs or answers nothing is run again, a few times; an error of the chain itself
+is not, as it would be raised again. Then the other chains are finished up to the goal, and the error names
+the chain and carries all draws.
 """
 
 import contextlib
@@ -14,15 +19,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.chains.checkpoint import Checkpoint, Place
-from ewens_widgets.sampling.chains.plan import Check, Plan, Until, draws_kept
+from ewens_widgets.sampling.chains.plan import Check, Plan, Until
 from ewens_widgets.sampling.chains.result import Chains
 from ewens_widgets.sampling.chains.task import Failure, MissingData, Piece, Task, forget_samplers, run_task
 from ewens_widgets.sampling.chains.workers import ChainsError, Workers, failed_chains_error
-from ewens_widgets.sampling.draws import label_type
+from ewens_widgets.sampling.draws import draw_bytes
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State
 from ewens_widgets.sampling.trace import Trace
@@ -56,9 +59,7 @@ class Pace:
     def __init__(self, posterior: Posterior, fixed: int | None) -> None:
         self._fixed = fixed
         self._size = _FIRST
-        n_objects, n_values = posterior.n_objects, posterior.theta_grid.size
-        draw_bytes = n_objects * np.dtype(label_type(n_objects)).itemsize + 4 * n_values + 64
-        self._most_draws = max(1, _DRAWS_BYTES // draw_bytes)
+        self._most_draws = max(1, _DRAWS_BYTES // draw_bytes(posterior))
 
     def iterations(self) -> int:
         """Iterations that the next chunk should have."""
@@ -76,13 +77,13 @@ class Pace:
         self._size = max(1, min(wanted, _GROWTH * max(iterations, 1)))
 
 
-def next_share(state: State, burn_in: int, thin: int, goal: int, pace: Pace) -> Share:
+def next_share(plan: Plan, state: State, goal: int, pace: Pace) -> Share:
     """Part of the chain to run next, towards `goal` draws."""
-    size, left = pace.iterations(), max(0, burn_in - state.iteration)
+    thin, size, left = plan.thin, pace.iterations(), max(0, plan.burn_in - state.iteration)
     if left >= size:
         return Share(size, 0)
     room = max((size - left) // thin, 0 if left else 1)
-    return Share(left, min(goal - draws_kept(state, burn_in, thin), room, pace.most_draws(thin)))
+    return Share(left, min(goal - plan.kept(state), room, pace.most_draws(thin)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,7 @@ class Run:
 
     def __post_init__(self) -> None:
         """Put all chains at their first state, or where the checkpoint has them."""
-        posterior = self.plan.problem.posterior
+        posterior = self.plan.setup.posterior
         self.courses = [
             Course(number, posterior, state, Pace(posterior, self.chunk))
             for number, state in enumerate(self.plan.first)
@@ -272,7 +273,7 @@ class Run:
                 yield chunk
 
     def _kept(self, course: Course) -> int:
-        return draws_kept(course.state, self.plan.burn_in, self.plan.thin)
+        return self.plan.kept(course.state)
 
     def _hand_out(self) -> None:
         """Give every chain that is not at its goal a task.
@@ -293,12 +294,12 @@ class Run:
             self._submit(suspects[0])
 
     def _submit(self, course: Course) -> None:
-        plan, problem = self.plan, self.plan.problem
-        share = next_share(course.state, plan.burn_in, plan.thin, self.goal, course.pace)
+        plan, setup = self.plan, self.plan.setup
+        share = next_share(plan, course.state, self.goal, course.pace)
         ticket = secrets.token_hex(8)
-        send = course.send_data or problem.n_bytes < _LIGHT
-        sent = problem if send else None
-        task = Task(problem.key, sent, course.state, share.burn_in, share.draws, plan.thin, ticket)
+        send = course.send_data or setup.n_bytes < _LIGHT
+        sent = setup if send else None
+        task = Task(setup.key, sent, course.state, share.burn_in, share.draws, plan.thin, ticket)
         course.ticket = ticket
         try:
             future = self.workers.submit(run_task, task)
@@ -340,7 +341,7 @@ class Run:
         return Chunk(course.number, trace, course.state.iteration, self._kept(course), self.goal, start)
 
     def _write(self, checkpoint: Checkpoint, course: Course, piece: Piece) -> None:
-        trace = piece.trace(self.plan.problem.posterior)
+        trace = piece.trace(self.plan.setup.posterior)
         try:
             checkpoint.write(Place(course.number, course.state), trace, piece.state)
         except OSError as fault:
@@ -418,7 +419,7 @@ class Run:
         self._flights.clear()
         if self.checkpoint is not None:
             self.checkpoint.close()
-        forget_samplers(self.plan.problem.key)
+        forget_samplers(self.plan.setup.key)
 
 
 def _result(future: "Future[Any]") -> Any:  # noqa: ANN401 - whatever came back

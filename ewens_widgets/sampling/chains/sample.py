@@ -99,17 +99,7 @@ def sample_chains(
     >>> len(chains), len(chains[0]), len(chains.pooled())
     (2, 100, 200)
     """
-    plan = make_plan(
-        data,
-        chains=chains,
-        draws=draws,
-        burn_in=burn_in,
-        thin=thin,
-        until=until,
-        initial=initial,
-        seed=seed,
-        settings=settings,
-    )
+    plan = make_plan(data, chains, draws, burn_in, thin, until, initial, seed, settings)
     return _exhaust(_open_run(plan, executor, chunk, timeout, tries, checkpoint), progress)
 
 
@@ -153,17 +143,7 @@ def stream_chains(
     >>> [(piece.chain, piece.iteration, piece.kept, piece.wanted) for piece in stream]
     [(0, 50, 50, 100), (0, 100, 100, 100)]
     """
-    plan = make_plan(
-        data,
-        chains=chains,
-        draws=draws,
-        burn_in=burn_in,
-        thin=thin,
-        until=until,
-        initial=initial,
-        seed=seed,
-        settings=settings,
-    )
+    plan = make_plan(data, chains, draws, burn_in, thin, until, initial, seed, settings)
     return _open_run(plan, executor, chunk, timeout, tries, checkpoint).stream()
 
 

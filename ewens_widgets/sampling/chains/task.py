@@ -22,13 +22,13 @@ from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Failure", "MissingData", "Piece", "Problem", "Task", "forget_samplers", "run_task"]
+__all__ = ["Failure", "MissingData", "Piece", "Setup", "Task", "forget_samplers", "run_task"]
 
-_KEPT_PROBLEMS = 2  # Data sets that a worker remembers.
+_KEPT_SETUPS = 2  # Data sets that a worker remembers.
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Setup:
     """What all chains of a run share: the posterior and how to sample it."""
 
     posterior: Posterior
@@ -37,8 +37,8 @@ class Problem:
     acceptance: str
 
     @classmethod
-    def of(cls, sampler: Sampler) -> "Problem":
-        """Take the problem from a sampler."""
+    def of(cls, sampler: Sampler) -> "Setup":
+        """Take the setup from a sampler."""
         return cls(sampler.posterior, sampler.schedule, sampler.raw_data, sampler.acceptance)
 
     @cached_property
@@ -70,9 +70,9 @@ class Task:
     Attributes
     ----------
     key
-        Key of the problem.
-    problem
-        The problem itself, or None where the worker may have it from an earlier chunk.
+        Key of the setup.
+    setup
+        The setup itself, or None where the worker may have it from an earlier chunk.
     state
         Where the chain stands.
     burn_in
@@ -84,7 +84,7 @@ class Task:
     """
 
     key: str
-    problem: Problem | None
+    setup: Setup | None
     state: State
     burn_in: int
     draws: int
@@ -108,7 +108,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class MissingData:
-    """The worker has never seen the problem: send it along."""
+    """The worker has never seen the setup: send it along."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,13 @@ class _IdleSamplers:
         if known is not None:
             known.restore(task.state)
             return known
-        return None if task.problem is None else task.problem.sampler(task.state)
+        return None if task.setup is None else task.setup.sampler(task.state)
 
     def give_back(self, key: str, sampler: Sampler) -> None:
         with self._lock:
             self._idle.setdefault(key, []).append(sampler)
             self._idle.move_to_end(key)
-            while len(self._idle) > _KEPT_PROBLEMS:
+            while len(self._idle) > _KEPT_SETUPS:
                 self._idle.popitem(last=False)
 
     def forget(self, key: str) -> None:
@@ -178,5 +178,5 @@ def run_task(task: Task) -> Piece | MissingData | Failure:
 
 
 def forget_samplers(key: str) -> None:
-    """Free what this process remembers of a problem."""
+    """Free what this process remembers of a setup."""
     _SAMPLERS.forget(key)

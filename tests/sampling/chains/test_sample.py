@@ -196,7 +196,7 @@ def test_large_data_are_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "_LIGHT", 0)
     executor = Faulty({})
     assert_same_draws(run(executor=executor, chunk=5), run(chunk=5))
-    assert sum(task.problem is not None for task in executor.tasks) == 4
+    assert sum(task.setup is not None for task in executor.tasks) == 4
     assert len(executor.tasks) == 4 * 5
 
 
@@ -212,7 +212,7 @@ def test_a_worker_without_the_data_asks_for_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(run_module, "_LIGHT", 0)
     executor = Forgetful({})
     assert_same_draws(run(executor=executor, chunk=5), run(chunk=5))
-    assert sum(task.problem is not None for task in executor.tasks) == 4 * 5
+    assert sum(task.setup is not None for task in executor.tasks) == 4 * 5
 
 
 def test_nothing_of_a_finished_run_is_kept_in_this_process() -> None:
