@@ -23,7 +23,7 @@ def precompile(data: str = "unit square") -> int:
     The exit code.
     """
     import ewens_widgets as ew
-    from ewens_widgets.views.explorer.data_panel import LOADERS
+    from ewens_widgets.datasets import LOADERS
 
     if data not in LOADERS:
         known = ", ".join(repr(name) for name in LOADERS)

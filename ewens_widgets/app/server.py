@@ -48,7 +48,7 @@ _EXTENSIONS = [
 # In a box, so that no static picture of the explorer is drawn for a page that shows the live one.
 _CODE = """\
 import ewens_widgets as ew
-from ewens_widgets.views.explorer.data_panel import LOADERS
+from ewens_widgets.datasets import LOADERS
 from ipywidgets import VBox
 
 VBox((ew.Explorer(LOADERS[{data!r}]()),))"""

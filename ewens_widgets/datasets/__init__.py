@@ -15,6 +15,11 @@ loader                     n × d       what
 =========================  ==========  ==================================================================
 """
 
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ewens_widgets.datasets._bundled import leukemia, wine
 from ewens_widgets.datasets._dataset import Dataset
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
@@ -22,7 +27,9 @@ from ewens_widgets.datasets._synthetic import half_moons, unit_square
 from ewens_widgets.files import cache_directory
 
 __all__ = [
+    "LOADERS",
     "Dataset",
+    "as_dataset",
     "cache_directory",
     "denmark_roads",
     "denmark_roads_standin",
@@ -31,3 +38,20 @@ __all__ = [
     "unit_square",
     "wine",
 ]
+
+LOADERS: dict[str, Callable[[], Dataset]] = {
+    "unit square": lambda: unit_square(seed=0),
+    "unit square, sheared": lambda: unit_square(transform="III", seed=0),
+    "half-moons": lambda: half_moons(seed=0),
+    "wine": wine,
+    "leukemia": leukemia,
+    "Denmark roads (stand-in)": lambda: denmark_roads_standin(seed=0),
+}
+"""Data sets that need no network, by name."""
+
+
+def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
+    """What a widget was given, as a data set; the unit square if it was given nothing."""
+    if data is None:
+        return LOADERS["unit square"]()
+    return data if isinstance(data, Dataset) else Dataset(X=np.asarray(data))

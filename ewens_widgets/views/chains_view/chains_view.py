@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.analysis.convergence import Diagnostics
 from ewens_widgets.analysis.report import chains_sentence
 from ewens_widgets.arguments import check_count
-from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.ensemble import Chain, ChainsRecord, Ensemble, TraceReplay
@@ -29,7 +29,6 @@ from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View, assign, note
 from ewens_widgets.views.chains_view.chain_diagnostics import ChainDiagnostics
 from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, ChainsStage, ChainTraces
-from ewens_widgets.views.explorer.data_panel import as_dataset
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 

@@ -1,6 +1,7 @@
 """Choosing data: one of the data sets that come along, or a file of one's own.
 
-A button that sends a file to the kernel.
+A file is read by the browser and sent as bytes; one that is too large stays where it is. Tables are parsed
+without running anything (see `tables`). What cannot be used is explained beside the chooser.
 """
 
 from collections.abc import Callable
@@ -9,35 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
-import numpy as np
 from ipywidgets import HTML, Dropdown, VBox
-from numpy.typing import ArrayLike
 from traitlets import Int, Unicode
 
-from ewens_widgets import datasets
-from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.tables import LARGEST_FILE, read_table
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.fields import Field
 
-__all__ = ["LOADERS", "DataPanel", "Upload", "as_dataset"]
-
-LOADERS: dict[str, Callable[[], Dataset]] = {
-    "unit square": lambda: datasets.unit_square(seed=0),
-    "unit square, sheared": lambda: datasets.unit_square(transform="III", seed=0),
-    "half-moons": lambda: datasets.half_moons(seed=0),
-    "wine": datasets.wine,
-    "leukemia": datasets.leukemia,
-    "Denmark roads (stand-in)": lambda: datasets.denmark_roads_standin(seed=0),
-}
-"""Data sets that need no network, by name."""
-
-
-def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
-    """What a widget was given, as a data set; the unit square if it was given nothing."""
-    if data is None:
-        return LOADERS["unit square"]()
-    return data if isinstance(data, Dataset) else Dataset(X=np.asarray(data))
+__all__ = ["DataPanel", "Upload"]
 
 
 class DataPanel(VBox):

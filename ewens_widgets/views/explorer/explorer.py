@@ -13,7 +13,7 @@ import numpy as np
 from ipywidgets import Accordion, HBox
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.playback import Player
 from ewens_widgets.playback.frame import status_text
@@ -21,7 +21,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View
-from ewens_widgets.views.explorer.data_panel import DataPanel, as_dataset
+from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.exports import Exports
 from ewens_widgets.views.explorer.files_panel import FilesPanel
 from ewens_widgets.views.explorer.run_panel import RunPanel

@@ -5,7 +5,7 @@ from ipywidgets import HTML
 from views.chains import widgets_below
 from views.explorer.small_explorer import step
 
-from ewens_widgets.views.explorer.data_panel import LOADERS
+from ewens_widgets.datasets import LOADERS
 from ewens_widgets.views.explorer.explorer import Explorer
 
 pytestmark = pytest.mark.usefixtures("wire")

@@ -1,0 +1,125 @@
+"""What a dashboard gives to the explorer and to every lab."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipywidgets import HTML
+from views.chains import Chain, made
+
+from ewens_widgets.playback import Player
+from ewens_widgets.views import Stage, ThetaView
+from ewens_widgets.views.base import Panel
+from ewens_widgets.views.page import STATUS, Dashboard, Page, in_columns
+
+pytestmark = pytest.mark.usefixtures("wire")
+
+
+class Engine:
+    """Remembers what a dashboard asks of its player."""
+
+    def __init__(self) -> None:
+        self.views: list[Any] = []
+        self.calls: list[str] = []
+
+    def attach(self, view: object) -> None:
+        self.views.append(view)
+
+    def refresh(self) -> None:
+        self.calls.append("refresh")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class Board(Dashboard):
+    css_class = "ew-lab ew-board"
+
+    def __init__(self, chain: Chain, engine: Player | None = None) -> None:
+        super().__init__(engine)
+        self.view = made(ThetaView, Stage(), chain)
+        self.lay_out(self.view, HTML("below"), names={".ew-told": STATUS})
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        return (self.view,)
+
+    def caption(self) -> str:
+        return "$5 for a picture"
+
+    def __repr__(self) -> str:
+        return "Board()"
+
+
+def test_the_page_comes_last(chain: Chain) -> None:
+    engine = Engine()
+    board = Board(chain, engine)
+    assert board.children[-1] is board.page
+    board.attach(board.view)
+    assert engine.views == [board.view, board.page]
+
+
+def test_without_an_engine_there_are_no_frames(chain: Chain) -> None:
+    with pytest.raises(ValueError, match="Board has no engine"):
+        Board(chain).attach()
+
+
+def test_styles_and_names(chain: Chain) -> None:
+    board = Board(chain)
+    assert {"ew-explorer", "ew-lab", "ew-board"} <= set(board._dom_classes)
+    assert board.page.names[".ew-theta"] == {"role": "group", "aria-label": ThetaView.description}
+    assert board.page.names[".ew-status"] == board.page.names[".ew-told"] == STATUS
+
+
+def test_pages_with_further_styles_are_of_a_class_of_their_own(chain: Chain, tmp_path: Path) -> None:
+    sheet = tmp_path / "board.css"
+    sheet.write_text(".ew-board { color: teal; }")
+
+    class Styled(Board):
+        stylesheet = sheet
+
+    plain, styled = Board(chain).page, Styled(chain).page
+    assert isinstance(plain, Page)
+    assert isinstance(styled, Page)
+    # A browser keeps one set of styles for each class: two with the same would fight.
+    assert plain._anywidget_id != styled._anywidget_id
+    assert styled._css == plain._css + sheet.read_text()
+
+
+def test_commands_are_carried_out(chain: Chain) -> None:
+    done: list[str] = []
+    Board(chain).post(lambda: done.append("command"))
+    assert done == ["command"]
+
+
+def test_a_still_picture_stands_in(chain: Chain) -> None:
+    engine = Engine()
+    bundle = Board(chain, engine)._repr_mimebundle_()
+    assert engine.calls == ["refresh"]
+    assert bundle["text/plain"] == "Board()"
+    assert "image/png" in bundle
+    with pytest.raises(ValueError, match="is a PNG; got 'svg'"):
+        Board(chain).picture("svg")
+
+
+def test_a_picture_that_cannot_be_made_does_no_harm(
+    chain: Chain, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = Board(chain)
+    monkeypatch.delattr(Board, "caption")
+    assert "image/png" not in board._repr_mimebundle_()
+    assert "no static picture of Board" in caplog.text
+
+
+def test_closing_ends_the_engine(chain: Chain) -> None:
+    engine = Engine()
+    Board(chain, engine).close()
+    assert engine.calls == ["close"]
+    Board(chain).close()
+
+
+def test_columns() -> None:
+    row = in_columns({"ew-left": (HTML("a"), HTML("b")), "ew-right": ()})
+    assert "ew-columns" in row._dom_classes
+    assert [len(box.children) for box in row.children] == [2, 0]
+    assert "ew-left" in row.children[0]._dom_classes
