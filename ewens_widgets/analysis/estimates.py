@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
 from ewens_widgets.analysis.export import labels_csv
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
-from ewens_widgets.sampling.archive import write_atomically
+from ewens_widgets.files import write_atomically
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.trace import Trace
 

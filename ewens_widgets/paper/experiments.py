@@ -18,8 +18,8 @@ from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.sampling.initial import INITIAL
 from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ewens_widgets._version import __version__
+from ewens_widgets.files import write_atomically
 from ewens_widgets.paper.experiments import (
     CHAINS,
     EXPERIMENTS,
@@ -24,7 +25,6 @@ from ewens_widgets.paper.experiments import (
     run_trial,
 )
 from ewens_widgets.paper.results import draw_figures, markdown_page
-from ewens_widgets.sampling.archive import write_atomically
 
 __all__ = ["PAGE", "run_paper"]
 

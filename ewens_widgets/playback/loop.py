@@ -26,7 +26,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from ewens_widgets.playback.display import Display, FanOut, FrameT, Screen, StatusT
 from ewens_widgets.playback.frame import PlayerState
 from ewens_widgets.playback.pacing import FrameTimes, Pacing, RateMeter, check_speed
-from ewens_widgets.playback.work import BlockSizer, Work
+from ewens_widgets.playback.work import Work
+from ewens_widgets.sampling.draws import BlockSizer
 
 __all__ = ["Engine", "Mailbox", "posted", "running_loop"]
 

@@ -9,23 +9,22 @@ is ever executed, and one that would unpack to more than fits in memory is refus
 Writing is atomic: a temporary file in the same directory is completed, flushed to disk and only then renamed.
 A failed or interrupted save leaves the previous file as it was.
 
-Members of a zip archive from anywhere: read within limits, and as nothing but numbers.
+A file may come from anywhere. A few kilobytes of zip can claim, or really unpack to, any amount of memory;
+the header of an ``.npy`` file can claim any shape and is, elsewhere, evaluated as Python. So sizes are
+checked before memory is taken, the header must match a pattern letter by letter, and the array must be
+exactly as large as what is there.
 
-A few kilobytes of zip can claim, or really unpack to, any amount of memory; the header of an ``.npy`` file
-can claim any shape and is, elsewhere, evaluated as Python. So sizes are checked before memory is taken, the
-header must match a pattern letter by letter, and the array must be exactly as large as what is there.
-
-A posterior as settings and arrays that an archive can hold, and back, without changing a bit of it.
+What is saved (posterior, state, sampler, draws, chains, session) is taken apart by a function ``pack_…`` into
+settings and arrays, and put together by its twin ``unpack_…``, which checks that the parts fit together. One
+archive can so hold several of them, the arrays of each under a prefix (`under`, `prefixed`).
 """
 
-import contextlib
 import hashlib
 import io
 import json
 import math
 import os
 import re
-import secrets
 import struct
 import zipfile
 import zlib
@@ -38,6 +37,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.arguments import check_positive
+from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 from ewens_widgets.model.coordinates import check_canonical
@@ -51,13 +51,15 @@ __all__ = [
     "Members",
     "MissingArchiveError",
     "archive_bytes",
+    "is_archive",
     "pack_posterior",
     "parse_archive",
+    "prefixed",
     "read_archive",
     "same_posterior",
+    "under",
     "unpack_posterior",
     "write_archive",
-    "write_atomically",
 ]
 
 FORMAT_VERSION = 1
@@ -66,6 +68,31 @@ _DIGEST_MARK = b"ewens_widgets sha256 "
 _COMMENT_LENGTH = len(_DIGEST_MARK) + hashlib.sha256().digest_size * 2
 _LOCAL_NAME = slice(30, 30 + len(_HEADER))  # Where a zip file names its first member.
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # The same content always gives the same bytes.
+
+MALFORMED = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # a password, an unknown compression, or brackets nested too deep
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading raises where content is not what it should be."""
+
+_LARGEST_TEXT = 8 * 2**20  # As Python objects, JSON takes many times its size.
+_PIECE = 2**20
+_MAGIC = b"\x93NUMPY\x01\x00"
+_LARGEST_SIDE = 10**15
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biufcSU]\d{1,6})', 'fortran_order': (True|False), 'shape': "
+    rb"\(((?:\d{1,16},)|(?:\d{1,16}(?:, \d{1,16})+)|)\), \} *\n"
+)
 
 Metadata = Mapping[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
@@ -167,23 +194,21 @@ def parse_archive(
         raise ArchiveError(f"{source} is not a well-formed archive of ewens_widgets ({fault}).") from fault
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file completely or not at all."""
-    # Through a symbolic link the file it points to is replaced, not the link.
-    target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except OSError as fault:
-        reason = fault.strerror or str(fault)
-        raise OSError(fault.errno, f"could not save, and changed nothing: {reason}", str(target)) from fault
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+def is_archive(data: bytes) -> bool:
+    """Whether this is, or once was, an archive of this package: it begins or ends like one."""
+    begins_like_ours = data[:2] == b"PK" and data[_LOCAL_NAME] == _HEADER.encode()
+    return begins_like_ours or _DIGEST_MARK in data[-_COMMENT_LENGTH:]
+
+
+def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Name the arrays of one part of an archive that holds several."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Find the arrays that were named so."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
 
 
 def _whole_file(target: Path) -> bytes:
@@ -201,8 +226,7 @@ def _digest(body: bytes) -> bytes:
 
 def _check_origin(data: bytes, source: str) -> None:
     """Tell a foreign file from a damaged one of ours, which still begins or ends like one."""
-    begins_like_ours = data[:2] == b"PK" and data[_LOCAL_NAME] == _HEADER.encode()
-    if begins_like_ours or _DIGEST_MARK in data[-_COMMENT_LENGTH:]:
+    if is_archive(data):
         return
     if not data:
         what = "it is empty"
@@ -273,32 +297,6 @@ def _plain_scalar(value: object) -> int | float | bool:
     raise TypeError(
         f"cannot save {value!r} of type {type(value).__name__}; settings must be numbers, strings or lists."
     )
-
-
-MALFORMED = (
-    AttributeError,
-    EOFError,
-    IndexError,
-    KeyError,
-    OSError,
-    OverflowError,
-    RuntimeError,  # a password, an unknown compression, or brackets nested too deep
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What reading raises where content is not what it should be."""
-
-_LARGEST_TEXT = 8 * 2**20  # As Python objects, JSON takes many times its size.
-_PIECE = 2**20
-_MAGIC = b"\x93NUMPY\x01\x00"
-_LARGEST_SIDE = 10**15
-_NPY_HEADER = re.compile(
-    rb"\{'descr': '([<>|][biufcSU]\d{1,6})', 'fortran_order': (True|False), 'shape': "
-    rb"\(((?:\d{1,16},)|(?:\d{1,16}(?:, \d{1,16})+)|)\), \} *\n"
-)
 
 
 class Members:

@@ -1,7 +1,7 @@
 """The sampler: a Markov chain over partitions, run in blocks that are sequences of events.
 
 The sampler puts together what the rest of this folder does: it checks its arguments, starts the chain
-(`initial`), has the driver run compiled blocks (`driver`), and gives them out as a `Block`, as one event
+(`state`), has the driver run compiled blocks (`driver`), and gives them out as a `Block`, as one event
 after another, or as a `Trace`. Whichever way it is asked, the chain is the same: one iteration draws θ (and
 λ, where it has a prior) from its exact conditional and then makes the moves of the schedule, and all
 randomness comes from the one generator in the state.
@@ -12,6 +12,7 @@ was.
 """
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -34,24 +35,24 @@ from ewens_widgets.sampling.archive import (
     unpack_posterior,
     write_archive,
 )
-from ewens_widgets.sampling.blocks import BlockSize
-from ewens_widgets.sampling.draws import Block, StepReport, draw_bytes, label_type, read_only
+from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_bytes, label_type, read_only
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.initial import first_state
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.state import State, state_from_parts, state_parts
+from ewens_widgets.sampling.state import State, first_state, pack_state, unpack_state
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Sampler", "pack_sampler", "unpack_sampler"]
 
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
+# Wanted time of a block: long enough to make calls cheap, short enough for an interrupt or a progress bar.
+_WATCHED_SECONDS, _UNWATCHED_SECONDS = 0.02, 0.05
 _RECORD_BYTES = 32 * 2**20  # Memory that the records of a block may take.
 _KIND = "sampler"
 _SLOW_SWEEP = 10**9  # Objects × clusters: from about here on a sweep takes longer than one likes to wait.
@@ -316,17 +317,17 @@ class Sampler:
         """
         n = None if n is None else check_count("the number of iterations", n, 0)
         block = None if block is None else check_count("the block", block, 1)
-        sizes = BlockSize(0.02, self._largest_block())
+        sizer = BlockSizer(self._largest_block())
         done = 0
         while n is None or done < n:
-            with sizes as grown:
-                rows = block or grown
-                rows = rows if n is None else min(rows, n - done)
-                self._stand_at_last_event()
-                before = self._driver.state()
-                events = self._run(rows, report=block == 1)
-                self._block += 1
-                self._pending = (before, 0)
+            rows = block or sizer.size(_WATCHED_SECONDS)
+            rows = rows if n is None else min(rows, n - done)
+            self._stand_at_last_event()
+            before, started = self._driver.state(), time.perf_counter()
+            events = self._run(rows, report=block == 1)
+            self._block += 1
+            self._pending = (before, 0)
+            sizer.measured(rows, time.perf_counter() - started)
             number = self._block
             for given, event in enumerate(events, start=1):
                 self._pending = (self._pending[0], given) if self._pending and given < rows else None
@@ -406,13 +407,14 @@ class Sampler:
         self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
     ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
-        sizes = BlockSize(0.05, self._largest_block())
+        sizer = BlockSizer(self._largest_block())
         remaining = draws * thin
         while remaining:
-            with sizes as grown:
-                rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
-                step = min(grown, remaining) if recorder is None else thin
-                self._run(rows, step, recorder=recorder)
+            grown, started = sizer.size(_UNWATCHED_SECONDS), time.perf_counter()
+            rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
+            step = min(grown, remaining) if recorder is None else thin
+            self._run(rows, step, recorder=recorder)
+            sizer.measured(rows * step, time.perf_counter() - started)
             remaining -= rows * step
             if done is not None:
                 done(rows * step)
@@ -464,8 +466,8 @@ def _report(outcome: Outcome) -> StepReport | None:
 def pack_sampler(sampler: Sampler) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Split a sampler into settings and arrays for an archive: posterior, schedule and states."""
     settings, arrays = pack_posterior(sampler.posterior)
-    current, labels = state_parts(sampler.state)
-    first, first_labels = state_parts(sampler.first_state)
+    current, labels = pack_state(sampler.state)
+    first, first_labels = pack_state(sampler.first_state)
     metadata = {
         "posterior": settings,
         "moves": to_plain(sampler.schedule),
@@ -485,7 +487,7 @@ def unpack_sampler(
 
     def state(part: str, labels: str) -> State:
         size = posterior.n_objects, posterior.theta_grid.size
-        found = state_from_parts(settings[part], arrays[labels], *size)
+        found = unpack_state(settings[part], arrays[labels], *size)
         _check_concentration(found, posterior)
         generator: Any = np.random.PCG64(0)
         generator.state = found.generator  # raises for anything but the state of one

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ewens_widgets.files import write_atomically
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     ArchiveError,
+    archive_bytes,
     pack_posterior,
     read_archive,
     same_posterior,
     unpack_posterior,
-    write_archive,
-    write_atomically,
 )
 from ewens_widgets.sampling.draws import (
     SCHEMA,
@@ -313,9 +313,13 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the draws and the posterior's settings and coordinates in one checked file."""
+        write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Give what `save` writes, e.g. for a download."""
         settings, arrays = pack_posterior(self.posterior)
         moves, columns = pack_draws(self)
-        write_archive(path, _KIND, {"posterior": settings, **moves}, {**columns, **arrays})
+        return archive_bytes(_KIND, {"posterior": settings, **moves}, {**columns, **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":

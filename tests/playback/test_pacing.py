@@ -6,7 +6,7 @@ import pytest
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.pacing import FrameTimes, Pacing, RateMeter, check_speed
-from ewens_widgets.playback.work import BlockSizer
+from ewens_widgets.sampling.draws import BlockSizer
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Pacing)])

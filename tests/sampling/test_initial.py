@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.initial import INITIAL, initial_labels
+from ewens_widgets.sampling.state import INITIAL, initial_labels
 
 
 def data(n_objects: int = 30) -> NDArray[np.float64]:

@@ -11,8 +11,8 @@ import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling import draws, recorder
-from ewens_widgets.sampling.initial import _distinct_rows
 from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.state import _distinct_rows
 
 
 def test_a_slow_start_is_warned_of() -> None:

@@ -39,7 +39,7 @@ from ewens_widgets.sampling.draws import label_type
 from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import ACCEPTANCES
-from ewens_widgets.sampling.state import State, state_from_parts, state_parts
+from ewens_widgets.sampling.state import State, pack_state, unpack_state
 from ewens_widgets.sampling.trace import Trace, pack_draws, unpack_draws
 
 __all__ = ["Checkpoint", "FolderLock", "Place"]
@@ -205,7 +205,7 @@ def _write_plan(path: Path, plan: Plan) -> None:
     """Write data, settings, first states and goal."""
     setup = plan.setup
     settings, arrays = pack_posterior(setup.posterior)
-    states = [state_parts(state) for state in plan.first]
+    states = [pack_state(state) for state in plan.first]
     smallest = label_type(setup.posterior.n_objects)
     goal = plan.goal
     metadata = {
@@ -257,7 +257,7 @@ def _plan_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
             raw=np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None,
             acceptance=metadata["acceptance"],
         ),
-        first=tuple(state_from_parts(parts, labels, *size) for parts, labels in rows),
+        first=tuple(unpack_state(parts, labels, *size) for parts, labels in rows),
         starts=tuple(str(start) for start in metadata["starts"]),
         burn_in=check_count("burn_in", metadata["burn_in"], 0),
         thin=check_count("thin", metadata["thin"], 1),
@@ -267,7 +267,7 @@ def _plan_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
 
 def _write_chunk(path: Path, plan: Plan, place: Place, trace: Trace, after: State) -> None:
     """Write a chunk; with it goes which run and place it belongs to."""
-    settings, labels = state_parts(after)
+    settings, labels = pack_state(after)
     moves, draws = pack_draws(trace)
     metadata = {
         "run": plan.identity,
@@ -288,7 +288,7 @@ def _read_chunk_file(path: Path, plan: Plan, place: Place) -> tuple[Trace, State
     if (metadata["run"], metadata["chain"], metadata["after"]) != wanted:
         raise ValueError("it belongs to another run or place")
     size = posterior.n_objects, posterior.theta_grid.size
-    state = state_from_parts(metadata["state"], arrays["state.labels"], *size)
+    state = unpack_state(metadata["state"], arrays["state.labels"], *size)
     trace = unpack_draws(metadata, arrays, posterior)
     if not _fit_together(plan, place.before, trace, state):
         raise ValueError("its draws and its state do not fit together")

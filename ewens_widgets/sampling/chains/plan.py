@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.chains.task import Setup
-from ewens_widgets.sampling.initial import INITIAL, first_state
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.state import State, state_parts
+from ewens_widgets.sampling.state import INITIAL, State, first_state, pack_state
 
 __all__ = [
     "Check",
@@ -124,7 +123,7 @@ class Plan:
         """Digest of what determines the draws: all but how many of them are wanted."""
         digest = hashlib.sha256(f"{self.setup.key} {self.burn_in} {self.thin}".encode())
         for state in self.first:
-            settings, labels = state_parts(state)
+            settings, labels = pack_state(state)
             digest.update(json.dumps(settings, sort_keys=True).encode())
             digest.update(np.ascontiguousarray(labels, dtype=np.int64).data)
         return digest.hexdigest()

@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from numpy.typing import NDArray
-
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     ArchiveError,
     pack_posterior,
+    prefixed,
     read_archive,
+    under,
     unpack_posterior,
     write_archive,
 )
@@ -178,9 +178,9 @@ _KIND = "chains"
 def write_chains(chains: Chains, path: str | os.PathLike[str]) -> None:
     """Write all traces, their posterior once."""
     settings, arrays = pack_posterior(chains.posterior)
-    stored = {f"posterior.{name}": array for name, array in arrays.items()}
+    stored = prefixed("posterior", arrays)
     for number, trace in enumerate(chains):
-        stored |= {f"{number}.{name}": array for name, array in pack_draws(trace)[1].items()}
+        stored |= prefixed(str(number), pack_draws(trace)[1])
     metadata = {
         "posterior": settings,
         "moves": [list(trace.move_counts) for trace in chains],
@@ -198,9 +198,9 @@ def read_chains(path: str | os.PathLike[str]) -> Chains:
     """Read what `write_chains` wrote."""
     metadata, arrays = read_archive(path, _KIND)
     try:
-        posterior = unpack_posterior(metadata["posterior"], _under("posterior", arrays))
+        posterior = unpack_posterior(metadata["posterior"], under("posterior", arrays))
         traces = [
-            unpack_draws({"moves": moves}, _under(str(number), arrays), posterior)
+            unpack_draws({"moves": moves}, under(str(number), arrays), posterior)
             for number, moves in enumerate(metadata["moves"])
         ]
         checks = [_check(entry) for entry in metadata["checks"]]
@@ -209,11 +209,6 @@ def read_chains(path: str | os.PathLike[str]) -> Chains:
         raise ArchiveError(
             f"{str(path)!r} does not hold complete chains ({fault}); save them again."
         ) from fault
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    start = f"{prefix}."
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
 
 
 def _check(entry: Mapping[str, Any]) -> Check:

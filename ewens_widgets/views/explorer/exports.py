@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
-from ewens_widgets.analysis.export import labels_csv
+from ewens_widgets.analysis.export import draws_csv, labels_csv
 from ewens_widgets.views.base import View
 
 __all__ = ["Exports", "static_page"]
@@ -90,16 +88,10 @@ class Exports:
         return self._csv("cut", labels)
 
     def _trace(self) -> "File":
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "trace.npz"
-            self._explorer.trace.save(path)
-            return self._name("npz", "-trace"), path.read_bytes(), "application/octet-stream"
+        return self._name("npz", "-trace"), self._explorer.trace.to_bytes(), "application/octet-stream"
 
     def _draws(self) -> "File":
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "draws.csv"
-            self._explorer.trace.to_csv(path)
-            return self._name("csv", "-draws"), path.read_bytes(), "text/csv"
+        return self._name("csv", "-draws"), draws_csv(self._explorer.trace).encode(), "text/csv"
 
     def _page(self) -> "File":
         self._refresh()

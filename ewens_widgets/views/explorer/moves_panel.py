@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from ipywidgets import VBox
 
-from ewens_widgets.sampling.initial import INITIAL
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.reassign import Reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only, whole_number
 
 if TYPE_CHECKING:

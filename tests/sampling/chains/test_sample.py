@@ -15,7 +15,7 @@ import ewens_widgets as ew
 from ewens_widgets.sampling.chains import run as run_module
 from ewens_widgets.sampling.chains.task import Task, forget_samplers, run_task
 from ewens_widgets.sampling.chains.workers import InSequence
-from ewens_widgets.sampling.initial import INITIAL
+from ewens_widgets.sampling.state import INITIAL
 
 SCHEDULES: list[Any] = ["default", "paper-2", ["split-merge", "gibbs", "reassign"]]
 
