@@ -1,8 +1,15 @@
-"""The numbers of a proposal as a table; what a stage has not yet come to is left open.
+r"""The numbers of a proposal: what could be chosen, and the terms of the ratio that decides.
 
-The options of a random choice with their probabilities, as a short list.
+At the stages that choose, `options_list` shows the options with their probabilities, the most probable first.
+From the proposal on, `numbers_table` fills the terms of
 
-Terms that add up to a total, as a small chart: each bar begins where the one before it ends.
+.. math:: \log r = \log \frac{p(B^*)}{p(B)} + \log \frac{L(B^*)}{L(B)}
+        + \log q(B \mid B^*) - \log q(B^* \mid B)
+
+one after the other; what a stage has not come to yet is left open, so that nobody reads ahead. `Waterfall`
+draws the same sum: each bar begins where the one before it ends, and the last one is the log ratio, to be
+compared with the dashed line, the log of the uniform draw. The paper prints the two q terms upside down; both
+ratios stand side by side where somebody asks for that.
 """
 
 from collections.abc import Sequence
@@ -22,6 +29,9 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, nice_limits, set_limits
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
     "FALLS",
     "MOST_OPTIONS",
@@ -32,6 +42,12 @@ __all__ = [
     "printed_sentence",
     "waterfall_bars",
 ]
+
+MOST_OPTIONS = 8
+
+RISES, FALLS, TOTAL, MARK = "#0072b2", "#d55e00", "#808080", "#a80876"
+_FARTHEST = 1e4
+"""What is drawn of an infinite term: far beyond any other."""
 
 _FORMULAE = {
     "prior": "log p(B*) / p(B)",
@@ -81,35 +97,6 @@ def numbers_table(inspection: Inspection, stage: str, printed: bool) -> str:
     return f'<table class="ew-terms">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
 
 
-def _term_cell(proposal: Proposal, name: str, printed: bool, is_shown: bool) -> str:
-    values = {term.name: term.value for term in proposal.terms(printed)}
-    return _cell(name, values.get(name), is_shown)
-
-
-def _cell(name: str, value: float | None, is_shown: bool) -> str:
-    if value is None or not is_shown:
-        return f'<td data-term="{name}">{_OPEN}</td>'
-    return f'<td data-term="{name}" data-value="{value!r}">{signed(value)}</td>'
-
-
-def _sampler_row(inspection: Inspection, is_shown: bool, columns: int) -> str:
-    event = inspection.event
-    own = None if event is None else event.log_ratio
-    if inspection.is_sweep and inspection.proposal.proposed is not None:
-        own = 0.0
-    note = f"difference {inspection.gap:.0e}" if is_shown and own is not None else ""
-    cells = [_cell("sampler", own, is_shown)]
-    if columns > 1:
-        # Below the ratio that the chain decides by.
-        cells.insert(0 if inspection.proposal.as_printed else 1, "<td></td>")
-    return f"<td>the sampler's own <i>{note}</i></td>{''.join(cells)}"
-
-
-def _verdict(accepted: bool | None, is_shown: bool) -> str:
-    text = _OPEN if accepted is None or not is_shown else "accepted" if accepted else "rejected"
-    return f'<td data-term="decision"><b>{text}</b></td>'
-
-
 def printed_sentence(proposal: Proposal) -> str:
     """What the ratio printed in the paper would have decided."""
     if proposal.proposed is None:
@@ -128,11 +115,8 @@ def printed_sentence(proposal: Proposal) -> str:
     )
 
 
-MOST_OPTIONS = 8
-
-
 def options_list(
-    choice: Choice, labels: NDArray[np.intp], slots: NDArray[np.intp], left_out: int | None
+    choice: Choice, labels: NDArray[np.intp], colours: NDArray[np.intp], left_out: int | None
 ) -> str:
     """HTML of the most probable options; the chosen one is always among them.
 
@@ -140,8 +124,8 @@ def options_list(
     ----------
     choice
         What was chosen, and from what.
-    labels, slots
-        Partition, and colour slots of the objects.
+    labels, colours
+        Partition, and numbers of the objects' colours.
     left_out
         Object that does not count as a member: it is the one being moved.
     """
@@ -152,47 +136,12 @@ def options_list(
     if choice.chosen not in shown:
         shown = np.append(shown[:-1], choice.chosen)
     highest = float(choice.probabilities.max())
-    rows = [_row(choice, int(place), labels, slots, left_out, highest) for place in shown]
+    rows = [_row(choice, int(place), labels, colours, left_out, highest) for place in shown]
     more = choice.probabilities.size - shown.size
     rest = f"<div>and {more} more</div>" if more > 0 else ""
     drawn = "" if choice.uniform is None else f" · uniform draw {choice.uniform:.4f}"
     heading = f"<div><b>{escape(choice.what)}</b>: {count(choice.probabilities.size, 'option')}{drawn}</div>"
     return f"{heading}{''.join(rows)}{rest}"
-
-
-def _row(
-    choice: Choice,
-    place: int,
-    labels: NDArray[np.intp],
-    slots: NDArray[np.intp],
-    left_out: int | None,
-    highest: float,
-) -> str:
-    examples, probability = choice.examples[place], float(choice.probabilities[place])
-    chips, sizes = [], []
-    for example in examples:
-        members = np.flatnonzero(labels == labels[example])
-        sizes.append(str(members.size - (left_out is not None and left_out in members)))
-        colour = colour_of(int(slots[example]))
-        chips.append(f'<span class="ew-swatch" style="background:{colour}"></span>')
-    name = f"{' + '.join(sizes)} objects" if examples else "a new cluster"
-    is_chosen = place == choice.chosen
-    text = f"<b>{name}, chosen</b>" if is_chosen else name
-    marks = f'data-probability="{probability!r}" data-chosen="{str(is_chosen).lower()}"'
-    return (
-        f'<div class="ew-rate ew-option" {marks}>'
-        f'<span>{"".join(chips)} {text}</span><span class="ew-rate-bar">'
-        f'<span style="width:{100 * probability / highest:.0f}%"></span></span>'
-        f"<span>{probability:.3g}</span></div>"
-    )
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-RISES, FALLS, TOTAL, MARK = "#0072b2", "#d55e00", "#808080", "#a80876"
-_FARTHEST = 1e4
-"""What is drawn of an infinite term: far beyond any other."""
 
 
 def waterfall_bars(values: Sequence[float]) -> FloatArray:
@@ -346,3 +295,59 @@ class Waterfall(VBox):
         for place, value in enumerate(values):
             axes.annotate(signed(value), (place, bars[place].max()), ha="center", va="bottom", fontsize=8)
         axes.set_ylim(*self._limits(bars, self._mark))
+
+
+def _term_cell(proposal: Proposal, name: str, printed: bool, is_shown: bool) -> str:
+    values = {term.name: term.value for term in proposal.terms(printed)}
+    return _cell(name, values.get(name), is_shown)
+
+
+def _cell(name: str, value: float | None, is_shown: bool) -> str:
+    if value is None or not is_shown:
+        return f'<td data-term="{name}">{_OPEN}</td>'
+    return f'<td data-term="{name}" data-value="{value!r}">{signed(value)}</td>'
+
+
+def _sampler_row(inspection: Inspection, is_shown: bool, columns: int) -> str:
+    event = inspection.event
+    own = None if event is None else event.log_ratio
+    if inspection.is_sweep and inspection.proposal.proposed is not None:
+        own = 0.0
+    note = f"difference {inspection.gap:.0e}" if is_shown and own is not None else ""
+    cells = [_cell("sampler", own, is_shown)]
+    if columns > 1:
+        # Below the ratio that the chain decides by.
+        cells.insert(0 if inspection.proposal.as_printed else 1, "<td></td>")
+    return f"<td>the sampler's own <i>{note}</i></td>{''.join(cells)}"
+
+
+def _verdict(accepted: bool | None, is_shown: bool) -> str:
+    text = _OPEN if accepted is None or not is_shown else "accepted" if accepted else "rejected"
+    return f'<td data-term="decision"><b>{text}</b></td>'
+
+
+def _row(
+    choice: Choice,
+    place: int,
+    labels: NDArray[np.intp],
+    colours: NDArray[np.intp],
+    left_out: int | None,
+    highest: float,
+) -> str:
+    examples, probability = choice.examples[place], float(choice.probabilities[place])
+    chips, sizes = [], []
+    for example in examples:
+        members = np.flatnonzero(labels == labels[example])
+        sizes.append(str(members.size - (left_out is not None and left_out in members)))
+        colour = colour_of(int(colours[example]))
+        chips.append(f'<span class="ew-swatch" style="background:{colour}"></span>')
+    name = f"{' + '.join(sizes)} objects" if examples else "a new cluster"
+    is_chosen = place == choice.chosen
+    text = f"<b>{name}, chosen</b>" if is_chosen else name
+    marks = f'data-probability="{probability!r}" data-chosen="{str(is_chosen).lower()}"'
+    return (
+        f'<div class="ew-rate ew-option" {marks}>'
+        f'<span>{"".join(chips)} {text}</span><span class="ew-rate-bar">'
+        f'<span style="width:{100 * probability / highest:.0f}%"></span></span>'
+        f"<span>{probability:.3g}</span></div>"
+    )

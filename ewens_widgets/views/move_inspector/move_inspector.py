@@ -1,8 +1,17 @@
 """One proposal of a move in slow motion, with the numbers that decide about it.
 
-What a move inspector looks at: a sampler that was given, or one that is made for data.
+A lecturer sees the stages of a proposal on the left (where the chain stands, what is chosen, the cores, the
+sides, the proposal, the ratio, the decision), the objects in the middle and the numbers on the right, and
+goes through them by buttons, by the list or by itself. From the same partition the proposal can be made again
+with other random numbers; a rejected one can be accepted, to see where that would have led.
+
+The inspector computes nothing. An `Inspection` makes the proposal with the sampler's own kernel, on a copy,
+and explains it in scenes; so the terms on display add up to the log ratio that the sampler itself reports,
+and the row "the sampler's own" says by how much they do not. There is no background work here: a proposal is
+made and explained within some milliseconds, on the event loop.
 """
 
+import textwrap
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +37,7 @@ from ewens_widgets.views.move_inspector.inspector_numbers import (
 from ewens_widgets.views.move_inspector.stage_scatter import StageScatter
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
-__all__ = ["MoveInspector", "sampler_and_data"]
+__all__ = ["MoveInspector"]
 
 _NAMES: dict[str, dict[str, str]] = {
     ".ew-waterfall": {"role": "img", "aria-label": "Terms of the log ratio as a waterfall chart"},
@@ -82,7 +91,7 @@ class MoveInspector(Dashboard):
         data: Dataset | ArrayLike | None = None,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
-        sampler, self._dataset = sampler_and_data(source, data, settings)
+        sampler, self._dataset = _sampler_and_data(source, data, settings)
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
         self._stages: tuple[Scene, ...] = ()
@@ -183,7 +192,7 @@ class MoveInspector(Dashboard):
                 proposal.choices[-1] if key != "choice" or proposal.kind != "draw" else proposal.choices[0]
             )
             left_out = int(proposal.choices[0].objects[0]) if proposal.kind == "draw" else None
-            text = options_list(choice, proposal.labels, self.scatter.slots, left_out)
+            text = options_list(choice, proposal.labels, self.scatter.colours, left_out)
         assign(self.options, value=text)
         assign(self.options.layout, display="" if text else "none")
         assign(self.waterfall.layout, display="none" if text else "")
@@ -254,7 +263,7 @@ class MoveInspector(Dashboard):
     def caption(self) -> str:
         """Heading of the still picture: what the stage tells."""
         stage = self._stages[self.stage]
-        return f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {_wrapped(stage.text)}"
+        return f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {textwrap.fill(stage.text, 150)}"
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of the stage on display: ``"png"`` or ``"svg"``."""
@@ -279,13 +288,7 @@ class MoveInspector(Dashboard):
         )
 
 
-def _wrapped(text: str, width: int = 150) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))
-
-
-def sampler_and_data(
+def _sampler_and_data(
     source: Sampler | Dataset | ArrayLike | None, data: Dataset | ArrayLike | None, settings: dict[str, Any]
 ) -> tuple[Sampler, Dataset]:
     """Sampler to inspect, and the data to draw: those given, or what can be made of what is given."""

@@ -1,4 +1,9 @@
-"""The objects at one stage of a proposal: what is chosen, how probable it was, and what is proposed."""
+"""The objects at one stage of a proposal: what is chosen, how probable it was, and what is proposed.
+
+Colours are those of the clusters, before or after the proposal. While sides are drawn for the objects of a
+split they go from one colour to another by the probability of the side instead, with grey for even chances.
+What a stage is about is strong and the rest is faint; rings and diamonds mark single objects and cores.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -24,13 +29,6 @@ FIRST_SIDE, SECOND_SIDE = "#0072b2", "#e8700a"
 _FADED = 0.12
 
 
-def blend(share: float) -> str:
-    """Colour between those of the two sides, grey halfway."""
-    end, weight = (FIRST_SIDE, 1.0 - 2.0 * share) if share < 0.5 else (SECOND_SIDE, 2.0 * share - 1.0)
-    parts = zip(rgb(GREY), rgb(end), strict=True)
-    return "#" + "".join(f"{round((1.0 - weight) * one + weight * two):02x}" for one, two in parts)
-
-
 class StageScatter(Panel):
     """Scatter of two features or principal components.
 
@@ -49,7 +47,7 @@ class StageScatter(Panel):
     def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
         self._colours = ClusterColours()
         self._proposal: Proposal | None = None
-        self._slots: dict[str, NDArray[np.intp]] = {}
+        self._numbers: dict[str, NDArray[np.intp]] = {}
         self._ringed = self._cores = np.empty(0, dtype=np.intp)
         self.plane = FeaturePlane(post, self._place)
         scales = self.plane.scales
@@ -81,17 +79,17 @@ class StageScatter(Panel):
         assign(self.cores, x=x[self._cores], y=y[self._cores])
 
     @property
-    def slots(self) -> NDArray[np.intp]:
-        """Colour slots of the partition before the proposal."""
-        return self._slots["before"]
+    def colours(self) -> NDArray[np.intp]:
+        """Number of each object's colour in the partition before the proposal."""
+        return self._numbers["before"]
 
     def show(self, proposal: Proposal, stage: Scene) -> None:
         """Show a stage of a proposal."""
         if proposal is not self._proposal:
             self._proposal = proposal
-            self._slots["before"] = self._colours.assign(proposal.labels)
+            self._numbers["before"] = self._colours.assign(proposal.labels)
             proposed = proposal.labels if proposal.proposed is None else proposal.proposed
-            self._slots["after"] = self._colours.assign(proposed)
+            self._numbers["after"] = self._colours.assign(proposed)
         assign(self.points, colors=self._colours_of(stage), opacities=self._opacities(stage))
         self._ringed = np.asarray(stage.ringed, dtype=np.intp)
         self._cores = np.asarray(stage.cores, dtype=np.intp)
@@ -101,10 +99,10 @@ class StageScatter(Panel):
     def _colours_of(self, stage: Scene) -> list[str]:
         if stage.colours == "sides" and stage.shares is not None:
             return [GREY if np.isnan(share) else blend(share) for share in stage.shares.tolist()]
-        return [colour_of(slot) for slot in self._slots[stage.colours].tolist()]
+        return [colour_of(number) for number in self._numbers[stage.colours].tolist()]
 
     def _opacities(self, stage: Scene) -> NDArray[np.float64]:
-        n_objects = self._slots["before"].size
+        n_objects = self._numbers["before"].size
         opacities = np.ones(n_objects)
         if stage.focus.size:
             opacities[:] = _FADED
@@ -164,3 +162,10 @@ class StageScatter(Panel):
             linewidths=1.8,
         )
         self.plane.paint_names(axes)
+
+
+def blend(share: float) -> str:
+    """Colour between those of the two sides, grey halfway."""
+    end, weight = (FIRST_SIDE, 1.0 - 2.0 * share) if share < 0.5 else (SECOND_SIDE, 2.0 * share - 1.0)
+    parts = zip(rgb(GREY), rgb(end), strict=True)
+    return "#" + "".join(f"{round((1.0 - weight) * one + weight * two):02x}" for one, two in parts)
