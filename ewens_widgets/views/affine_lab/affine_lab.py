@@ -1,7 +1,13 @@
 """The affine lab: change the coordinates of the data, and see whose answers change with them.
 
-The chains of the three models run in the background of the notebook, on the original and on the transformed
-data with the same seed. Whoever moves a slider starts them anew; the latest settings win.
+A lecturer moves a slider, or takes the paper's matrix, and asks the class who will give the same answer as
+before. On the page are the data before and after, what k-means makes of both, and for each model the
+posterior similarities of both side by side; the sentence on top says who survived.
+
+The chains run in the background of the notebook, on the original and on the transformed data with the same
+seed, a few milliseconds at a time. Whoever moves a slider starts them anew; the latest settings win. What is
+computed, and what is said about it, is in `analysis.invariance`; here it is only wired to controls and
+pictures.
 """
 
 from html import escape

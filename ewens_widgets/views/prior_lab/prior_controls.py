@@ -1,10 +1,15 @@
-"""Buttons and sliders of the prior lab."""
+"""Buttons and sliders of the prior lab: how fast guests come, and what the prior is.
+
+A lecturer plays slowly first, a guest a second, and as fast as it goes later. The unit of speed is a guest,
+and one whole partition a frame is offered besides, whatever their number n. Each slider says below it what it
+means, because λ, n and k are the lesson.
+"""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ipywidgets import Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider, VBox
+from ipywidgets import Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider
 
 from ewens_widgets.views.base import assign, note
 from ewens_widgets.views.fields import Field, buttons
@@ -66,8 +71,8 @@ class SeatingTransport(HBox):
         assign(self.buttons["Play"], button_style="success" if is_running else "")
 
 
-class PriorSettings(VBox):
-    """The prior: concentration, number of guests, number of components.
+class PriorSettings:
+    """The prior: concentration, number of guests, number of components, each a slider in a field.
 
     Parameters
     ----------
@@ -124,5 +129,4 @@ class PriorSettings(VBox):
         self.concentration.observe(on_prior, "value")
         self.n.observe(on_prior, "value")
         self.components.observe(on_components, "value")
-        super().__init__(tuple(fields))
-        self.add_class("ew-settings")
+        self.fields = tuple(fields)

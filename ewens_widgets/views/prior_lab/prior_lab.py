@@ -1,21 +1,32 @@
-"""The prior lab: what the Ewens prior believes before it has seen any data."""
+"""The prior lab: what the Ewens prior believes before it has seen any data.
+
+A lecturer seats guests one by one and has the class bet on the table of the next; then draws a thousand
+restaurants at once and compares their tables with the exact law; then moves λ, or the number of components k
+of a finite mixture, and sees the law follow. A partition may also be typed, or made by dragging guests to
+other tables: its probability is printed, but as it is no draw the charts do not count it.
+
+Guests come in the background of the notebook. Everything that changes the restaurant is a command on the
+event loop, so that a drag, a click on Step and a guest who just comes never meet half-way.
+"""
 
 import math
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ipywidgets import Button, HBox, VBox
+from ipywidgets import Button, HBox
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count, check_positive
+from ewens_widgets.model.priors import ewens
 from ewens_widgets.partition import MOST_TYPED, check_labels, format_partition, parse_partition
 from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import entry
-from ewens_widgets.views.page import STATUS, Dashboard
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.prior_lab.prior_charts import GrowthPanel, LawPanel, SizesPanel
 from ewens_widgets.views.prior_lab.prior_controls import (
     MOST_GUESTS,
@@ -127,13 +138,13 @@ class PriorLab(Dashboard):
     def _columns(self) -> HBox:
         typed = HBox((self.field, self.back))
         typed.add_class("ew-typed-row")
-        middle = VBox((self.restaurant, typed, self.chance, self.growth))
-        middle.add_class("ew-column-restaurant")
-        right = VBox((self.law, self.sizes))
-        right.add_class("ew-column-laws")
-        row = HBox((self.settings, middle, right))
-        row.add_class("ew-columns")
-        return row
+        return in_columns(
+            {
+                "ew-settings": self.settings.fields,
+                "ew-column-restaurant": (self.restaurant, typed, self.chance, self.growth),
+                "ew-column-laws": (self.law, self.sizes),
+            }
+        )
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -186,8 +197,6 @@ class PriorLab(Dashboard):
 
     def log_probability(self, partition: str | ArrayLike) -> float:
         """Log probability of a partition, as text or as labels, under the prior on display."""
-        from ewens_widgets.model.priors import ewens
-
         return ewens.log_pmf(_labels_of(partition), self.concentration)
 
     def status_line(self) -> str:
@@ -215,26 +224,27 @@ class PriorLab(Dashboard):
         return self.status_line()
 
     def _command(self, name: str) -> None:
-        worker, seating = self._worker, self._seating
+        if name != "Play":
+            self._worker.pause()
         if name == "Pause":
-            worker.pause()
             return
         self._take(None)
-        if name == "Play":
-            worker.play()
-        elif name == "Step":
-            worker.pause()
-            worker.step()
-        elif name == "Fill":
-            worker.pause()
-            worker.step(seating.n if seating.is_full else seating.n - len(seating.labels))
-        elif name == "Draw 1000":
-            worker.pause()
-            self._draw(_MANY)
-        else:
-            worker.pause()
-            seating.reset()
-            worker.outdate()
+        commands: dict[str, Callable[[], None]] = {
+            "Play": self._worker.play,
+            "Step": self._worker.step,
+            "Fill": self._fill,
+            "Draw 1000": lambda: self._draw(_MANY),
+            "Reset": self._reset,
+        }
+        commands[name]()
+
+    def _fill(self) -> None:
+        seating = self._seating
+        self._worker.step(seating.n if seating.is_full else seating.n - len(seating.labels))
+
+    def _reset(self) -> None:
+        self._seating.reset()
+        self._worker.outdate()
 
     def _draw(self, count: int) -> None:
         self._take(None)
