@@ -113,7 +113,8 @@ def test_a_picture_that_cannot_be_made_does_no_harm(
 
 def test_closing_ends_the_engine(chain: Chain) -> None:
     engine = Engine()
-    Board(chain, engine).close()
+    board = Board(chain, engine)
+    board.close()
     assert engine.calls == ["close"]
     Board(chain).close()
 
