@@ -1,6 +1,4 @@
-r"""Draws arranged for counting: how the clusters of every draw overlap those of one partition.
-
-Expected loss of a partition over the draws, exactly, and greedy steps that lower it.
+r"""Expected loss of a partition over the draws, exactly, and greedy steps that lower it.
 
 Both losses have one form. For partitions with cluster sizes :math:`n_k` and :math:`m_l` and overlaps
 :math:`n_{kl}`,
@@ -16,7 +14,7 @@ Binder                     :math:`x^2`              :math:`1/(n(n-1))`
 
 so Binder's loss is the share of pairs on which two partitions disagree. The expectation is the average over
 all draws, not a bound such as that of Wade & Ghahramani (2018), Bayesian Analysis 13(2): the overlaps with
-every draw are counted.
+the clusters of every draw are counted. `Draws` arranges them for that.
 
 Moving one object between clusters changes, in each draw, only the overlaps of the one cell that holds the
 object, so a step costs (draws) × (clusters) look-ups in a table of :math:`g(x+1) - g(x)`.
@@ -35,6 +33,10 @@ __all__ = ["LOSSES", "Draws", "ExpectedLoss"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+
+LOSSES = ("vi", "binder")
+_MOST_SWEEPS = 100
+_TOLERANCE = 1e-10  # A step must lower the (unscaled) loss by more than rounding does.
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +119,6 @@ class Draws:
         )
         counts = np.bincount((self.cells * width + labels).ravel(), minlength=n_cells * width)
         return counts.reshape(n_cells, width)
-
-
-LOSSES = ("vi", "binder")
-_MOST_SWEEPS = 100
-_TOLERANCE = 1e-10  # A step must lower the (unscaled) loss by more than rounding does.
 
 
 class ExpectedLoss:

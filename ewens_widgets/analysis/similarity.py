@@ -9,11 +9,10 @@ The columns of small clusters are nearly all zeros; they are multiplied as a spa
 are whole numbers below 2²⁴, which single precision adds without error: S is exactly symmetric, with ones on
 its diagonal.
 
-Similarity of the draws so far, kept up to date while a chain runs.
-
-A pair that stays together needs no work. Each object i carries the time :math:`a_i` since when it has been in
-its present cluster, so two objects that are together now have been so since :math:`\max(a_i, a_j)`. Only when
-an object leaves its cluster at time t are its pairs settled: for each member j of the cluster it leaves,
+**While a chain runs** the similarity of the draws so far is kept up to date (`RunningSimilarity`). A pair
+that stays together needs no work. Each object i carries the time :math:`a_i` since when it has been in its
+present cluster, so two objects that are together now have been so since :math:`\max(a_i, a_j)`. Only when an
+object leaves its cluster at time t is time credited to its pairs: for each member j of the cluster it leaves,
 
 .. math:: C_{ij} \mathrel{+}= t - \max(a_i, a_j), \qquad \text{then} \quad a_i = t.
 
@@ -21,7 +20,8 @@ An event therefore costs O(n) to see what changed, and then (objects that moved)
 left). Labels are renumbered from draw to draw, so the clusters are first matched by overlap, which keeps the
 movers few.
 
-A few objects that stand for many, chosen evenly from the clusters of a partition.
+**Of many objects** some stand for all: `representative_rows` chooses them evenly from the clusters of a
+partition.
 """
 
 from typing import Any
@@ -43,6 +43,8 @@ __all__ = [
     "representative_rows",
     "similarity",
 ]
+
+MOST_REPRESENTATIVES = 400
 
 _BLOCK_ENTRIES = 4_000_000  # Entries of Z at once: 16 MB, so that a block stays near the processor.
 _SMALL_CLUSTER = (
@@ -92,6 +94,94 @@ def similarity(
         if counts.dtype == kind
         else counts.astype(kind) / len(draws)
     )
+
+
+class RunningSimilarity:
+    """Pairwise similarity of a stream of partitions.
+
+    Parameters
+    ----------
+    n_objects
+        Number of objects.
+    rows
+        The objects to compare, as indices or as a mask; all of them by default.
+    """
+
+    def __init__(self, n_objects: int, rows: ArrayLike | None = None) -> None:
+        self.n_objects = n_objects
+        self.rows = choose_rows(rows, n_objects)
+        self._n_rows = n_objects if self.rows is None else self.rows.size
+        check_pairs_fit(self._n_rows, np.dtype(np.float64).itemsize)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all draws, e.g. at the end of burn-in."""
+        self.n_draws = 0
+        self._counts = np.zeros((self._n_rows, self._n_rows), dtype=np.int32)
+        self._since = np.zeros(self._n_rows, dtype=np.int32)
+        self._names = np.zeros(self._n_rows, dtype=np.intp)
+        self._labels = np.full(self._n_rows, -1, dtype=np.intp)
+
+    def add(self, labels: ArrayLike) -> None:
+        """Count one more draw, given by its labels (canonical, or any integers from 0 to n − 1)."""
+        self.add_block(np.asarray(labels)[None, :])
+
+    def add_block(self, labels: ArrayLike) -> None:
+        """Count a block of draws, a draw a row."""
+        block = np.asarray(labels)
+        if block.ndim != 2 or block.shape[1] != self.n_objects:
+            raise ValueError(
+                f"each draw must have {self.n_objects} labels, one an object; got shape {block.shape}."
+            )
+        chosen = block if self.rows is None else block[:, self.rows]
+        # Always a copy: a read-only array would be another type to the compiler, and be compiled for anew.
+        draws = np.array(chosen, dtype=np.intp, order="C")
+        # As unsigned numbers, negative labels are large ones: one pass finds both faults.
+        if draws.size and draws.view(np.uintp).max() >= self.n_objects:
+            raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
+        _count_draws(
+            draws, self.n_draws, self._labels, self._names, self._since, self._counts, self.n_objects
+        )
+        self.n_draws += len(draws)
+
+    def similarity(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Similarity of the draws counted so far; the identity before the first one."""
+        if not self.n_draws:
+            return np.eye(self._n_rows, dtype=dtype)
+        result = np.empty((self._n_rows, self._n_rows), dtype=dtype)
+        _shares(self.n_draws, self._names, self._since, self._counts, result)
+        return result
+
+
+def representative_rows(labels: ArrayLike, most: int = MOST_REPRESENTATIVES) -> NDArray[np.intp]:
+    """Choose at most so many objects, from each cluster in proportion to its size.
+
+    The same partition always gives the same objects. Every cluster is represented, unless there are more
+    clusters than objects to choose: then the largest ones are.
+
+    Parameters
+    ----------
+    labels
+        A partition.
+    most
+        How many objects to choose.
+
+    Returns
+    -------
+    numbers of the objects, in increasing order
+    """
+    canonical = check_labels(labels)
+    if canonical.size <= check_count("the number of representatives", most, 1):
+        return np.arange(canonical.size)
+    sizes = np.bincount(canonical)
+    quotas = _quotas(sizes, most)
+    members = np.split(np.argsort(canonical, kind="stable"), np.cumsum(sizes)[:-1])
+    chosen = [
+        own[(np.arange(quota) * own.size + own.size // 2) // quota]  # the middles of equal stretches
+        for own, quota in zip(members, quotas.tolist(), strict=True)
+        if quota
+    ]
+    return np.sort(np.concatenate(chosen))
 
 
 def choose_rows(rows: ArrayLike | None, n_objects: int) -> NDArray[np.intp] | None:
@@ -151,73 +241,16 @@ def _sparse_product(cells: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDAr
     return product
 
 
-class RunningSimilarity:
-    """Pairwise similarity of a stream of partitions.
-
-    Parameters
-    ----------
-    n_objects
-        Number of objects.
-    rows
-        The objects to compare, as indices or as a mask; all of them by default.
-    """
-
-    def __init__(self, n_objects: int, rows: ArrayLike | None = None) -> None:
-        self.n_objects = n_objects
-        self.rows = choose_rows(rows, n_objects)
-        self._n_rows = n_objects if self.rows is None else self.rows.size
-        check_pairs_fit(self._n_rows, np.dtype(np.float64).itemsize)
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all draws, e.g. at the end of burn-in."""
-        self.n_draws = 0
-        self._counts = np.zeros((self._n_rows, self._n_rows), dtype=np.int32)
-        self._since = np.zeros(self._n_rows, dtype=np.int32)
-        self._slots = np.zeros(self._n_rows, dtype=np.intp)
-        self._labels = np.full(self._n_rows, -1, dtype=np.intp)
-
-    def add(self, labels: ArrayLike) -> None:
-        """Count one more draw, given by its labels (canonical, or any integers from 0 to n − 1)."""
-        self.add_block(np.asarray(labels)[None, :])
-
-    def add_block(self, labels: ArrayLike) -> None:
-        """Count a block of draws, a draw a row."""
-        block = np.asarray(labels)
-        if block.ndim != 2 or block.shape[1] != self.n_objects:
-            raise ValueError(
-                f"each draw must have {self.n_objects} labels, one an object; got shape {block.shape}."
-            )
-        chosen = block if self.rows is None else block[:, self.rows]
-        # Always a copy: a read-only array would be another type to the compiler, and be compiled for anew.
-        draws = np.array(chosen, dtype=np.intp, order="C")
-        # As unsigned numbers, negative labels are large ones: one pass finds both faults.
-        if draws.size and draws.view(np.uintp).max() >= self.n_objects:
-            raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
-        _count_draws(
-            draws, self.n_draws, self._labels, self._slots, self._since, self._counts, self.n_objects
-        )
-        self.n_draws += len(draws)
-
-    def similarity(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Similarity of the draws counted so far; the identity before the first one."""
-        if not self.n_draws:
-            return np.eye(self._n_rows, dtype=dtype)
-        result = np.empty((self._n_rows, self._n_rows), dtype=dtype)
-        _settle(self.n_draws, self._slots, self._since, self._counts, result)
-        return result
-
-
-def _settle(
+def _shares(
     n_draws: int,
-    slots: NDArray[np.intp],
+    names: NDArray[np.intp],
     since: NDArray[np.int32],
     counts: NDArray[np.int32],
     result: NDArray[Any],
 ) -> None:
     """Write the similarity, with what pairs now together have earned since they met."""
     together = n_draws - np.maximum.outer(since, since)
-    together *= slots[:, None] == slots[None, :]
+    together *= names[:, None] == names[None, :]
     together += counts
     together += counts.T
     np.divide(together, n_draws, out=result, casting="unsafe")
@@ -229,22 +262,22 @@ def _count_draws(
     draws: NDArray[np.intp],
     n_before: int,
     labels: NDArray[np.intp],
-    slots: NDArray[np.intp],
+    names: NDArray[np.intp],
     since: NDArray[np.int32],
     counts: NDArray[np.int32],
     n_labels: int,
 ) -> None:
     """Count draws one after another; the state is changed in place.
 
-    `labels` are those of the last draw; `slots` names the clusters by numbers that stay the same from draw to
+    `labels` are those of the last draw; `names` calls the clusters by numbers that stay the same from draw to
     draw.
     """
-    n_objects = slots.size
+    n_objects = names.size
     old_start = np.empty(n_objects + 1, dtype=np.intp)
     old_members = np.empty(n_objects, dtype=np.intp)
     new_start = np.empty(n_labels + 1, dtype=np.intp)
     new_members = np.empty(n_objects, dtype=np.intp)
-    slot_of_label = np.empty(n_labels, dtype=np.intp)
+    name_of_label = np.empty(n_labels, dtype=np.intp)
     overlap = np.zeros(n_objects, dtype=np.intp)
     holder = np.empty(n_objects, dtype=np.intp)
     claim = np.empty(n_objects, dtype=np.intp)
@@ -254,11 +287,11 @@ def _count_draws(
             continue
         labels[:] = draws[row]
         _group(labels, new_start, new_members)
-        _group(slots, old_start, old_members)
-        _match(slots, new_start, new_members, overlap, claim, holder, slot_of_label)
-        _settle_movers(time, labels, slot_of_label, slots, old_start, old_members, since, counts)
+        _group(names, old_start, old_members)
+        _match(names, new_start, new_members, overlap, claim, holder, name_of_label)
+        _credit_movers(time, labels, name_of_label, names, old_start, old_members, since, counts)
         for item in range(n_objects):
-            slots[item] = slot_of_label[labels[item]]
+            names[item] = name_of_label[labels[item]]
 
 
 @jit
@@ -281,104 +314,70 @@ def _group(labels: NDArray[np.intp], start: NDArray[np.intp], members: NDArray[n
 
 @jit
 def _match(
-    slots: NDArray[np.intp],
+    names: NDArray[np.intp],
     new_start: NDArray[np.intp],
     new_members: NDArray[np.intp],
     overlap: NDArray[np.intp],
     claim: NDArray[np.intp],
     holder: NDArray[np.intp],
-    slot_of_label: NDArray[np.intp],
+    name_of_label: NDArray[np.intp],
 ) -> None:
-    """Give each new cluster the slot of the old one it shares most with, or a free one if it must."""
+    """Give each new cluster the name of the old one it shares most with, or a free one if it must."""
     claim[:] = 0
     holder[:] = -1
-    for label in range(slot_of_label.size):
-        slot_of_label[label] = -1
+    for label in range(name_of_label.size):
+        name_of_label[label] = -1
         best, most = -1, 0
         for place in range(new_start[label], new_start[label + 1]):
-            slot = slots[new_members[place]]
-            overlap[slot] += 1
-            if overlap[slot] > most:
-                best, most = slot, overlap[slot]
+            name = names[new_members[place]]
+            overlap[name] += 1
+            if overlap[name] > most:
+                best, most = name, overlap[name]
         for place in range(new_start[label], new_start[label + 1]):
-            overlap[slots[new_members[place]]] = 0
+            overlap[names[new_members[place]]] = 0
         if best >= 0 and most > claim[best]:
             claim[best] = most
             holder[best] = label
-    _hand_out(new_start, holder, slot_of_label)
+    _hand_out(new_start, holder, name_of_label)
 
 
 @jit
-def _hand_out(new_start: NDArray[np.intp], holder: NDArray[np.intp], slot_of_label: NDArray[np.intp]) -> None:
-    """Note who holds which slot, and give free slots to the clusters that hold none."""
-    for slot in range(holder.size):
-        if holder[slot] >= 0:
-            slot_of_label[holder[slot]] = slot
+def _hand_out(new_start: NDArray[np.intp], holder: NDArray[np.intp], name_of_label: NDArray[np.intp]) -> None:
+    """Note who holds which name, and give free names to the clusters that have none."""
+    for name in range(holder.size):
+        if holder[name] >= 0:
+            name_of_label[holder[name]] = name
     free = 0
-    for label in range(slot_of_label.size):
-        if slot_of_label[label] < 0 and new_start[label + 1] > new_start[label]:
+    for label in range(name_of_label.size):
+        if name_of_label[label] < 0 and new_start[label + 1] > new_start[label]:
             while holder[free] >= 0:
                 free += 1
             holder[free] = label
-            slot_of_label[label] = free
+            name_of_label[label] = free
 
 
 @jit
-def _settle_movers(
+def _credit_movers(
     time: int,
     labels: NDArray[np.intp],
-    slot_of_label: NDArray[np.intp],
-    slots: NDArray[np.intp],
+    name_of_label: NDArray[np.intp],
+    names: NDArray[np.intp],
     old_start: NDArray[np.intp],
     old_members: NDArray[np.intp],
     since: NDArray[np.int32],
     counts: NDArray[np.int32],
 ) -> None:
-    """Settle the pairs of each object that leaves its cluster at `time`."""
+    """Credit the pairs of each object that leaves its cluster at `time`."""
     for item in range(labels.size):
-        slot = slots[item]
-        if slot_of_label[labels[item]] == slot:
+        name = names[item]
+        if name_of_label[labels[item]] == name:
             continue
-        for place in range(old_start[slot], old_start[slot + 1]):
+        for place in range(old_start[name], old_start[name + 1]):
             other = old_members[place]
             earned = time - max(since[item], since[other])
             if other != item:
                 counts[item, other] += earned
         since[item] = time
-
-
-MOST_REPRESENTATIVES = 400
-
-
-def representative_rows(labels: ArrayLike, most: int = MOST_REPRESENTATIVES) -> NDArray[np.intp]:
-    """Choose at most so many objects, from each cluster in proportion to its size.
-
-    The same partition always gives the same objects. Every cluster is represented, unless there are more
-    clusters than objects to choose: then the largest ones are.
-
-    Parameters
-    ----------
-    labels
-        A partition.
-    most
-        How many objects to choose.
-
-    Returns
-    -------
-    numbers of the objects, in increasing order
-    """
-    canonical = check_labels(labels)
-    if canonical.size <= check_count("the number of representatives", most, 1):
-        return np.arange(canonical.size)
-    sizes = np.bincount(canonical)
-    quotas = _quotas(sizes, most)
-    members = np.split(np.argsort(canonical, kind="stable"), np.cumsum(sizes)[:-1])
-    chosen = [
-        own[(np.arange(quota) * own.size + own.size // 2) // quota]  # the middles of equal stretches
-        for own, quota in zip(members, quotas.tolist(), strict=True)
-        if quota
-    ]
-    return np.sort(np.concatenate(chosen))
 
 
 def _quotas(sizes: NDArray[np.intp], most: int) -> NDArray[np.intp]:

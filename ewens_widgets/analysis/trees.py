@@ -1,14 +1,12 @@
-"""Operations on SciPy linkage matrices that suit a million objects: no loop over the merges below a cut.
-
-Objects that a cut leaves over, in clusters too small to count, and where they belong.
-
-A hierarchy of the objects, and its cuts.
+"""A hierarchy of the objects, its cuts, and the hierarchy by how often the draws keep objects apart.
 
 A tree is stored as a SciPy linkage matrix Z with one row a merge: the two nodes that are joined, the height,
 and the size of the new node. Nodes below n are objects; row k makes node n + k. The heights never decrease,
-so the first n − K merges give the cut into K clusters, also where several merges have the same height.
+so the first n − K merges give the cut into K clusters, also where several merges have the same height. The
+operations on Z suit a million objects: there is no loop over the merges below a cut.
 
-The hierarchy of the objects by how often the draws keep them apart.
+A cut may leave objects over, in clusters too small to count. They are assigned to the nearest cluster, marked
+as left over, or kept as they are.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +22,9 @@ from ewens_widgets.analysis.similarity import check_pairs_fit, choose_rows
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "LEFTOVER",
@@ -42,143 +43,20 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-
-
-def nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Node that each object belongs to after the first merges of a linkage."""
-    n_leaves = linkage.shape[0] + 1
-    above = np.arange(n_leaves + n_merges)
-    above[linkage[:n_merges, :2].astype(np.intp)] = above[n_leaves:, None]
-    # Each node takes the name of the node above the one above it, until it has that of the highest.
-    while not np.array_equal(above, higher := above[above]):
-        above = higher
-    return above[:n_leaves]
-
-
-def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Canonical labels of the clusters after the first merges of a linkage."""
-    return canonical_labels(nodes_after(linkage, n_merges))
-
-
-def restricted_linkage(linkage: FloatArray, rows: IntArray) -> FloatArray:
-    """Linkage of some of the objects alone: merges that join none of them to another are left out.
-
-    Parameters
-    ----------
-    linkage
-        A SciPy linkage matrix.
-    rows
-        The objects to keep, each once; their order numbers the leaves.
-    """
-    n_leaves = linkage.shape[0] + 1
-    counts = np.zeros(2 * n_leaves - 1, dtype=np.intp)
-    counts[rows] = 1
-    name = np.full(2 * n_leaves - 1, -1, dtype=np.intp)
-    name[rows] = np.arange(rows.size)
-    made: list[tuple[float, float, float, float]] = []
-    for row, (left, right) in enumerate(linkage[:, :2].astype(np.intp).tolist()):
-        node = n_leaves + row
-        counts[node] = counts[left] + counts[right]
-        if counts[left] and counts[right]:
-            name[node] = rows.size + len(made)
-            first, second = sorted((name[left], name[right]))
-            made.append((first, second, linkage[row, 2], counts[node]))
-        else:
-            name[node] = name[left] if counts[left] else name[right]
-    return np.array(made, dtype=np.float64).reshape(-1, 4)
-
-
-LEFTOVER = -1
-_PAIRS = 4_000_000  # Distances in memory at once.
-
-
-def keep_leftovers(marked: IntArray, labels: IntArray) -> IntArray:
-    """Give the small clusters of `labels` numbers after those of the large ones."""
-    result = marked.copy()
-    left = marked == LEFTOVER
-    result[left] = marked.max() + 1 + canonical_labels(labels[left])
-    return result
-
-
-def assign_leftovers(
-    marked: IntArray,
-    linkage: FloatArray,
-    n_merges: int,
-    distance: FloatArray | None = None,
-    coordinates: FloatArray | None = None,
-) -> IntArray:
-    """Let each leftover join the cluster that it meets first up the tree.
-
-    Parameters
-    ----------
-    marked
-        Labels of the large clusters, and −1 for leftovers.
-    linkage, n_merges
-        The tree, and after how many of its merges it is cut.
-    distance, coordinates
-        Where leftovers meet several clusters at once, they join the one that holds the object nearest to them
-        by `distance`; the nearest in space if several are as near, or the largest cluster if nothing else
-        decides.
-    """
-    if np.all(marked == LEFTOVER):
-        raise ValueError(
-            "every cluster of this cut is too small to count; cut elsewhere, lower min_size, "
-            'or use leftovers="mark".'
-        )
-    labels = marked.copy()
-    members = _members(nodes_after(linkage, n_merges))
-    for row, (left, right) in enumerate(linkage[n_merges:, :2].astype(np.intp), start=n_merges):
-        sides = members.pop(int(left)), members.pop(int(right))
-        members[labels.size + row] = np.concatenate(sides)
-        # A leftover's companions are all left over: a node is either clusters or leftovers, never both.
-        homeless = [bool(labels[side[0]] == LEFTOVER) for side in sides]
-        if homeless[0] != homeless[1]:
-            small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
-            labels[small] = _nearest_label(small, large, labels, distance, coordinates)
-    return labels
-
-
-def _members(nodes: IntArray) -> dict[int, IntArray]:
-    """Objects of each node."""
-    order = np.argsort(nodes, kind="stable")
-    names, starts = np.unique(nodes[order], return_index=True)
-    return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
-
-
-def _nearest_label(
-    small: IntArray,
-    large: IntArray,
-    labels: IntArray,
-    distance: FloatArray | None,
-    coordinates: FloatArray | None,
-) -> int:
-    """Label of the object among `large` that is nearest to one of `small`."""
-    near = large
-    if np.unique(labels[near]).size > 1 and distance is not None:
-        closest = distance[np.ix_(small, near)].min(axis=0)
-        near = near[closest == closest.min()]
-    if np.unique(labels[near]).size > 1 and coordinates is not None:
-        closest = _closest(coordinates[small], coordinates[near])
-        near = near[closest == closest.min()]
-    return int(np.argmax(np.bincount(labels[near])))
-
-
-def _closest(small: FloatArray, near: FloatArray) -> FloatArray:
-    """Distance of each row of `near` to the nearest row of `small`, without all pairs in memory at once."""
-    closest = np.full(len(near), np.inf)
-    step = max(1, _PAIRS // len(near))
-    for start in range(0, len(small), step):
-        np.minimum(closest, cdist(small[start : start + step], near).min(axis=0), out=closest)
-    return closest
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 Kind = Literal["similarity", "evidence"]
+Method = Literal["single", "average", "complete"]
+
+
+METHODS: tuple[Method, ...] = get_args(Method)
+LEFTOVER = -1
 
 _HEIGHT_NAMES = {"similarity": "share of draws apart", "evidence": "log posterior lost (nats)"}
 _LEFTOVERS = ("assign", "mark", "keep")
+_PAIRS = 4_000_000  # Distances in memory at once.
+_WITHOUT_PAIRS = (
+    "Use evidence_tree(), which needs no pairs, or a tree of some rows, e.g. "
+    "similarity_tree(rows=trace.representatives())."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,22 +244,6 @@ class Tree:
         return int(reachable[-1])
 
 
-def _numbered(marked: IntArray) -> IntArray:
-    """Canonical labels of the objects that are not left over."""
-    kept = marked != LEFTOVER
-    labels = np.full(marked.size, LEFTOVER, dtype=np.intp)
-    labels[kept] = canonical_labels(marked[kept])
-    return labels
-
-
-Method = Literal["single", "average", "complete"]
-METHODS: tuple[Method, ...] = get_args(Method)
-_WITHOUT_PAIRS = (
-    "Use evidence_tree(), which needs no pairs, or a tree of some rows, e.g. "
-    "similarity_tree(rows=trace.representatives())."
-)
-
-
 def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None = None) -> Tree:
     """Linkage of the distance D = 1 − S.
 
@@ -438,6 +300,138 @@ def tree_fits(n_objects: int) -> bool:
     return True
 
 
+def nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
+    """Node that each object belongs to after the first merges of a linkage."""
+    n_leaves = linkage.shape[0] + 1
+    above = np.arange(n_leaves + n_merges)
+    above[linkage[:n_merges, :2].astype(np.intp)] = above[n_leaves:, None]
+    # Each node takes the name of the node above the one above it, until it has that of the highest.
+    while not np.array_equal(above, higher := above[above]):
+        above = higher
+    return above[:n_leaves]
+
+
+def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
+    """Canonical labels of the clusters after the first merges of a linkage."""
+    return canonical_labels(nodes_after(linkage, n_merges))
+
+
+def restricted_linkage(linkage: FloatArray, rows: IntArray) -> FloatArray:
+    """Linkage of some of the objects alone: merges that join none of them to another are left out.
+
+    Parameters
+    ----------
+    linkage
+        A SciPy linkage matrix.
+    rows
+        The objects to keep, each once; their order numbers the leaves.
+    """
+    n_leaves = linkage.shape[0] + 1
+    counts = np.zeros(2 * n_leaves - 1, dtype=np.intp)
+    counts[rows] = 1
+    name = np.full(2 * n_leaves - 1, -1, dtype=np.intp)
+    name[rows] = np.arange(rows.size)
+    made: list[tuple[float, float, float, float]] = []
+    for row, (left, right) in enumerate(linkage[:, :2].astype(np.intp).tolist()):
+        node = n_leaves + row
+        counts[node] = counts[left] + counts[right]
+        if counts[left] and counts[right]:
+            name[node] = rows.size + len(made)
+            first, second = sorted((name[left], name[right]))
+            made.append((first, second, linkage[row, 2], counts[node]))
+        else:
+            name[node] = name[left] if counts[left] else name[right]
+    return np.array(made, dtype=np.float64).reshape(-1, 4)
+
+
+def keep_leftovers(marked: IntArray, labels: IntArray) -> IntArray:
+    """Give the small clusters of `labels` numbers after those of the large ones."""
+    result = marked.copy()
+    left = marked == LEFTOVER
+    result[left] = marked.max() + 1 + canonical_labels(labels[left])
+    return result
+
+
+def assign_leftovers(
+    marked: IntArray,
+    linkage: FloatArray,
+    n_merges: int,
+    distance: FloatArray | None = None,
+    coordinates: FloatArray | None = None,
+) -> IntArray:
+    """Let each leftover join the cluster that it meets first up the tree.
+
+    Parameters
+    ----------
+    marked
+        Labels of the large clusters, and −1 for leftovers.
+    linkage, n_merges
+        The tree, and after how many of its merges it is cut.
+    distance, coordinates
+        Where leftovers meet several clusters at once, they join the one that holds the object nearest to them
+        by `distance`; the nearest in space if several are as near, or the largest cluster if nothing else
+        decides.
+    """
+    if np.all(marked == LEFTOVER):
+        raise ValueError(
+            "every cluster of this cut is too small to count; cut elsewhere, lower min_size, "
+            'or use leftovers="mark".'
+        )
+    labels = marked.copy()
+    members = _members(nodes_after(linkage, n_merges))
+    for row, (left, right) in enumerate(linkage[n_merges:, :2].astype(np.intp), start=n_merges):
+        sides = members.pop(int(left)), members.pop(int(right))
+        members[labels.size + row] = np.concatenate(sides)
+        # A leftover's companions are all left over: a node is either clusters or leftovers, never both.
+        homeless = [bool(labels[side[0]] == LEFTOVER) for side in sides]
+        if homeless[0] != homeless[1]:
+            small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
+            labels[small] = _nearest_label(small, large, labels, distance, coordinates)
+    return labels
+
+
 def _check_tree_fits(n_objects: int) -> None:
     # The distance, its condensed form and what the linkage makes of it, besides the similarity.
     check_pairs_fit(n_objects, 20, _WITHOUT_PAIRS)
+
+
+def _numbered(marked: IntArray) -> IntArray:
+    """Canonical labels of the objects that are not left over."""
+    kept = marked != LEFTOVER
+    labels = np.full(marked.size, LEFTOVER, dtype=np.intp)
+    labels[kept] = canonical_labels(marked[kept])
+    return labels
+
+
+def _members(nodes: IntArray) -> dict[int, IntArray]:
+    """Objects of each node."""
+    order = np.argsort(nodes, kind="stable")
+    names, starts = np.unique(nodes[order], return_index=True)
+    return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def _nearest_label(
+    small: IntArray,
+    large: IntArray,
+    labels: IntArray,
+    distance: FloatArray | None,
+    coordinates: FloatArray | None,
+) -> int:
+    """Label of the object among `large` that is nearest to one of `small`."""
+    near = large
+    if np.unique(labels[near]).size > 1 and distance is not None:
+        closest = distance[np.ix_(small, near)].min(axis=0)
+        near = near[closest == closest.min()]
+    if np.unique(labels[near]).size > 1 and coordinates is not None:
+        closest = _closest(coordinates[small], coordinates[near])
+        near = near[closest == closest.min()]
+    return int(np.argmax(np.bincount(labels[near])))
+
+
+def _closest(small: FloatArray, near: FloatArray) -> FloatArray:
+    """Distance of each row of `near` to the nearest row of `small`, without all pairs in memory at once."""
+    closest = np.full(len(near), np.inf)
+    step = max(1, _PAIRS // len(near))
+    for start in range(0, len(small), step):
+        np.minimum(closest, cdist(small[start : start + step], near).min(axis=0), out=closest)
+    return closest

@@ -1,12 +1,17 @@
+"""Similarity of draws at once and draw by draw, and objects that stand for many."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from traces import random_partitions
+from traces import blob_trace, random_partitions, wandering_partitions
 
 from ewens_widgets.analysis import similarity as module
-from ewens_widgets.analysis.similarity import similarity
+from ewens_widgets.analysis.plots import heatmap_plot as heatmap_module
+from ewens_widgets.analysis.plots import plot_heatmap
+from ewens_widgets.analysis.similarity import RunningSimilarity, representative_rows, similarity
+from ewens_widgets.analysis.trees import similarity_tree
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.enumeration import exact_posterior
 
@@ -97,3 +102,167 @@ def test_refusals() -> None:
         similarity(labels, rows=[5])
     with pytest.raises(ValueError, match="mask"):
         similarity(labels, rows=[True])
+
+
+def check_at_every_draw(labels: np.ndarray) -> None:
+    running = RunningSimilarity(labels.shape[1])
+    for count, draw in enumerate(labels, start=1):
+        running.add(draw)
+        assert running.n_draws == count
+        np.testing.assert_array_equal(running.similarity(), similarity(labels[:count]))
+
+
+@given(arrays(np.intp, st.tuples(st.integers(1, 15), st.just(7)), elements=st.integers(0, 6)))
+def test_equals_the_batch_at_every_draw(labels: np.ndarray) -> None:
+    check_at_every_draw(labels)
+
+
+@pytest.mark.parametrize("n_moved", [1, 4, 40])
+def test_along_a_chain(rng: np.random.Generator, n_moved: int) -> None:
+    check_at_every_draw(wandering_partitions(rng, 60, 40, 5, n_moved))
+
+
+@pytest.mark.parametrize("n_moved", [1, 4, 40])
+def test_forgetting_when_objects_moved_would_be_noticed(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, n_moved: int
+) -> None:
+    """The sabotaged twin: pairs of an object that moved are credited from the start of the chain."""
+    shares = module._shares
+
+    def forgetful(n_draws: int, names: np.ndarray, since: np.ndarray, *rest: np.ndarray) -> None:
+        shares(n_draws, names, np.zeros_like(since), *rest)
+
+    monkeypatch.setattr(module, "_shares", forgetful)
+    with pytest.raises(AssertionError):
+        check_at_every_draw(wandering_partitions(rng, 60, 40, 5, n_moved))
+
+
+def test_blocks_and_single_draws_count_the_same(rng: np.random.Generator) -> None:
+    labels = wandering_partitions(rng, 90, 30, 4, 3)
+    running = RunningSimilarity(30)
+    running.add_block(labels[:10].astype(np.uint8))
+    running.add_block(labels[10:10])
+    running.add(labels[10])
+    running.add_block(labels[11:].astype(np.uint16))
+    np.testing.assert_array_equal(running.similarity(), similarity(labels))
+    assert running.n_draws == 90
+
+
+def test_singletons_and_one_cluster() -> None:
+    labels = np.array([np.arange(9), np.zeros(9), np.arange(9), np.arange(9), np.zeros(9)], dtype=np.intp)
+    check_at_every_draw(labels)
+
+
+def test_unchanged_draws_only_raise_the_count(rng: np.random.Generator) -> None:
+    labels = random_partitions(rng, 1, 12, 3)
+    running = RunningSimilarity(12)
+    running.add_block(np.repeat(labels, 500, axis=0))
+    np.testing.assert_array_equal(running.similarity(), similarity(labels))
+
+
+def test_rows_of_a_stream(rng: np.random.Generator) -> None:
+    labels = wandering_partitions(rng, 50, 30, 6, 5)
+    rows = np.array([29, 3, 4, 11])
+    running = RunningSimilarity(30, rows=rows)
+    for draw in labels:
+        running.add(draw)
+    np.testing.assert_array_equal(running.similarity(), similarity(labels, rows=rows))
+
+
+def test_clear_starts_again(rng: np.random.Generator) -> None:
+    labels = wandering_partitions(rng, 50, 10, 3, 2)
+    running = RunningSimilarity(10)
+    np.testing.assert_array_equal(running.similarity(), np.eye(10))
+    running.add_block(labels[:20])
+    running.clear()
+    assert running.n_draws == 0
+    np.testing.assert_array_equal(running.similarity(np.float32), np.eye(10))
+    running.add_block(labels[20:])
+    np.testing.assert_array_equal(running.similarity(), similarity(labels[20:]))
+
+
+def test_looking_does_not_change_anything(rng: np.random.Generator) -> None:
+    labels = wandering_partitions(rng, 50, 10, 3, 2)
+    running = RunningSimilarity(10)
+    running.add_block(labels[:20])
+    first = running.similarity(np.float32)
+    assert first.dtype == np.float32
+    first[:] = -1.0
+    np.testing.assert_array_equal(running.similarity(), similarity(labels[:20]))
+
+
+def test_refusals_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = RunningSimilarity(4)
+    with pytest.raises(ValueError, match="4 labels"):
+        running.add([0, 0, 0])
+    for bad in ([0, 0, 0, 4], [0, 0, 0, -1]):
+        with pytest.raises(ValueError, match="between 0 and 3"):
+            running.add(bad)
+    assert running.n_draws == 0
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "1000")
+    with pytest.raises(TooLargeError, match="rows="):
+        RunningSimilarity(1000)
+
+
+@given(sizes=st.lists(st.integers(1, 60), min_size=1, max_size=12), most=st.integers(1, 80))
+def test_every_cluster_gets_its_share(sizes: list[int], most: int) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    rows = representative_rows(labels, most)
+    assert rows.size == min(most, labels.size)
+    assert np.all(np.diff(rows) > 0)
+    counts = np.bincount(labels[rows], minlength=len(sizes))
+    assert np.all(counts <= sizes)
+    if len(sizes) <= most:
+        assert np.all(counts >= 1)
+        fair = np.array(sizes) * rows.size / sum(sizes)
+        # One place is given to each first, so that small clusters may have a little more than their share.
+        assert np.all(counts >= np.floor(fair * (1 - len(sizes) / rows.size)))
+    np.testing.assert_array_equal(rows, representative_rows(labels, most))
+
+
+def test_the_largest_clusters_come_first() -> None:
+    labels = np.repeat(np.arange(5), [1, 9, 2, 8, 7])
+    assert sorted(labels[representative_rows(labels, 3)]) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, "many"])
+def test_a_number_that_is_none_is_refused(most: object) -> None:
+    with pytest.raises((TypeError, ValueError), match="representatives"):
+        representative_rows([0, 0, 1], most)
+
+
+def test_a_tree_of_some_rows() -> None:
+    trace = blob_trace(n_draws=20)
+    rows = np.array([5, 0, 11, 3, 8])
+    tree = trace.similarity_tree("average", rows=rows)
+    assert tree.n_leaves == 5
+    np.testing.assert_array_equal(tree.distance, trace.distance()[np.ix_(rows, rows)])
+    np.testing.assert_array_equal(tree.coordinates, trace.posterior.coordinates[rows])
+    mask = np.zeros(trace.n_objects, dtype=bool)
+    mask[[0, 3]] = True
+    assert similarity_tree(trace, rows=mask).n_leaves == 2
+    with pytest.raises(ValueError, match="at least 2 objects"):
+        trace.similarity_tree(rows=[4])
+
+
+@pytest.mark.parametrize("tree", ["single", "evidence", None])
+def test_a_heatmap_of_many_objects_shows_representatives(
+    tree: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heatmap_module, "_MOST_OBJECTS", 20)
+    trace = blob_trace(n_draws=20)
+    assert trace.n_objects > 20
+    axes = plot_heatmap(trace, tree=tree, labels=trace.best, true=trace.best).axes[0]
+    assert axes.get_xlabel().startswith(f"{min(400, trace.n_objects)} of {trace.n_objects} objects")
+    few = plot_heatmap(trace, tree=tree, rows=trace.representatives(12)).axes[0]
+    assert few.images[0].get_array().shape == (12, 12)
+    assert few.get_xlabel().startswith(f"12 of {trace.n_objects} objects")
+
+
+def test_a_heatmap_shows_each_object_once() -> None:
+    trace = blob_trace(n_draws=5)
+    with pytest.raises(ValueError, match="each object once"):
+        plot_heatmap(trace, rows=[1, 1, 2])
+    with pytest.raises(ValueError, match="each object once"):
+        plot_heatmap(trace, rows=[1, 1 - trace.n_objects, 2])
