@@ -106,7 +106,7 @@ class SideChain:
         """Labels of some iterations, a row each."""
         missing = stop - len(self._recorder)
         if missing > 0:
-            self._sampler.record(missing, self._recorder)
+            self._sampler.extend(self._recorder, missing)
         return self._recorder.labels[start:stop]
 
 

@@ -7,8 +7,7 @@ the next one lets those that are ahead wait.
 The records of several chains up to the iteration on display, and how well they agree there.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +21,12 @@ from ewens_widgets.analysis.convergence import (
 )
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
-from ewens_widgets.playback.work import EventRecorder
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.playback.work import Source
+from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Chain", "ChainsRecord", "Ensemble", "TraceReplay"]
-
-
-class Chain(Protocol):
-    """One of several chains: a `Sampler`, or draws that were recorded."""
-
-    @property
-    def iteration(self) -> int:
-        """Number of the last iteration done."""
-
-    def record(self, n: int, recorder: Recorder) -> None:
-        """Run `n` iterations and record them: all or none."""
-
-    def reset(self) -> None:
-        """Go back to the start."""
+__all__ = ["ChainsRecord", "Ensemble", "TraceReplay"]
 
 
 class TraceReplay:
@@ -53,43 +38,36 @@ class TraceReplay:
         The draws; they are counted from 1, whatever iterations they are from.
     """
 
+    runs_aside = False
+
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+        self.move_names = tuple(trace.move_counts)
         self.iteration = 0
+        columns = {**trace.columns(), "iterations": np.arange(1, len(trace) + 1)}
+        columns["proposals"], columns["acceptances"] = (_counts(trace, side) for side in (0, 1))
+        self._draws = Block(trace.posterior, self.move_names, columns)
 
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        """Names of the moves whose counts come with the draws."""
-        return tuple(self._trace.move_counts)
+    def advance(self, n: int) -> Block:
+        """Give out the next `n` draws, or as many as are left."""
+        block = self._draws[self.iteration : self.iteration + n]
+        self.iteration += len(block)
+        return block
 
-    def record(self, n: int, recorder: Recorder) -> None:
-        """Record the next `n` draws."""
-        rows = slice(self.iteration, self.iteration + n)
-        trace, count = self._trace, len(range(len(self._trace))[rows])
-        proposals, acceptances = (self._counts(recorder.move_names, side) for side in (0, 1))
-        recorder.append_block(
-            iterations=np.arange(rows.start + 1, rows.start + count + 1),
-            labels=np.asarray(trace.labels[rows]),
-            theta_index=trace.theta_index[rows],
-            theta_weights=trace.theta_weights[rows],
-            log_posterior=trace.log_posterior[rows],
-            concentration=trace.concentration[rows],
-            proposals=proposals[rows],
-            acceptances=acceptances[rows],
-        )
-        self.iteration += count
+    def snapshot(self) -> None:
+        """Nothing is known of the start."""
 
     def reset(self) -> None:
         """Begin with the first draw again."""
         self.iteration = 0
 
-    def _counts(self, names: Sequence[str], side: int) -> NDArray[np.int64]:
-        """Counts of moves, a column each; of one that is known in total only, all are with the first draw."""
-        counts = np.zeros((len(self._trace), len(names)), dtype=np.int64)
-        for move, name in enumerate(names):
-            given = np.asarray(self._trace.move_counts[name][side])
-            counts[slice(None) if given.ndim else slice(1), move] = given
-        return counts
+
+def _counts(trace: Trace, side: int) -> NDArray[np.int64]:
+    """Counts of moves, a column each; of one that is known in total only, all are with the first draw."""
+    counts = np.zeros((len(trace), len(trace.move_counts)), dtype=np.int64)
+    for move, pair in enumerate(trace.move_counts.values()):
+        given = np.asarray(pair[side])
+        counts[slice(None) if given.ndim else slice(1), move] = given
+    return counts
 
 
 class Ensemble:
@@ -108,7 +86,9 @@ class Ensemble:
         How often the chains have begun at their start.
     """
 
-    def __init__(self, chains: Sequence[Chain], recorders: Sequence[Recorder]) -> None:
+    runs_aside = False  # the records of the other chains are looked at meanwhile
+
+    def __init__(self, chains: Sequence[Source], recorders: Sequence[Recorder]) -> None:
         if len(chains) < 2 or len(chains) != len(recorders):
             raise ValueError(
                 f"an ensemble has two chains at least, each with a recorder; got {len(chains)} and "
@@ -123,27 +103,17 @@ class Ensemble:
         """Number of the last iteration that all chains have done."""
         return self.chains[0].iteration
 
-    def record(self, n: int, recorder: EventRecorder) -> None:  # noqa: ARG002 - it is the first of its own
-        """Run `n` iterations of every chain and record them."""
+    def advance(self, n: int) -> Block:
+        """Run `n` iterations of every chain, record those of the others, and return those of the first."""
         goal = self.iteration + n
-        for chain, kept in zip(self.chains[1:], self.recorders[1:], strict=True):
+        for chain, recorder in zip(self.chains[1:], self.recorders[1:], strict=True):
             if chain.iteration < goal:
-                chain.record(goal - chain.iteration, kept)
-        self.chains[0].record(n, self.recorders[0])
+                recorder.reserve(goal - chain.iteration)
+                recorder.extend(chain.advance(goal - chain.iteration))
+        return self.chains[0].advance(n)
 
-    def events(self, n: int, block: int | None = None) -> Iterator[Event]:  # noqa: ARG002 - one at a time
-        """Run `n` iterations one by one and yield those of the first chain; the player records them."""
-        first = self.recorders[0]
-        for _ in range(n):
-            aside = Recorder(first.posterior, first.move_names)
-            goal = self.iteration + 1
-            for chain, kept in zip(self.chains[1:], self.recorders[1:], strict=True):
-                if chain.iteration < goal:
-                    chain.record(goal - chain.iteration, kept)
-            self.chains[0].record(1, aside)
-            if not len(aside):
-                return
-            yield aside.event(0)
+    def snapshot(self) -> None:
+        """Nothing is shown before the first iteration."""
 
     def reset(self) -> None:
         """Take every chain back to its start and forget the records."""

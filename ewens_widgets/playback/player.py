@@ -47,6 +47,7 @@ from ewens_widgets.playback.loop import Engine, posted
 from ewens_widgets.playback.pacing import Pacing, check_speed
 from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.playback.work import EventRecorder, RecordedChain, Source, Work, helper_thread
+from ewens_widgets.sampling.draws import Block
 
 __all__ = ["Player", "Worker"]
 
@@ -66,8 +67,7 @@ class Player(Engine[Frame, PlayerStatus]):
     Parameters
     ----------
     source
-        Anything with ``events(n, block)``, ``iteration`` and ``reset()``, such as a `Sampler`. If it also has
-        ``snapshot()``, frames can show its state before the first iteration.
+        Runs in blocks of events, such as a `Sampler`; see `Source`.
     recorder
         Keeps every event. It may hold the iterations that led to where the source is.
     target_iterations
@@ -259,13 +259,13 @@ class Player(Engine[Frame, PlayerStatus]):
             raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
 
     @property
-    def _flight(self) -> "Future[None] | None":
+    def _flight(self) -> "Future[Block] | None":
         flight = self._chain.flight
         return None if flight is None else flight.future
 
     def _launch(self) -> bool:
         is_free = self._state is PlayerState.PLAYING and self._is_prepared and not self._is_paced
-        if self._helper is None or not is_free or not self._chain.can_launch:
+        if self._helper is None or not is_free or not self.source.runs_aside:
             return False
         self._chain.launch(self._sizer.size(self._pacing.flight), self._helper, self._clock)
         return True

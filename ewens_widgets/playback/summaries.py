@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.playback.work import EventRecorder
+from ewens_widgets.sampling.draws import Block, Recorded
 
 __all__ = ["RunningSummaries", "Summary"]
 
@@ -19,45 +20,38 @@ __all__ = ["RunningSummaries", "Summary"]
 _BLOCK = 1024
 
 
-class Summary:
+class Summary(Recorded):
     """Traces and averages up to one iteration; a view may keep it. All arrays are read-only.
 
     Attributes
     ----------
-    iterations, n_clusters, theta, log_posterior, concentration
-        Traces from the first recorded iteration to the one on display, burn-in included.
-    labels
-        Canonical labels of the same iterations, one a row.
+    iterations, labels, n_clusters, theta, log_posterior, concentration, …
+        Every recorded quantity, from the first recorded iteration to the one on display, burn-in included.
     start
         Place, in these arrays, of the first draw that averages count.
     is_burning_in
         Whether the iteration on display is still part of the burn-in.
     """
 
-    def __init__(self, summaries: "RunningSummaries", recorder: EventRecorder, length: int) -> None:
+    def __init__(self, summaries: "RunningSummaries", block: Block) -> None:
         self._summaries = summaries
         self._epoch = summaries.epoch
-        self._length = length
-        self._theta_weights = recorder.theta_weights[:length]
-        self._counts = recorder.proposals[:length], recorder.acceptances[:length]
-        self._move_names = recorder.move_names
-        self.labels = recorder.labels[:length]
-        self.iterations = recorder.iterations[:length]
-        self.n_clusters = recorder.n_clusters[:length]
-        self.theta = recorder.theta[:length]
-        self.log_posterior = recorder.log_posterior[:length]
-        self.concentration = recorder.concentration[:length]
-        self.is_burning_in = length <= summaries.burn_in
+        self._block = block
+        self.is_burning_in = len(block) <= summaries.burn_in
         self.start = 0 if self.is_burning_in else summaries.burn_in
         self._similarities: dict[bytes, NDArray[np.float32]] = {}
 
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a recorded quantity by its name, a row for each iteration up to the one on display."""
+        return self._block.column(name)
+
     def __len__(self) -> int:
-        return self._length
+        return len(self._block)
 
     @property
     def n_draws(self) -> int:
         """Number of draws that averages count."""
-        return self._length - self.start
+        return len(self) - self.start
 
     def similarity(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
         """Share of draws in which each pair of objects is in one cluster; the identity before any draw.
@@ -73,14 +67,15 @@ class Summary:
 
     def theta_posterior(self) -> NDArray[np.float64]:
         """Average of the exact conditionals of θ; zeros before the first draw."""
-        total: NDArray[np.float64] = self._theta_weights[self.start :].sum(axis=0, dtype=np.float64)
+        total: NDArray[np.float64] = self.theta_weights[self.start :].sum(axis=0, dtype=np.float64)
         return total / max(1, self.n_draws)
 
     def move_counts(self) -> dict[str, tuple[int, int]]:
         """Proposals and acceptances of each move, by name."""
-        proposals, acceptances = (counts[self.start :].sum(axis=0) for counts in self._counts)
+        counted = self.proposals[self.start :], self.acceptances[self.start :]
+        proposals, acceptances = (counts.sum(axis=0) for counts in counted)
         totals: dict[str, tuple[int, int]] = {}
-        for name, made, taken in zip(self._move_names, proposals, acceptances, strict=True):
+        for name, made, taken in zip(self._block.move_names, proposals, acceptances, strict=True):
             # A schedule may hold a move several times.
             before = totals.get(name, (0, 0))
             totals[name] = before[0] + int(made), before[1] + int(taken)
@@ -94,7 +89,7 @@ class Summary:
 
     def best(self) -> tuple[int, NDArray[Any]] | None:
         """Iteration and labels of the draw with the highest posterior, burn-in included; None before any."""
-        if self._length == 0:
+        if not len(self):
             return None
         place = int(np.argmax(self.log_posterior))
         return int(self.iterations[place]), self.labels[place]
@@ -125,7 +120,7 @@ class RunningSummaries:
 
     def up_to(self, length: int) -> Summary:
         """Summarise the first `length` draws."""
-        return Summary(self, self._recorder, length)
+        return Summary(self, self._recorder.block()[:length])
 
     def similarity(
         self, labels: NDArray[Any], start: int, epoch: int, rows: NDArray[np.intp] | None = None

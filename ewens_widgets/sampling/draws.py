@@ -379,24 +379,33 @@ class Block(Recorded, Sequence[Event]):
 
 
 class BlockSizer:
-    """How long the next block should be: it learns the time of an iteration from the blocks run so far.
+    """Says how many iterations to run in one go, so that a block takes about the time it is given.
 
-    A block may be at most twice as long as the one before it: the estimate from a short block is dominated by
-    the cost of starting it, and a wrong guess must not freeze the display. It shrinks at once.
+    It learns the time of an iteration from the blocks run so far. A block may be at most `growth` times as
+    long as the longest before it: the estimate from a short block is dominated by the cost of starting it,
+    and a wrong guess must not freeze a display or a progress bar. It shrinks at once.
 
     Parameters
     ----------
     largest
         Longest block; bounds the memory that the records of one block take.
+    first, growth
+        Length of the first block, and how many times longer the next one may be.
+    newest
+        Weight of the newest block in the time of an iteration, between 0 and 1. Below 1, one slow block
+        (garbage collection, a busy machine) is soon forgotten.
     """
 
-    def __init__(self, largest: int = 4096) -> None:
+    def __init__(self, largest: int = 4096, first: int = 1, growth: int = 2, newest: float = 0.5) -> None:
         self._largest = largest
+        self._first = first
+        self._growth = growth
+        self._newest = newest
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was learnt: the source is another one."""
-        self._limit = 1
+        """Forget what was learnt: other iterations are going to be run."""
+        self._limit = min(self._first, self._largest)
         self._seconds = 0.0
 
     def size(self, seconds: float) -> int:
@@ -408,11 +417,10 @@ class BlockSizer:
     def measured(self, iterations: int, seconds: float) -> None:
         """Learn from a block of so many iterations that took so many seconds."""
         each = max(seconds, 0.0) / iterations
-        # Half the weight to the newest block: one slow block (garbage collection, a busy machine) is soon
-        # forgotten.
-        self._seconds = each if self._seconds == 0.0 else 0.5 * (self._seconds + each)
+        weight = 1.0 if self._seconds == 0.0 else self._newest
+        self._seconds += weight * (each - self._seconds)
         if iterations >= self._limit:
-            self._limit = min(self._largest, 2 * iterations)
+            self._limit = min(self._largest, self._growth * iterations)
 
 
 def label_type(n_values: int) -> type[np.unsignedinteger[Any]]:

@@ -174,19 +174,3 @@ class Recorder(Recorded):
                 larger[name][: self._length] = values[: self._length]
             self._columns = larger
         return self._columns
-
-    # The old ways, until playback has moved over.
-
-    def append_block(self, **columns: Any) -> None:  # noqa: ANN401
-        """Record a block of iterations, given as arrays with one row each; counts have a column a move."""
-        given = {name: np.array(values) for name, values in columns.items()}
-        self.extend(Block(self.posterior, self.move_names, given))
-
-    def sibling(self, capacity: int) -> "Recorder":
-        """Return an empty recorder of the same chain, for another thread to fill."""
-        self.reserve(capacity)
-        return Recorder(self.posterior, self._names, capacity)
-
-    def absorb(self, other: "Recorder") -> None:
-        """Record once more what a sibling has recorded; interrupted, all of it or nothing."""
-        self.extend(other.block())

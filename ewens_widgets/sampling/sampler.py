@@ -267,10 +267,10 @@ class Sampler:
             raise
         return block
 
+    runs_aside = True  # Another thread may call `advance`: it touches nothing but the chain.
+
     def advance(self, n: int, thin: int = 1, report: bool | None = None) -> Block:
         """Run the chain on and return the block of its next `n` records; interrupted, nothing has happened.
-
-        Another thread may call it: it touches nothing but the chain.
 
         Parameters
         ----------
@@ -418,13 +418,6 @@ class Sampler:
             remaining -= rows * step
             if done is not None:
                 done(rows * step)
-
-    records_aside = True  # Another thread may call `record`: it touches only the chain and the recorder.
-
-    def record(self, n: int, recorder: Recorder) -> None:
-        """Run `n` iterations as one block and record them; interrupted, none of them has happened."""
-        self._stand_at_last_event()
-        self._run(check_count("the number of iterations", n, 1), recorder=recorder)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""

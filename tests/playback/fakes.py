@@ -3,13 +3,15 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.sampling.draws import Block, Recorded
 from ewens_widgets.sampling.event import Event, MoveCount
 
 Result = TypeVar("Result")
@@ -77,7 +79,9 @@ def make_event(iteration: int) -> Event:
 
 
 class FakeSource:
-    """Runs a block at once, then yields its events, as the sampler does."""
+    """Runs blocks; where a fault lies ahead, up to there, and the next block raises it."""
+
+    runs_aside = False
 
     def __init__(
         self, time: FakeTime | None = None, *, seconds: float = 0.001, first_seconds: float = 0.0
@@ -91,24 +95,18 @@ class FakeSource:
         self.resets = 0
         self.raise_at: dict[int, BaseException] = {}
 
-    def events(self, n: int, block: int | None = None) -> Iterator[Event]:
-        size = n if block is None else block
-        for start in range(0, n, size):
-            yield from self._run_block(min(size, n - start))
-
-    def _run_block(self, count: int) -> Iterator[Event]:
-        if self.ends_at is not None:
-            count = min(count, self.ends_at - self.iteration)
+    def advance(self, n: int) -> list[Event]:
+        first = self.iteration + 1
+        count = n if self.ends_at is None else min(n, self.ends_at - self.iteration)
         self.blocks.append(count)
         if self.time is not None:
             self.time.spend(count * self.seconds + (self.first_seconds if len(self.blocks) == 1 else 0.0))
-        first = self.iteration + 1
-        for iteration in range(first, first + count):
-            error = self.raise_at.pop(iteration, None)
-            if error is not None:
-                raise error
-            self.iteration = iteration
-            yield make_event(iteration)
+        error = self.raise_at.pop(first, None)
+        if error is not None:
+            raise error
+        stop = min([first + count, *(at for at in self.raise_at if at > first)])
+        self.iteration = stop - 1
+        return [make_event(iteration) for iteration in range(first, stop)]
 
     def snapshot(self) -> Event:
         return make_event(self.iteration)._replace(moves=())
@@ -118,7 +116,7 @@ class FakeSource:
         self.resets += 1
 
 
-class FakeRecorder:
+class FakeRecorder(Recorded):
     """Keeps events in a list."""
 
     move_names = ("gibbs", "reassign")
@@ -131,12 +129,17 @@ class FakeRecorder:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def append(self, event: Event) -> None:
-        if self.before_append is not None:
-            self.before_append(event)
-        self.kept.append(event)
-        if self.after_append is not None:
-            self.after_append(event)
+    def reserve(self, extra: int) -> None:
+        assert extra > 0
+
+    def extend(self, block: list[Event]) -> None:
+        for event in block:
+            if self.before_append is not None:
+                self.before_append(event)
+        self.kept += block
+        for event in block:
+            if self.after_append is not None:
+                self.after_append(event)
 
     def event(self, index: int) -> Event:
         return self.kept[index]
@@ -144,44 +147,29 @@ class FakeRecorder:
     def clear(self) -> None:
         self.kept = []
 
+    def block(self) -> Block:
+        columns = {
+            "iterations": self._array([event.iteration for event in self.kept]),
+            "labels": self._array([event.labels for event in self.kept], N_OBJECTS).astype(np.uint8),
+            "n_clusters": self._array([event.n_clusters for event in self.kept]),
+            "theta": self._array([event.theta for event in self.kept]),
+            "theta_weights": self._array([event.theta_weights for event in self.kept], len(GRID)),
+            "log_posterior": self._array([event.log_posterior for event in self.kept]),
+            "concentration": self._array([event.concentration for event in self.kept]),
+            "proposals": self._array(
+                [[move.proposals for move in event.moves] for event in self.kept], len(self.move_names)
+            ),
+            "acceptances": self._array(
+                [[move.acceptances for move in event.moves] for event in self.kept], len(self.move_names)
+            ),
+        }
+        return Block(cast("Posterior", None), self.move_names, columns)
+
     def _array(self, values: list[Any], *shape: int) -> NDArray[Any]:
         return np.array(values).reshape(len(self.kept), *shape)
 
-    @property
-    def iterations(self) -> NDArray[Any]:
-        return self._array([event.iteration for event in self.kept])
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        return self._array([event.labels for event in self.kept], N_OBJECTS).astype(np.uint8)
-
-    @property
-    def n_clusters(self) -> NDArray[Any]:
-        return self._array([event.n_clusters for event in self.kept])
-
-    @property
-    def theta(self) -> NDArray[Any]:
-        return self._array([event.theta for event in self.kept])
-
-    @property
-    def theta_weights(self) -> NDArray[Any]:
-        return self._array([event.theta_weights for event in self.kept], len(GRID))
-
-    @property
-    def log_posterior(self) -> NDArray[Any]:
-        return self._array([event.log_posterior for event in self.kept])
-
-    @property
-    def concentration(self) -> NDArray[Any]:
-        return self._array([event.concentration for event in self.kept])
-
-    @property
-    def proposals(self) -> NDArray[Any]:
-        return self._array([[move.proposals for move in event.moves] for event in self.kept], 2)
-
-    @property
-    def acceptances(self) -> NDArray[Any]:
-        return self._array([[move.acceptances for move in event.moves] for event in self.kept], 2)
+    def column(self, name: str) -> NDArray[Any]:
+        return self.block().column(name)
 
 
 class FakeViewer:

@@ -12,8 +12,11 @@ from ewens_widgets.sampling.recorder import Recorder
 
 def ensemble(n_chains: int = 3, n_draws: int = 40) -> Ensemble:
     traces = [blob_trace(n_objects=12, n_draws=n_draws) for _ in range(n_chains)]
-    recorders = [Recorder(trace.posterior, ()) for trace in traces]
-    return Ensemble([TraceReplay(trace) for trace in traces], recorders)
+    replays = [TraceReplay(trace) for trace in traces]
+    recorders = [
+        Recorder(trace.posterior, one.move_names) for trace, one in zip(traces, replays, strict=True)
+    ]
+    return Ensemble(replays, recorders)
 
 
 def lengths(together: Ensemble) -> list[int]:
@@ -31,7 +34,7 @@ def test_blocks_and_steps_are_recorded_for_every_chain() -> None:
     assert player.status.state is PlayerState.FINISHED
     assert lengths(together) == [40, 40, 40]
     for chain, recorder in zip(together.chains, together.recorders, strict=True):
-        np.testing.assert_array_equal(recorder.labels, chain._trace.labels)
+        np.testing.assert_array_equal(recorder.labels, chain._draws.labels)
         np.testing.assert_array_equal(recorder.iterations, np.arange(1, 41))
 
 
@@ -40,7 +43,7 @@ def test_a_chain_that_is_behind_after_an_interrupt_catches_up(monkeypatch: pytes
     player = Player(together, together.recorders[0], target_iterations=40)
     player.step_sync(4)
     with monkeypatch.context() as patched:
-        patched.setattr(together.chains[2], "record", _interrupted)
+        patched.setattr(together.chains[2], "advance", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             player.step_sync(5)
     assert lengths(together)[0] == 4

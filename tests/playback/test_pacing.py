@@ -1,4 +1,4 @@
-"""The parts that keep one number each: pacing, rates, block sizes, frame times, and arguments."""
+"""The parts that keep one number each: pacing, rates, frame times, and arguments."""
 
 import dataclasses
 
@@ -6,7 +6,6 @@ import pytest
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.pacing import FrameTimes, Pacing, RateMeter, check_speed
-from ewens_widgets.sampling.draws import BlockSizer
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Pacing)])
@@ -32,40 +31,6 @@ def test_rate_restarts() -> None:
     meter.add(100, 5.0)
     meter.restart(5.1)
     assert meter.rate(5.2) == 0.0
-
-
-def test_blocks_grow_by_doubling_until_they_fill_the_time() -> None:
-    sizer = BlockSizer()
-    sizes = []
-    for _ in range(12):
-        sizes.append(sizer.size(0.010))
-        sizer.measured(sizes[-1], sizes[-1] * 0.0001)
-    assert sizes == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100, 100, 100]
-
-
-def test_blocks_shrink_at_once() -> None:
-    sizer = BlockSizer()
-    for _ in range(10):
-        sizer.measured(sizer.size(0.010), sizer.size(0.010) * 0.0001)
-    sizer.measured(100, 0.100)
-    assert sizer.size(0.010) <= 20
-
-
-def test_block_is_never_empty_and_never_huge() -> None:
-    sizer = BlockSizer(largest=64)
-    sizer.measured(1, 3.0)
-    assert sizer.size(0.010) == 1
-    for _ in range(30):
-        sizer.measured(sizer.size(1e9), 0.0)
-    assert sizer.size(1e9) == 64
-
-
-def test_sizer_forgets() -> None:
-    sizer = BlockSizer()
-    for _ in range(10):
-        sizer.measured(sizer.size(0.010), 0.0)
-    sizer.restart()
-    assert sizer.size(0.010) == 1
 
 
 def test_frame_is_due_when_filled_and_passed() -> None:

@@ -213,9 +213,9 @@ def test_twin_without_a_frame_rate_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_twin_that_drops_iterations_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = FakeRecorder.append
+    keep = FakeRecorder.extend
     monkeypatch.setattr(
-        FakeRecorder, "append", lambda self, event: None if event.iteration == 7 else keep(self, event)
+        FakeRecorder, "extend", lambda self, block: keep(self, [one for one in block if one.iteration != 7])
     )
     with pytest.raises((AssertionError, IndexError)):
         run_state_machine_as_test(Commands, settings=TWIN)

@@ -51,7 +51,7 @@ def test_wait_raises_what_the_source_raised(stage: MakeStage) -> None:
 
 
 def test_fault_of_the_recorder(stage: MakeStage) -> None:
-    one = stage()
+    one = stage(speed=1)
 
     def full(event: object) -> None:
         if len(one.recorder) == 30:
@@ -59,7 +59,7 @@ def test_fault_of_the_recorder(stage: MakeStage) -> None:
 
     one.recorder.before_append = full
     one.do(one.player.play)
-    one.advance(0.3)
+    one.advance(3.0)
     assert one.state is PlayerState.FAILED
     assert one.iterations == [*range(1, 31)]
     one.recorder.before_append = None

@@ -6,7 +6,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,12 +23,12 @@ class BusySource(FakeSource):
         self.seconds = seconds
         self.threads: set[int] = set()
 
-    def _run_block(self, count: int) -> Iterator[Event]:
+    def advance(self, n: int) -> list[Event]:
         self.threads.add(threading.get_ident())
-        end = time.perf_counter() + count * self.seconds
+        end = time.perf_counter() + n * self.seconds
         while time.perf_counter() < end:
             pass
-        return super()._run_block(count)
+        return super().advance(n)
 
 
 def iterations(recorder: FakeRecorder) -> list[int]:
@@ -65,11 +64,11 @@ def test_loop_stays_responsive_and_the_chain_fast() -> None:
     """Counted in processor time of this thread, so that a busy machine changes little."""
 
     class Working(FakeSource):
-        def _run_block(self, count: int) -> Iterator[Event]:
-            end = time.thread_time() + count * 0.0005
+        def advance(self, n: int) -> list[Event]:
+            end = time.thread_time() + n * 0.0005
             while time.thread_time() < end:
                 pass
-            return super()._run_block(count)
+            return super().advance(n)
 
     stretches: list[float] = []
 
@@ -251,11 +250,11 @@ def test_real_interrupt_pauses_and_the_loop_survives() -> None:
     class Interrupting(BusySource):
         pending = True
 
-        def _run_block(self, count: int) -> Iterator[Event]:
+        def advance(self, n: int) -> list[Event]:
             if self.iteration >= 20 and self.pending:
                 self.pending = False
                 signal.raise_signal(signal.SIGINT)
-            return super()._run_block(count)
+            return super().advance(n)
 
     source, recorder = Interrupting(), FakeRecorder()
 

@@ -8,8 +8,7 @@ from ewens_widgets.playback.summaries import RunningSummaries
 
 def recorder_with(count: int) -> FakeRecorder:
     recorder = FakeRecorder()
-    for iteration in range(1, count + 1):
-        recorder.append(make_event(iteration))
+    recorder.extend([make_event(iteration) for iteration in range(1, count + 1)])
     return recorder
 
 
@@ -56,7 +55,7 @@ def test_growing_and_looking_back_agree_with_counting_anew() -> None:
     summaries = RunningSummaries(recorder, burn_in=4)
     rng = np.random.default_rng(5)
     for iteration in range(1, 120):
-        recorder.append(make_event(iteration))
+        recorder.extend([make_event(iteration)])
         length = int(rng.integers(1, iteration + 1)) if iteration % 3 else iteration
         start = 4 if length > 4 else 0
         expected = similarity(recorder.labels[start:length])
@@ -87,7 +86,7 @@ def test_summary_outlives_a_reset() -> None:
     recorder.clear()
     summaries.clear()
     for iteration in range(100, 104):
-        recorder.append(make_event(iteration))
+        recorder.extend([make_event(iteration)])
     assert np.allclose(summary.similarity(), expected)
     assert np.allclose(summaries.up_to(4).similarity(), similarity(recorder.labels))
 

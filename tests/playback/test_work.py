@@ -1,4 +1,5 @@
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable
 
 import pytest
 from playback.fakes import FakeRecorder, FakeSource, make_event
@@ -51,11 +52,14 @@ def test_initial_state_is_known_through_the_snapshot(source: FakeSource, recorde
 def test_source_without_snapshot(recorder: FakeRecorder) -> None:
     class Plain:
         iteration = 0
+        runs_aside = False
 
-        def events(self, n: int, block: int | None = None) -> Iterator[Event]:
-            for _ in range(n if block is None else min(n, block)):
-                self.iteration += 1
-                yield make_event(self.iteration)
+        def advance(self, n: int) -> list[Event]:
+            self.iteration += n
+            return [make_event(iteration) for iteration in range(self.iteration - n + 1, self.iteration + 1)]
+
+        def snapshot(self) -> None:
+            return None
 
         def reset(self) -> None:
             self.iteration = 0
@@ -98,6 +102,7 @@ def test_exhausted_source(source: FakeSource, recorder: FakeRecorder) -> None:
 def test_fault_keeps_what_was_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
     source.raise_at[4] = ArithmeticError("log of zero")
     chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(8) == 3
     with pytest.raises(ArithmeticError):
         chain.advance(8)
     assert iterations(recorder) == [1, 2, 3]
@@ -136,6 +141,7 @@ def test_interrupt_while_recording_loses_nothing(
 def test_interrupt_inside_the_source(source: FakeSource, recorder: FakeRecorder) -> None:
     source.raise_at[3] = KeyboardInterrupt()
     chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(6) == 2
     with pytest.raises(KeyboardInterrupt):
         chain.advance(6)
     assert iterations(recorder) == [1, 2]
@@ -146,7 +152,7 @@ def test_interrupt_inside_the_source(source: FakeSource, recorder: FakeRecorder)
 def test_source_moved_from_outside_is_noticed(source: FakeSource, recorder: FakeRecorder) -> None:
     chain = RecordedChain(source, recorder, TARGET)
     chain.advance(2)
-    list(source.events(5))
+    source.advance(5)
     with pytest.raises(RuntimeError, match=r"at iteration 7, its record at 2.*reset to start again"):
         chain.advance(1)
     chain.reset()
@@ -154,38 +160,34 @@ def test_source_moved_from_outside_is_noticed(source: FakeSource, recorder: Fake
     assert iterations(recorder) == [1]
 
 
-class SelfRecordingSource(FakeSource):
-    """Writes blocks straight into the recorder; interrupted, it goes back to where the record ends."""
+class AtomicSource(FakeSource):
+    """Runs a block as a whole; interrupted, it goes back to where the record ends."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.recorded_blocks: list[int] = []
-
-    def record(self, n: int, recorder: FakeRecorder) -> None:
-        self.recorded_blocks.append(n)
+    def advance(self, n: int) -> list[Event]:
         before = self.iteration
-        try:
-            events = list(self.events(n))
-        except KeyboardInterrupt:
-            self.iteration = before
-            raise
-        for event in events:
-            recorder.append(event)
+        events: list[Event] = []
+        while len(events) < n:
+            try:
+                events += super().advance(n - len(events))
+            except KeyboardInterrupt:
+                self.iteration = before
+                raise
+        return events
 
 
-def test_blocks_go_straight_into_the_record_where_the_source_can(recorder: FakeRecorder) -> None:
-    source = SelfRecordingSource()
+def test_a_block_goes_into_the_record_as_a_whole(recorder: FakeRecorder) -> None:
+    source = AtomicSource()
     chain = RecordedChain(source, recorder, TARGET)
     chain.advance(1)
-    assert source.recorded_blocks == [], "stepping wants the whole event"
+    assert source.blocks == [1], "stepping wants the whole event"
     assert chain.advance(6) == 6
-    assert source.recorded_blocks == [6]
+    assert source.blocks == [1, 6]
     assert iterations(recorder) == [*range(1, 8)]
     assert chain.latest is recorder.kept[-1]
 
 
-def test_interrupt_of_a_source_that_records_itself(recorder: FakeRecorder) -> None:
-    source = SelfRecordingSource()
+def test_interrupt_of_a_source_that_takes_the_block_back(recorder: FakeRecorder) -> None:
+    source = AtomicSource()
     chain = RecordedChain(source, recorder, TARGET)
     chain.advance(3)
     source.raise_at[5] = KeyboardInterrupt()
@@ -195,3 +197,28 @@ def test_interrupt_of_a_source_that_records_itself(recorder: FakeRecorder) -> No
     assert chain.latest is recorder.kept[-1]
     chain.advance(6)
     assert iterations(recorder) == [*range(1, 10)]
+
+
+def test_a_signal_between_run_and_record_waits(source: FakeSource, recorder: FakeRecorder) -> None:
+    class Signalling(FakeSource):
+        def advance(self, n: int) -> list[Event]:
+            block = super().advance(n)
+            signal.raise_signal(signal.SIGINT)  # the source has moved on, and nobody knows
+            return block
+
+    chain = RecordedChain(Signalling(), recorder, TARGET)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            chain.advance(6)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert iterations(recorder) == [*range(1, 7)]
+    assert chain.latest is recorder.kept[-1]
+
+
+def test_the_target_is_never_passed(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, 10)
+    assert [chain.advance(6), chain.advance(6)] == [6, 4]
+    assert chain.is_done
+    assert not chain.is_exhausted

@@ -17,15 +17,16 @@ from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Player, PlayerState, work
 from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.playback.work import RecordedChain
+from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.recorder import Recorder
 
 TARGET = 1_000_000
 
 
 class FlyingSource(FakeSource):
-    """Records blocks by itself, on whichever thread, and can be made to wait or to fail there."""
+    """Runs blocks on whichever thread, and can be made to wait or to fail there."""
 
-    records_aside = True
+    runs_aside = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,38 +35,20 @@ class FlyingSource(FakeSource):
         self.gate.set()
         self.fault: Exception | None = None
 
-    def record(self, n: int, recorder: FakeRecorder) -> None:
+    def advance(self, n: int) -> list[Event]:
         self.threads.add(threading.current_thread().name)
         assert self.gate.wait(30)
         time.sleep(0.0005)
         if self.fault is not None:
             raise self.fault
-        for event in self.events(n, block=n):
-            recorder.append(event)
-
-
-class FlyingRecorder(FakeRecorder):
-    """Takes over what a sibling has kept."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.after_absorbing: Callable[[], None] | None = None
-
-    def sibling(self, capacity: int) -> "FlyingRecorder":
-        assert capacity > 0
-        return FlyingRecorder()
-
-    def absorb(self, other: "FlyingRecorder") -> None:
-        self.kept = [*self.kept, *other.kept]
-        if self.after_absorbing is not None:
-            self.after_absorbing()
+        return super().advance(n)
 
 
 class Cockpit:
     """A player at full speed on a real loop, whose blocks can be held up."""
 
     def __init__(self, target: int = 1_000_000) -> None:
-        self.source, self.recorder = FlyingSource(), FlyingRecorder()
+        self.source, self.recorder = FlyingSource(), FakeRecorder()
         self.player = Player(self.source, self.recorder, target_iterations=target, strict=True)
 
     async def in_flight(self) -> None:
@@ -269,15 +252,15 @@ def test_a_block_does_not_wait_for_itself() -> None:
     said: list[str] = []
 
     class Selfish(FlyingSource):
-        def record(self, n: int, recorder: FakeRecorder) -> None:
+        def advance(self, n: int) -> list[Event]:
             try:
                 chain.land()
             except RuntimeError as error:
                 said.append(str(error))
-            super().record(n, recorder)
+            return super().advance(n)
 
     source = Selfish()
-    chain = RecordedChain(source, FlyingRecorder(), TARGET)
+    chain = RecordedChain(source, FakeRecorder(), TARGET)
     with ThreadPoolExecutor(1) as helper:
         helper.submit(time.sleep, 0.02)  # until the flight is known
         chain.launch(5, helper, time.perf_counter)
@@ -285,11 +268,10 @@ def test_a_block_does_not_wait_for_itself() -> None:
 
 
 def test_an_ensemble_at_full_speed_stays_on_the_loop() -> None:
-    # It records all of its chains by itself, whatever recorder it is given.
+    # It records its other chains by itself, and their records are looked at meanwhile.
     samplers = [Sampler(unit_square(per_cluster=4, seed=3), seed=seed) for seed in range(2)]
     recorders = [Recorder(sampler.posterior, sampler.move_names) for sampler in samplers]
-    ensemble = Ensemble(samplers, recorders)
-    assert not RecordedChain(ensemble, recorders[0], TARGET).can_launch
+    assert not Ensemble(samplers, recorders).runs_aside
 
 
 def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,21 +286,23 @@ def test_room_is_made_before_the_block_is_run(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("ewens_widgets.sampling.recorder.empty_columns", full)
     with ThreadPoolExecutor(1) as helper, pytest.raises(MemoryError, match="no room"):
         chain.launch(5, helper, time.perf_counter)
+    with pytest.raises(MemoryError, match="no room"):
+        chain.advance(5)
     assert sampler.iteration == len(recorder) == 4
 
 
 def test_a_block_is_not_recorded_twice() -> None:
-    source, recorder = FlyingSource(), FlyingRecorder()
+    source, recorder = FlyingSource(), FakeRecorder()
     chain = RecordedChain(source, recorder, TARGET)
     with ThreadPoolExecutor(1) as helper:
         chain.launch(5, helper, time.perf_counter)
         interrupts = [KeyboardInterrupt()]
 
-        def interrupt() -> None:
+        def interrupt(_: Event) -> None:
             if interrupts:
                 raise interrupts.pop()
 
-        recorder.after_absorbing = interrupt
+        recorder.after_append = interrupt
         with pytest.raises(KeyboardInterrupt):
             chain.land()
         assert chain.land() == 5
@@ -327,7 +311,7 @@ def test_a_block_is_not_recorded_twice() -> None:
 
 
 def test_a_source_that_was_moved_meanwhile_is_noticed() -> None:
-    source, recorder = FlyingSource(), FlyingRecorder()
+    source, recorder = FlyingSource(), FakeRecorder()
     chain = RecordedChain(source, recorder, TARGET)
     with ThreadPoolExecutor(1) as helper:
         chain.launch(5, helper, time.perf_counter)
@@ -339,7 +323,7 @@ def test_a_source_that_was_moved_meanwhile_is_noticed() -> None:
 
 def test_what_cannot_fly_says_so() -> None:
     chain = RecordedChain(FakeSource(), FakeRecorder(), TARGET)
-    assert not chain.can_launch
+    assert not chain.source.runs_aside
     with ThreadPoolExecutor(1) as helper, pytest.raises(TypeError, match="another thread"):
         chain.launch(5, helper, time.perf_counter)
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from traces import blob_trace, events_of
 
+from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.event import Event, MoveCount
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
@@ -25,6 +26,11 @@ def recorded(trace: Trace, events: list[Event]) -> Recorder:
     for event in events:
         recorder.append(event)
     return recorder
+
+
+def keep(recorder: Recorder, **columns: object) -> None:
+    given = {name: np.array(values) for name, values in columns.items()}
+    recorder.extend(Block(recorder.posterior, recorder.move_names, given))
 
 
 def assert_same_draws(first: Trace, second: Trace) -> None:
@@ -64,7 +70,7 @@ def test_blocks_and_events_record_the_same(trace: Trace, events: list[Event]) ->
     for start, stop in ((0, 3), (3, 3), (3, 400), (400, 700)):
         rows = slice(start, stop)
         columns = {name: getattr(trace, name)[rows] for name in COLUMNS}
-        recorder.append_block(**columns, proposals=made[rows], acceptances=taken[rows])
+        keep(recorder, **columns, proposals=made[rows], acceptances=taken[rows])
     assert_same_draws(recorder.trace(), trace)
     assert_same_event(recorder.event(450), recorded(trace, events).event(450))
     np.testing.assert_array_equal(recorder.n_clusters, trace.n_clusters)
@@ -137,7 +143,7 @@ def test_more_clusters_than_a_byte_counts() -> None:
     columns = {name: getattr(trace, name) for name in COLUMNS} | {
         "labels": np.arange(256, dtype=np.uint8)[None]
     }
-    recorder.append_block(**columns, proposals=np.empty((1, 0)), acceptances=np.empty((1, 0)))
+    keep(recorder, **columns, proposals=np.empty((1, 0)), acceptances=np.empty((1, 0)))
     assert recorder.n_clusters[0] == 256
     assert recorder.trace().n_clusters[0] == 256
 
@@ -153,7 +159,7 @@ def test_refusals(trace: Trace, events: list[Event]) -> None:
         recorder.trace(thin=0)
     columns = {name: getattr(trace, name)[:1] for name in COLUMNS}
     with pytest.raises(ValueError, match="a column a move"):
-        recorder.append_block(**columns, proposals=np.ones((1, 3)), acceptances=np.ones((1, 3)))
+        keep(recorder, **columns, proposals=np.ones((1, 3)), acceptances=np.ones((1, 3)))
     assert len(recorder) == 3
 
 

@@ -110,11 +110,11 @@ def test_record_runs_a_block_into_a_recorder() -> None:
     sampler = make("paper-2")
     recorder = Recorder(sampler.posterior, sampler.move_names)
     for count in (1, 20, 9):
-        sampler.record(count, recorder)
+        recorder.extend(sampler.advance(count))
     np.testing.assert_array_equal(recorder.labels, make("paper-2").sample(30, progress=False).labels)
     np.testing.assert_array_equal(recorder.iterations, np.arange(1, 31))
     with pytest.raises(ValueError, match="at least 1"):
-        sampler.record(0, recorder)
+        sampler.advance(0)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

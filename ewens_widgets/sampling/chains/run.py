@@ -25,16 +25,15 @@ from ewens_widgets.sampling.chains.plan import Check, Plan, Until
 from ewens_widgets.sampling.chains.result import Chains
 from ewens_widgets.sampling.chains.task import Failure, MissingData, Piece, Task, forget_samplers, run_task
 from ewens_widgets.sampling.chains.workers import ChainsError, Workers, failed_chains_error
-from ewens_widgets.sampling.draws import draw_bytes
+from ewens_widgets.sampling.draws import BlockSizer, draw_bytes
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Chunk", "Course", "Pace", "Run", "Share", "next_share"]
 
-_FIRST = 64
 _SECONDS = 1.0
-_GROWTH = 4  # The first chunk of a worker includes loading compiled code: its time says little.
+_LONGEST = 2**40  # what bounds a chunk is its time and its draws
 _DRAWS_BYTES = 64 * 2**20
 
 
@@ -58,23 +57,24 @@ class Pace:
 
     def __init__(self, posterior: Posterior, fixed: int | None) -> None:
         self._fixed = fixed
-        self._size = _FIRST
+        # The first chunk of a worker includes loading compiled code: its time says little, and is forgotten.
+        self._sizer = BlockSizer(largest=_LONGEST, first=64, growth=4, newest=1.0)
         self._most_draws = max(1, _DRAWS_BYTES // draw_bytes(posterior))
 
     def iterations(self) -> int:
         """Iterations that the next chunk should have."""
-        return self._fixed or self._size
+        return self._fixed or self._sizer.size(_SECONDS)
 
     def most_draws(self, thin: int) -> int:
         """Draws that the next chunk may have at most; at least one, as a draw is never cut in two."""
         if self._fixed:
             return max(1, self._fixed // thin)
-        return min(max(1, self._size // thin), self._most_draws)
+        return min(max(1, self._sizer.size(_SECONDS) // thin), self._most_draws)
 
     def learn(self, iterations: int, seconds: float) -> None:
         """Take the measured time of a chunk into account."""
-        wanted = int(_SECONDS * iterations / max(seconds, 1e-6))
-        self._size = max(1, min(wanted, _GROWTH * max(iterations, 1)))
+        if iterations:
+            self._sizer.measured(iterations, seconds)
 
 
 def next_share(plan: Plan, state: State, goal: int, pace: Pace) -> Share:

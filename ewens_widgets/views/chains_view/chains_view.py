@@ -19,8 +19,8 @@ from ewens_widgets.analysis.report import chains_sentence
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.playback import Frame, Player
-from ewens_widgets.playback.ensemble import Chain, ChainsRecord, Ensemble, TraceReplay
+from ewens_widgets.playback import Frame, Player, Source
+from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_name
 from ewens_widgets.sampling.recorder import Recorder
@@ -223,7 +223,7 @@ class ChainsSource:
 
     dataset: Dataset
     posterior: Posterior
-    chains: tuple[Chain, ...]
+    chains: tuple[Source, ...]
     recorders: tuple[Recorder, ...]
     names: tuple[str, ...]
 

@@ -1,0 +1,85 @@
+"""How deep the stack is between the asyncio task and the kernel: who reads a traceback pays for each
+frame."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from ewens_widgets import Sampler
+from ewens_widgets.datasets import unit_square
+from ewens_widgets.playback import Player, PlayerState
+from ewens_widgets.playback.loop import Engine
+from ewens_widgets.playback.work import helper_thread
+from ewens_widgets.sampling import driver
+from ewens_widgets.sampling.recorder import Recorder
+
+MOST_FRAMES = 9
+
+Stack = list[FrameType]
+
+
+@pytest.fixture
+def stacks(monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
+    """The stacks below each call of a kernel entry from now on, innermost frame first."""
+    seen: list[Stack] = []
+
+    def watched(entry: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            frame, stack = sys._getframe(1), []
+            while frame is not None:
+                stack.append(frame)
+                frame = frame.f_back
+            seen.append(stack)
+            return entry(*args)
+
+        return call
+
+    entries = [name for name in vars(driver) if name.startswith("advance_by")]
+    assert entries
+    for name in entries:
+        monkeypatch.setattr(driver, name, watched(getattr(driver, name)))
+    return seen
+
+
+def play(iterations: int, speed: float | None, moves: str) -> None:
+    async def main() -> None:
+        sampler = Sampler(unit_square(per_cluster=4, seed=3), model="I", moves=moves, seed=5)
+        recorder = Recorder(sampler.posterior, sampler.move_names)
+        player = Player(sampler, recorder, target_iterations=iterations, speed=speed)
+        player.play()
+        assert (await player.wait(120)).state is PlayerState.FINISHED
+
+    asyncio.run(main())
+
+
+def told(frames: Stack) -> str:
+    return "\n".join(f"{frame.f_code.co_filename}: {frame.f_code.co_qualname}" for frame in frames)
+
+
+@pytest.mark.parametrize("moves", ["default", "paper-1", "paper-2"])
+def test_from_the_task_to_the_kernel(stacks: list[Stack], moves: str) -> None:
+    play(6, speed=1.0, moves=moves)
+    depths = []
+    for stack in stacks:
+        codes = [frame.f_code for frame in stack]
+        assert Engine._run.__code__ in codes, f"not called by the task:\n{told(stack)}"
+        between = stack[: codes.index(Engine._run.__code__)]
+        assert len(between) <= MOST_FRAMES, f"{len(between)} frames:\n{told(between)}"
+        depths.append(len(between))
+    assert depths
+
+
+@pytest.mark.skipif(helper_thread() is None, reason="there is no compiler, so no helper thread")
+def test_from_the_helper_thread_to_the_kernel(stacks: list[Stack]) -> None:
+    play(300, speed=None, moves="default")
+    flown = [
+        [frame for frame in stack if "ewens_widgets" in frame.f_globals["__name__"]]
+        for stack in stacks
+        if Engine._run.__code__ not in [frame.f_code for frame in stack]
+    ]
+    assert flown, "at full speed blocks run on the helper thread"
+    for between in flown:
+        assert len(between) <= MOST_FRAMES, f"{len(between)} frames:\n{told(between)}"
