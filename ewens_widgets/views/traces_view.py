@@ -111,8 +111,8 @@ def thinned(length: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
     return np.arange(length - 1, -1, -step)[::-1]
 
 
-class TracePanel:
-    """Lines of all chains, and a dotted one where the draws begin that are kept.
+class Curves:
+    """Lines over the iterations, and a thin one behind them to compare them with.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class TracePanel:
     css_class
         Of the figure.
     colours
-        One a chain.
+        One a line.
     height
         Of the figure, in pixels.
     left
@@ -131,29 +131,30 @@ class TracePanel:
     def __init__(self, name: str, css_class: str, colours: Sequence[str], height: int, left: int) -> None:
         x_scale, y_scale = make_scale(), make_scale()
         scales = {"x": x_scale, "y": y_scale}
+        nothing = np.zeros((len(colours), 2))
         self.lines = bqplot.Lines(
-            x=np.zeros(2),
-            y=np.zeros((len(colours), 2)),
-            scales=scales,
-            colors=list(colours),
-            stroke_width=1.2,
-            opacities=[0.85 if len(colours) > 1 else 1.0] * len(colours),
-            visible=False,
+            x=nothing[0], y=nothing, scales=scales, colors=list(colours), stroke_width=1.6, visible=False
         )
-        self.start = bqplot.Lines(
-            x=np.zeros(2),
-            y=np.zeros(2),
-            scales=scales,
-            colors=[_START],
-            stroke_width=1.0,
-            line_style="dotted",
-            visible=False,
-        )
+        self.behind = bqplot.Lines(x=np.zeros(2), y=np.zeros(2), scales=scales, stroke_width=1.0)
         self.axes = [make_axis(x_scale), make_axis(y_scale, name, vertical=True)]
         assign(self.axes[1], label_offset=f"{left - 14}px")
         self.figure = make_figure(
-            css_class, height, (5, 16, 18, left), marks=[self.start, self.lines], axes=self.axes
+            css_class, height, (5, 16, 18, left), marks=[self.behind, self.lines], axes=self.axes
         )
+
+    def clear(self) -> None:
+        """Show no line."""
+        assign(self.lines, visible=False)
+
+
+class TracePanel(Curves):
+    """Lines of all chains, and a dotted one where the draws begin that are kept; parameters as above."""
+
+    def __init__(self, name: str, css_class: str, colours: Sequence[str], height: int, left: int) -> None:
+        super().__init__(name, css_class, colours, height, left)
+        opacity = 0.85 if len(colours) > 1 else 1.0
+        assign(self.lines, stroke_width=1.2, opacities=[opacity] * len(colours))
+        assign(self.behind, colors=[_START], line_style="dotted", visible=False)
 
     def show(
         self, span: tuple[float, float], iterations: FloatArray, values: FloatArray, start: float
@@ -183,11 +184,7 @@ class TracePanel:
         else:
             self.clear()
         limits = np.array([y_axis.scale.min, y_axis.scale.max])
-        assign(self.start, x=np.full(2, start), y=limits, visible=first < start < last)
-
-    def clear(self) -> None:
-        """Show no trace."""
-        assign(self.lines, visible=False)
+        assign(self.behind, x=np.full(2, start), y=limits, visible=first < start < last)
 
 
 def trace_panels(colours: Sequence[str], height: int, left: int) -> tuple[TracePanel, ...]:

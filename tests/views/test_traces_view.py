@@ -40,11 +40,11 @@ class TestTraces:
         stage.burn_in = 12
         view = made(TracesView, stage, chain)
         view.show(chain.frame(25))
-        assert all(panel.start.visible for panel in view.panels)
-        np.testing.assert_array_equal(view.panels[0].start.x, [12, 12])
+        assert all(panel.behind.visible for panel in view.panels)
+        np.testing.assert_array_equal(view.panels[0].behind.x, [12, 12])
         stage.burn_in = 0
         view.show(chain.frame(26))
-        assert not any(panel.start.visible for panel in view.panels)
+        assert not any(panel.behind.visible for panel in view.panels)
 
     def test_acceptance_by_move(self, stage: Stage, chain: Chain) -> None:
         view = made(TracesView, stage, chain)

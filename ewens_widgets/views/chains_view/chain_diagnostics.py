@@ -1,11 +1,15 @@
-"""R-hat and effective sample size as they evolve, and whether the chains agree, in a sentence."""
+"""R-hat and effective sample size as they evolve, with a table of the latest numbers.
+
+The class sees both curves come to their dashed lines: R-hat down to 1 and the effective sample size up. Which
+quantities are followed, how the numbers are computed and when they are good is `analysis.convergence` alone;
+the same numbers are behind `report()` and `until`, so a lecturer and a script cannot come to two verdicts.
+"""
 
 from html import escape
 from typing import TYPE_CHECKING
 
-import bqplot
 import numpy as np
-from ipywidgets import HTML, Widget
+from ipywidgets import Widget
 
 from ewens_widgets.analysis.convergence import (
     GOOD_RHAT,
@@ -18,17 +22,10 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import assign, note
 from ewens_widgets.views.chains_view.chain_pictures import ChainsSubview
-from ewens_widgets.views.figures import (
-    horizon,
-    make_axis,
-    make_figure,
-    make_scale,
-    nice_limits,
-    set_iterations,
-    set_limits,
-)
+from ewens_widgets.views.figures import horizon, nice_limits, set_iterations, set_limits
+from ewens_widgets.views.traces_view import Curves
 
 __all__ = ["ChainDiagnostics"]
 
@@ -58,45 +55,25 @@ class ChainDiagnostics(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make two small figures and a table."""
-        self.rhat, self._rhat_axes, rhat_figure = self._curves("R-hat", "ew-rhat", GOOD_RHAT)
-        self.ess, self._ess_axes, ess_figure = self._curves("ESS bulk", "ew-ess", WANTED_ESS)
-        self.table = HTML()
-        self.table.add_class("ew-chain-numbers")
+        self.rhat = self._curves("R-hat", "ew-rhat", GOOD_RHAT)
+        self.ess = self._curves("ESS bulk", "ew-ess", WANTED_ESS)
+        self.table = note("ew-chain-numbers")
         self.drawn = 0  # Draws up to which the latest numbers are.
         self._names: tuple[str, ...] = ()
-        return rhat_figure, ess_figure, self.table
+        return self.rhat.figure, self.ess.figure, self.table
 
-    def _curves(
-        self, name: str, css_class: str, goal: float
-    ) -> tuple[bqplot.Lines, list[bqplot.Axis], bqplot.Figure]:
-        x_scale, y_scale = make_scale(), make_scale()
-        scales = {"x": x_scale, "y": y_scale}
-        lines = bqplot.Lines(
-            x=np.zeros(2),
-            y=np.zeros((len(QUANTITIES), 2)),
-            scales=scales,
-            colors=list(COLOURS.values()),
-            stroke_width=1.6,
-            visible=False,
-        )
-        line = bqplot.Lines(
-            x=np.array([0.0, 1e9]),
-            y=np.full(2, goal),
-            scales=scales,
-            colors=[_GOAL],
-            stroke_width=1.0,
-            line_style="dashed",
-        )
-        axes = [make_axis(x_scale), make_axis(y_scale, name, vertical=True)]
-        assign(axes[1], label_offset="38px")
-        figure = make_figure(css_class, 108, (5, 16, 18, 52), marks=[line, lines], axes=axes)
-        return lines, axes, figure
+    @staticmethod
+    def _curves(name: str, css_class: str, goal: float) -> Curves:
+        curves = Curves(name, css_class, tuple(COLOURS.values()), height=108, left=52)
+        everywhere = {"x": np.array([0.0, 1e9]), "y": np.full(2, goal)}
+        assign(curves.behind, **everywhere, colors=[_GOAL], line_style="dashed")
+        return curves
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Start with empty curves."""
         self._names = followed_names(posterior)
-        assign(self.rhat, visible=False)
-        assign(self.ess, visible=False)
+        self.rhat.clear()
+        self.ess.clear()
         assign(self.table, value="")
 
     def draw(self, frame: Frame) -> None:
@@ -114,23 +91,23 @@ class ChainDiagnostics(ChainsSubview):
     def _draw_rhat(
         self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
     ) -> None:
-        x_axis, y_axis = self._rhat_axes
+        x_axis, y_axis = self.rhat.axes
         set_iterations(x_axis, float(first), last)
         set_limits(y_axis.scale, y_axis, 0.95, MOST_RHAT, ticks=4)
         values = [[found.rhat[name] for _, found in course] for name in self._names]
         # What never changes has nothing to disagree about.
         clipped = np.clip(np.nan_to_num(np.array(values), nan=1.0, posinf=MOST_RHAT), 0.95, MOST_RHAT)
-        assign(self.rhat, **_shown(places, clipped))
+        assign(self.rhat.lines, **_shown(places, clipped))
 
     def _draw_ess(
         self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
     ) -> None:
-        x_axis, y_axis = self._ess_axes
+        x_axis, y_axis = self.ess.axes
         set_iterations(x_axis, float(first), last)
         values = np.array([[found.ess_bulk[name] for _, found in course] for name in self._names])
         high = max(1.2 * WANTED_ESS, float(values.max()) if values.size else 0.0)
         set_limits(y_axis.scale, y_axis, 0.0, nice_limits(0.0, high)[1], ticks=4)
-        assign(self.ess, **_shown(places, values))
+        assign(self.ess.lines, **_shown(places, values))
 
     def _numbers_table(self, agreement: Diagnostics) -> str:
         """Table of the latest R-hats and effective sample sizes; it is the legend of the curves as well."""
@@ -147,14 +124,15 @@ class ChainDiagnostics(ChainsSubview):
                     f'<td data-tail="{name}" data-value="{tail!r}">{tail:.0f}</td>'
                 )
             rows.append(f"<tr><td>{swatch}{escape(QUANTITIES[name])}</td>{cells}</tr>")
-        note = f"{agreement.n_draws} draws of each chain count; the dashed lines are the goals"
-        return f"<table>{''.join(rows)}</table><div class='ew-counted'>{note}</div>"
+        counted = f"{agreement.n_draws} draws of each chain count; the dashed lines are the goals"
+        return f"<table>{''.join(rows)}</table><div class='ew-counted'>{counted}</div>"
 
     def paint(self, axes: "Axes") -> None:
         """Draw R-hat with matplotlib."""
-        if self.rhat.visible:
-            for name, values in zip(self._names, np.asarray(self.rhat.y), strict=True):
-                axes.plot(self.rhat.x, values, color=COLOURS[name], label=QUANTITIES[name])
+        lines = self.rhat.lines
+        if lines.visible:
+            for name, values in zip(self._names, np.asarray(lines.y), strict=True):
+                axes.plot(lines.x, values, color=COLOURS[name], label=QUANTITIES[name])
             axes.legend(fontsize=7)
         axes.axhline(GOOD_RHAT, color=_GOAL, linestyle="--", linewidth=0.8)
         axes.set_ylim(0.95, MOST_RHAT)

@@ -1,8 +1,10 @@
-"""What the views of several chains share.
+"""Traces of several chains one over the other, and what each has found as a picture beside the pooled one.
 
-The traces of several chains, one over the other.
+Each chain keeps its colour in all of them. Traces that start apart and run together are the first thing that
+a class sees; pictures that look alike say that the chains agree on the clusters too, not only how many.
+All pictures are in the order of the pooled tree, so that the same place is the same pair of objects.
 
-The similarity that each chain has found, and all of them together, as pictures side by side.
+These views read the records of all chains from the stage that they share: a frame only tells how far to look.
 """
 
 import time
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["ChainSimilarities", "ChainTraces", "ChainsStage", "ChainsSubview", "chain_colour"]
+
+_MOST_PIXELS = 200
+_TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
 
 
 class ChainsStage(Stage):
@@ -123,10 +128,6 @@ class ChainTraces(ChainsSubview):
             axes.legend(fontsize=7)
         axes.set_xlabel("iteration")
         axes.set_ylabel("clusters")
-
-
-_MOST_PIXELS = 200
-_TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
 
 
 class ChainSimilarities(ChainsSubview):

@@ -106,12 +106,12 @@ def test_the_curves_show_how_the_numbers_evolved(view: ChainsView) -> None:
     view.player.run_to_end_sync()
     view.player.refresh()
     diagnostics = view.views["diagnostics"]
-    assert diagnostics.rhat.visible
-    assert diagnostics.rhat.x[-1] == 120
-    assert np.all(np.diff(diagnostics.rhat.x) > 0)
-    place = int(diagnostics.ess.x[-5])
+    assert diagnostics.rhat.lines.visible
+    assert diagnostics.rhat.lines.x[-1] == 120
+    assert np.all(np.diff(diagnostics.rhat.lines.x) > 0)
+    place = int(diagnostics.ess.lines.x[-5])
     expected = ew.diagnose([recorder.trace()[:place][20:] for recorder in view.record.recorders])
-    np.testing.assert_allclose(diagnostics.ess.y[0, -5], expected.ess_bulk["n_clusters"], rtol=1e-6)
+    np.testing.assert_allclose(diagnostics.ess.lines.y[0, -5], expected.ess_bulk["n_clusters"], rtol=1e-6)
 
 
 def test_similarities_of_each_chain_and_pooled_are_pictures(view: ChainsView) -> None:
