@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["COMPILED", "discard_stale_code", "entry", "inlined", "jit"]
+__all__ = ["COMPILED", "discard_stale_code", "entry", "guest", "inlined", "jit"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ except ImportError:
         """Leave the function as it is."""
         return function
 
-    jit = inlined = entry
+    jit = inlined = guest = entry
 else:
     COMPILED = True
     discard_stale_code(Path(__file__).parent)
@@ -74,6 +74,14 @@ else:
     def entry(function: Function) -> Function:
         """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
         compiled: Function = numba.njit(nogil=True, **_OPTIONS)(function)
+        return compiled
+
+    def guest(function: Function) -> Function:
+        """Compile a function from outside this package that Python calls, and forget it with the process.
+
+        On disk nothing would tell that the functions of this package which are compiled into it have changed.
+        """
+        compiled: Function = numba.njit(nogil=True, **{**_OPTIONS, "cache": False})(function)
         return compiled
 
     def jit(function: Function) -> Function:

@@ -1,20 +1,22 @@
-"""Keeping Ctrl-C out of a compiled call.
+"""The driver: holds the arrays of one chain and advances it by blocks of iterations.
 
-While numba converts the arguments of a call it runs a little Python; an interrupt raised just there is not
-expected, and crashes the process. So an interrupt that arrives during a call is raised after it.
+An iteration draws θ, and λ where it has a prior, then makes the moves of the schedule, and writes down the
+state. Iterations run in compiled loops: one for the moves that need distances, and one for those that need
+the likelihood only, so that nobody waits for the compilation of moves that are not used. Numba can keep such
+a loop on disk only if it names its kernels; a loop that is handed a kernel would be compiled anew in every
+process. So consecutive moves whose kernels are named in one loop form a *segment* of the schedule. Any other
+move is a *guest*: its kernel is called from here, once for each repeat. A schedule of more than one segment
+is run in turns, an iteration at a time.
 
-The drivers: advance a chain by a block of iterations and write their records to arrays.
-
-There is one for the moves that need distances and one for those that need the likelihood only, so that
-nobody waits for the compilation of moves that are not used. A schedule that mixes both is run in turns.
-
-The engine: holds the arrays of one chain and runs the compiled drivers over its schedule.
+Interrupts are kept out of compiled calls. While numba converts the arguments of a call it runs a little
+Python; an interrupt raised just there is not expected, and crashes the process. So one that arrives during a
+call is raised after it.
 """
 
 import math
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -34,6 +36,7 @@ from ewens_widgets.sampling.kernel.scatter import log_partition_terms, log_scale
 from ewens_widgets.sampling.kernel.workspace import (
     CLUSTERS,
     LOG_CONCENTRATION,
+    NOTHING,
     THETA,
     Outcome,
     Problem,
@@ -43,19 +46,15 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_workspace,
 )
 from ewens_widgets.sampling.moves.distances import STALE, Distances, empty_distances, make_distances
-from ewens_widgets.sampling.moves.gibbs import Gibbs, gibbs_sweep
+from ewens_widgets.sampling.moves.gibbs import gibbs_sweep
 from ewens_widgets.sampling.moves.informed import informed_split_merge
-from ewens_widgets.sampling.moves.reassign import Reassign, reassign
+from ewens_widgets.sampling.moves.reassign import reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
-from ewens_widgets.sampling.moves.split_merge import SplitMerge, split_merge
+from ewens_widgets.sampling.moves.split_merge import split_merge
 from ewens_widgets.sampling.moves.split_merge_proposal import SplitMergeOptions
 from ewens_widgets.sampling.state import State
 
 __all__ = [
-    "GIBBS",
-    "INFORMED",
-    "REASSIGN",
-    "SPLIT_MERGE",
     "Driver",
     "Schedule",
     "advance_by_distance",
@@ -226,15 +225,28 @@ def advance_by_distance(
         _record(problem, workspace, schedule, records, row)
 
 
-_KINDS = {"reassign": REASSIGN, "split-merge": SPLIT_MERGE, "gibbs": GIBBS, "informed-split-merge": INFORMED}
+# Loops that segments run in, and the kernels that are named in the compiled ones.
+BY_LIKELIHOOD, BY_DISTANCE, AS_GUESTS = 0, 1, 2
+_LOOPS: dict[Callable[..., int], tuple[int, int]] = {
+    gibbs_sweep: (BY_LIKELIHOOD, GIBBS),
+    informed_split_merge: (BY_LIKELIHOOD, INFORMED),
+    reassign: (BY_DISTANCE, REASSIGN),
+    split_merge: (BY_DISTANCE, SPLIT_MERGE),
+}
 
 
 @dataclass
 class _Segment:
-    """Consecutive moves of a schedule that one driver can run; distances only where the driver needs them."""
+    """Consecutive moves of a schedule that one loop can run.
 
+    `distances` are there only where the loop takes them; `guests` are moves, with places in the records and
+    options, that no compiled loop knows: the schedule is then empty but for the draws of θ and λ.
+    """
+
+    loop: int
     schedule: Schedule
     distances: Distances | None
+    guests: tuple[tuple[int, Repeated, Any], ...] = ()
 
 
 class Driver:
@@ -245,7 +257,7 @@ class Driver:
     posterior
         What to sample.
     schedule
-        Moves of an iteration.
+        Moves of an iteration; without any, only θ and λ are drawn.
     pairs
         Distances between objects, where a move needs them.
     as_printed
@@ -257,10 +269,12 @@ class Driver:
     ) -> None:
         self._posterior = posterior
         self._problem = make_problem(posterior)
-        self._segments = [self._segment(group, schedule, pairs, as_printed) for group in _grouped(schedule)]
+        groups = _grouped(schedule) or [[]]
+        self._segments = [self._segment(group, schedule, pairs, as_printed) for group in groups]
         self._sizes = axis_sizes(posterior, len(schedule))
-        only = schedule[0]
-        self.reports = len(schedule) == 1 and only.repeats == 1 and not isinstance(only.move, Gibbs)
+        # Whether an iteration is one Metropolis step, whose proposal can be told.
+        metropolis = [made for made in schedule if not made.move.is_sweep]
+        self.reports = len(schedule) == len(metropolis) == 1 and metropolis[0].repeats == 1
         self._generator = np.random.Generator(np.random.PCG64(0))
         self.iteration = 0
         self._workspace: Workspace
@@ -280,23 +294,26 @@ class Driver:
         self, places: Sequence[int], schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
     ) -> _Segment:
         moves = [schedule[place] for place in places]
-        split_merge = next((made.move for made in moves if isinstance(made.move, SplitMerge)), None)
+        loop = _loop_of(moves[0])[0] if moves else BY_LIKELIHOOD
+        options = [made.move.options(as_printed) for made in moves]
+        known = [] if loop == AS_GUESTS else moves
         prior, n_objects = self._posterior.concentration, self._posterior.n_objects
         compiled = Schedule(
-            kinds=np.array([_KINDS[made.move.name] for made in moves]),
-            repeats=np.array([made.repeats for made in moves]),
-            places=np.array(places),
-            begins=places[0] == 0,
-            options=(split_merge or SplitMerge()).options(as_printed),
+            kinds=np.array([_loop_of(made)[1] for made in known], dtype=np.int64),
+            repeats=np.array([made.repeats for made in known], dtype=np.int64),
+            places=np.array(places, dtype=np.int64),
+            begins=not places or places[0] == 0,
+            options=next((given for given in options if known and given is not None), SplitMergeOptions()),
             shape=prior.shape if isinstance(prior, Gamma) else 0.0,
             rate=prior.rate if isinstance(prior, Gamma) else 0.0,
             log_rising=0.0 if isinstance(prior, Gamma) else float(log_rising_factorial(prior, n_objects)),
         )
-        if not isinstance(moves[0].move, SplitMerge | Reassign):
-            return _Segment(compiled, None)
-        return _Segment(
-            compiled, make_distances(pairs) if split_merge and pairs is not None else empty_distances()
-        )
+        if loop == BY_LIKELIHOOD:
+            return _Segment(loop, compiled, None)
+        needed = pairs is not None and any(made.move.needs_distances for made in moves)
+        distances = make_distances(pairs) if needed and pairs is not None else empty_distances()
+        guests = () if known else tuple(zip(places, moves, options, strict=True))
+        return _Segment(loop, compiled, distances, guests)
 
     def load(self, state: State) -> None:
         """Put the chain into a state; an interrupt is held back, so that it is there as a whole."""
@@ -319,41 +336,74 @@ class Driver:
                 generator=_plain(self._generator.bit_generator.state),
             )
 
-    def advance(self, rows: int, thin: int = 1, report: bool = False) -> tuple[Records, Outcome]:
-        """Advance by rows × thin iterations; return a record of every thin-th, and the last proposal."""
+    def advance(
+        self, rows: int, thin: int = 1, wanted: int = NOTHING, room: int = 0
+    ) -> tuple[Records, Outcome]:
+        """Advance by rows × thin iterations; return a record of every thin-th, and the last proposal.
+
+        Parameters
+        ----------
+        rows, thin
+            Records to write, and iterations for each.
+        wanted
+            What to tell of the last proposal: NOTHING, a REPORT (or True), or an ACCOUNT.
+        room
+            Notes that an account may take.
+        """
         records = make_records(rows, self._sizes)
-        outcome = make_outcome(self._posterior.n_objects, report)
+        outcome = make_outcome(self._posterior.n_objects, int(wanted), room)
+        problem = self._problem
         with self._lock:
-            if len(self._segments) == 1:
-                self._run(self._segments[0], records, outcome, rows, thin)
-            else:
-                self._run_row_by_row(records, outcome, rows, thin)
+            for segment, part, count, every in self._turns(records, rows, thin):
+                arguments = (segment.schedule, part, outcome, count, every, self._generator)
+                with interrupts_deferred():
+                    if segment.loop == BY_LIKELIHOOD:
+                        advance_by_likelihood(problem, self._workspace, *arguments)
+                    elif segment.loop == BY_DISTANCE and segment.distances is not None:
+                        advance_by_distance(problem, self._workspace, segment.distances, *arguments)
+                    else:
+                        self._advance_guests(segment, part, outcome, count, every)
             self.iteration += rows * thin
         return records, outcome
 
-    def _run_row_by_row(self, records: Records, outcome: Outcome, rows: int, thin: int) -> None:
+    def _turns(self, records: Records, rows: int, thin: int) -> Iterator[tuple[_Segment, Records, int, int]]:
+        """Calls that make up a block: segment, records, how many of them, and iterations for each."""
+        if len(self._segments) == 1:
+            yield self._segments[0], records, rows, thin
+            return
         for row in range(rows):
-            single = records._replace(
-                **{name: column[row : row + 1] for name, column in records._asdict().items()}
-            )
+            single = _row_of(records, row)
             for _ in range(thin):
-                self._run_in_turns(single, outcome)
+                for segment in self._segments:
+                    before = int(single.acceptances.sum())
+                    yield segment, single, 1, 1
+                    if int(single.acceptances.sum()) != before:
+                        self._forget_distances(keep=segment)
 
-    def _run_in_turns(self, record: Records, outcome: Outcome) -> None:
-        """One iteration of a schedule that mixes moves with and without distances."""
-        for segment in self._segments:
-            before = int(record.acceptances.sum())
-            self._run(segment, record, outcome, 1, 1)
-            if int(record.acceptances.sum()) != before:
-                self._forget_distances(keep=segment)
-
-    def _run(self, segment: _Segment, records: Records, outcome: Outcome, rows: int, thin: int) -> None:
-        arguments = (segment.schedule, records, outcome, rows, thin, self._generator)
-        with interrupts_deferred():
-            if segment.distances is None:
-                advance_by_likelihood(self._problem, self._workspace, *arguments)
-            else:
-                advance_by_distance(self._problem, self._workspace, segment.distances, *arguments)
+    def _advance_guests(
+        self, segment: _Segment, records: Records, outcome: Outcome, rows: int, thin: int
+    ) -> None:
+        """What the compiled loops do, for moves that they do not know: θ and λ, the moves, the record."""
+        problem, workspace, rng = self._problem, self._workspace, self._generator
+        alone = segment.schedule._replace(begins=False)
+        for row in range(rows):
+            single = _row_of(records, row)
+            for _ in range(thin):
+                if segment.schedule.begins:
+                    advance_by_likelihood(problem, workspace, segment.schedule, single, outcome, 1, 1, rng)
+                for place, made, options in segment.guests:
+                    for _ in range(made.repeats):
+                        accepted = made.move.kernel(
+                            problem, workspace, segment.distances, options, outcome, rng
+                        )
+                        if made.move.is_sweep:
+                            single.proposals[0, place] += problem.coordinates.shape[0]
+                        elif accepted >= 0:
+                            single.proposals[0, place] += 1
+                        single.acceptances[0, place] += max(accepted, 0)
+                        if accepted > 0 and segment.distances is not None:
+                            segment.distances.flags[STALE] = 1
+            advance_by_likelihood(problem, workspace, alone, single, outcome, 1, 1, rng)
 
     def _forget_distances(self, keep: _Segment | None = None) -> None:
         for segment in self._segments:
@@ -361,21 +411,31 @@ class Driver:
                 segment.distances.flags[STALE] = 1
 
 
+def _loop_of(made: Repeated) -> tuple[int, int]:
+    """The loop that a move runs in, and the number that its kernel has there."""
+    return _LOOPS.get(made.move.kernel, (AS_GUESTS, 0))
+
+
 def _grouped(schedule: Sequence[Repeated]) -> list[list[int]]:
-    """Places of the moves, grouped so that each group suits one driver and one set of split-merge options."""
+    """Places of the moves, grouped so that each group suits one loop and, compiled, one set of options."""
     groups: list[list[int]] = []
     for place, made in enumerate(schedule):
-        last = schedule[groups[-1][-1]].move if groups else None
-        distance_based = isinstance(made.move, SplitMerge | Reassign)
-        together = last is not None and distance_based == isinstance(last, SplitMerge | Reassign)
-        if together and isinstance(made.move, SplitMerge):
-            present = [schedule[other].move for other in groups[-1]]
-            together = all(not isinstance(move, SplitMerge) or move == made.move for move in present)
+        group = groups[-1] if groups else []
+        present = [schedule[other] for other in group]
+        together = bool(present) and _loop_of(present[0])[0] == _loop_of(made)[0]
+        if together and _loop_of(made)[0] != AS_GUESTS:
+            options = [other.move.options() for other in (*present, made)]
+            together = len({given for given in options if given is not None}) <= 1
         if together:
-            groups[-1].append(place)
+            group.append(place)
         else:
             groups.append([place])
     return groups
+
+
+def _row_of(records: Records, row: int) -> Records:
+    """One row of the records, as records."""
+    return records._replace(**{name: values[row : row + 1] for name, values in records._asdict().items()})
 
 
 def _plain(generator: Any) -> dict[str, Any]:  # noqa: ANN401 - NumPy types it so

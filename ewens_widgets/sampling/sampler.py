@@ -38,11 +38,9 @@ from ewens_widgets.sampling.archive import (
 from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_bytes, label_type, read_only
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.kernel.workspace import ACCEPTED, PROPOSED, Outcome
+from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, first_state, pack_state, unpack_state
 from ewens_widgets.sampling.trace import Trace
@@ -124,7 +122,7 @@ class Sampler:
     @staticmethod
     def _warn_of_a_slow_start(labels: NDArray[np.intp], schedule: tuple[Repeated, ...]) -> None:
         n_clusters = int(labels.max()) + 1
-        sweeps = any(isinstance(entry.move, Gibbs) for entry in schedule)
+        sweeps = any(entry.move.is_sweep for entry in schedule)
         if sweeps and labels.size * n_clusters > _SLOW_SWEEP:
             warnings.warn(
                 f"starting from {n_clusters} clusters, the first sweeps compare each of {labels.size} "
@@ -182,7 +180,7 @@ class Sampler:
         self._driver.load(current)
 
     def _pairs(self) -> FloatArray | None:
-        if not any(isinstance(entry.move, SplitMerge) for entry in self.schedule):
+        if not any(entry.move.needs_distances for entry in self.schedule):
             return None
         n_objects = self.posterior.n_objects
         check_fits(
@@ -452,7 +450,7 @@ def _report(outcome: Outcome) -> StepReport | None:
     return StepReport(
         proposed_labels=read_only(canonical_labels(outcome.labels)),
         accepted=bool(outcome.flags[ACCEPTED]),
-        log_ratio=float(outcome.log_ratio[0]),
+        log_ratio=float(outcome.reals[LOG_RATIO]),
     )
 
 

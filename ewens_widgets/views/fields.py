@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.model.checks import check_theta_grid
+from ewens_widgets.sampling.moves.move import Move, Option
 from ewens_widgets.views.base import assign
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "buttons",
     "choice",
     "entry",
+    "option_field",
     "parse_grid",
     "parse_positive",
     "parse_share",
@@ -127,6 +129,15 @@ def buttons(rows: Iterable[tuple[str, str, str, str]], command: Callable[[str], 
         button.add_class(css_class)
         button.on_click(lambda clicked: command(clicked.description))
     return made
+
+
+def option_field(option: Option, move: Move) -> Field:
+    """Field for an option of a move, with the value that it has there."""
+    value = getattr(move, option.name)
+    if option.values:
+        names = [(name, name) for name in option.values]
+        return choice(option.title, names, value, f"ew-{option.key}", option.help)
+    return entry(option.title, f"{value:g}", parse_share(option.title), f"ew-{option.key}", option.help)
 
 
 def show_only(fields: Mapping[str, Field], names: set[str]) -> None:

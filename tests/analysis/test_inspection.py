@@ -8,9 +8,8 @@ import pytest
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.telling import count, from_log, signed
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
-from ewens_widgets.sampling.moves.schedule import Move
+from ewens_widgets.sampling.moves.move import Move, count, from_log, signed
 
 DATA = ew.datasets.unit_square(per_cluster=5, seed=1)
 MOVES = (Reassign(), SplitMerge(), InformedSplitMerge())

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.driver import Driver
+from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.moves import Gibbs
 from ewens_widgets.sampling.recorder import Recorder
 
@@ -167,21 +167,22 @@ def test_a_block_without_iterations_is_refused(bad: dict[str, object]) -> None:
         make().advance(**bad)
 
 
-class Interrupter:
-    """Makes a later call of a function end in an interrupt, after it has done its work."""
+def interrupt_later(monkeypatch: pytest.MonkeyPatch, calls: int, fault: type[BaseException]) -> None:
+    """Make a later one of the compiled calls end in an interrupt, after it has done its work."""
+    left = [calls]
 
-    def __init__(self, function: Callable[..., object], calls: int, fault: type[BaseException]) -> None:
-        self.function, self.calls, self.fault = function, calls, fault
-
-    def wrapped(self) -> Callable[..., object]:
+    def wrapped(function: Callable[..., object]) -> Callable[..., object]:
         def call(*arguments: object) -> object:
-            result = self.function(*arguments)
-            self.calls -= 1
-            if self.calls == 0:
-                raise self.fault
+            result = function(*arguments)
+            left[0] -= 1
+            if left[0] == 0:
+                raise fault
             return result
 
         return call
+
+    for name in ("advance_by_likelihood", "advance_by_distance"):
+        monkeypatch.setattr(driver, name, wrapped(getattr(driver, name)))
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -192,7 +193,7 @@ def test_an_interrupt_keeps_the_draws_and_the_chain(
     """A signal during compiled code is raised after it, when the chain has moved but nothing is recorded."""
     expected = make(name).sample(200, progress=False).labels
     sampler = make(name)
-    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, calls, KeyboardInterrupt).wrapped())
+    interrupt_later(monkeypatch, calls, KeyboardInterrupt)
     kept = 0
     try:
         with pytest.warns(UserWarning, match="interrupted after .* of 100 draws"):
@@ -210,7 +211,7 @@ def test_an_interrupt_keeps_the_draws_and_the_chain(
 def test_an_interrupt_during_burn_in_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = make().sample(100, progress=False).labels
     sampler = make()
-    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, 3, KeyboardInterrupt).wrapped())
+    interrupt_later(monkeypatch, 3, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         sampler.sample(10, burn_in=1000, progress=False)
     monkeypatch.undo()
@@ -229,7 +230,7 @@ def test_an_interrupt_while_watching_leaves_the_sampler_at_the_last_event(
     sampler = make(name)
     taken = []
     calls = 2 * len(sampler.schedule) + 1
-    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, calls, fault).wrapped())
+    interrupt_later(monkeypatch, calls, fault)
     with pytest.raises(fault):
         taken.extend(sampler.events(60, block=10) if name != "mixed" else sampler.events(60, block=1))
     monkeypatch.undo()
@@ -249,7 +250,7 @@ def test_an_interrupt_while_going_back_to_the_last_event_can_be_repeated(
     events = sampler.events(20, block=10)
     for _ in range(4):
         next(events)
-    monkeypatch.setattr(Driver, "_run", Interrupter(Driver._run, 1, KeyboardInterrupt).wrapped())
+    interrupt_later(monkeypatch, 1, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         _ = sampler.state
     monkeypatch.undo()

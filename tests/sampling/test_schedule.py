@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
+from ewens_widgets.sampling.moves import MOVES, Gibbs, InformedSplitMerge, Reassign, SplitMerge
 from ewens_widgets.sampling.moves.schedule import (
-    MOVES,
     SCHEDULES,
     Repeated,
     from_plain,

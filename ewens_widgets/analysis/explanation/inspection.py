@@ -1,29 +1,24 @@
 """A chain that is looked at one proposal at a time.
 
-Each proposal is made twice: by the sampler itself, stepped by one iteration, and by `explain`, from the same
-state and random numbers. What is shown comes from the second, and `gap` tells that it is what the first did.
+Each proposal is made twice, from the same state and random numbers: by a sampler, stepped by one iteration,
+and by `explain`, whose kernel takes notes. What is shown comes from the second; `gap` tells how far the four
+terms of its ratio, added up, are from the ratio that the sampler reports.
 """
 
 import warnings
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ewens_widgets.analysis.explanation.context import Context
-from ewens_widgets.analysis.explanation.draws import draw_parameters, generator_at
-from ewens_widgets.analysis.explanation.explain import explain
-from ewens_widgets.analysis.explanation.gibbs import after_draw, explain_gibbs_draw
-from ewens_widgets.analysis.explanation.proposal import Parameters, Proposal
-from ewens_widgets.analysis.explanation.telling import Scene, stages_of
+from ewens_widgets.analysis.explanation.proposal import Proposal, Sweep, explain
+from ewens_widgets.analysis.explanation.telling import stages_of
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.gibbs import Gibbs
-from ewens_widgets.sampling.moves.schedule import Move, Repeated
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.moves.move import Move, Scene
+from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
 
@@ -58,12 +53,10 @@ class Inspection:
         self.move: Move = sampler.schedule[0].move if move is None else move
         self.proposal: Proposal
         self.event: Event | None
-        # Of a Metropolis move: the state after it. Of a sweep: object, slots, and the slot that was drawn.
+        # Of a Metropolis move: the state after it. Of a sweep: the sweep, and the object whose turn it is.
         self._after: State
-        self._item, self._target = 0, 0
-        self._slots: NDArray[np.int64]
-        self._parameters: Parameters
-        self._rng: np.random.Generator
+        self._sweep: Sweep
+        self._item = 0
         self._propose()
 
     @property
@@ -83,8 +76,8 @@ class Inspection:
 
     @property
     def is_sweep(self) -> bool:
-        """Whether the proposal is a draw of a Gibbs sweep."""
-        return isinstance(self.move, Gibbs)
+        """Whether the proposal is a draw of a sweep."""
+        return self.move.is_sweep
 
     @property
     def can_accept_anyway(self) -> bool:
@@ -104,9 +97,7 @@ class Inspection:
     @property
     def stages(self) -> tuple[Scene, ...]:
         """The proposal in stages."""
-        if isinstance(self.move, SplitMerge):
-            return stages_of(self.proposal, self.move.within, self.move.between)
-        return stages_of(self.proposal)
+        return stages_of(self.proposal, self.move)
 
     def use(self, move: Move) -> None:
         """Look at another move, from where the chain stands."""
@@ -136,12 +127,12 @@ class Inspection:
             self._state = self._after
             self._propose()
             return
-        self._slots = after_draw(self._slots, self._item, self._target)
+        self._sweep.keep()
         self._item += 1
-        if self._item < self._slots.size:
+        if self._item < self.posterior.n_objects:
             self._draw()
             return
-        self._state = self._in_sweep(self._state.iteration + 1)
+        self._state = replace(self._sweep.state, iteration=self._state.iteration + 1)
         self._propose()
 
     def run(self, iterations: int) -> None:
@@ -162,39 +153,26 @@ class Inspection:
     def _propose(self) -> None:
         self._item = 0
         if self.is_sweep:
-            self._rng = generator_at(self._state.generator)
-            self._parameters = draw_parameters(self._sampler.posterior, self._state, self._rng)
-            self._slots = np.array(self._state.labels)
+            self._sweep = Sweep(self.posterior, self._state, self.move)
             self._draw()
             return
         sampler = self._sampler_at(self._state, (Repeated(self.move),))
         as_printed = self._sampler.acceptance == "as-printed"
         self.proposal = explain(
-            self._sampler.posterior, self._state, self.move, pairs=self._distances(), as_printed=as_printed
+            self.posterior, self._state, self.move, pairs=self._distances(), as_printed=as_printed
         )
         self.event = next(sampler.events(1, block=1))
         self._after = sampler.state
 
     def _draw(self) -> None:
-        context = Context(self._sampler.posterior, self._parameters, self._slots)
-        self.proposal, self._target = explain_gibbs_draw(context, self._item, self._rng)
+        self.proposal = self._sweep.draw(self._item)
         self.event = None
 
     def _leave_sweep(self) -> None:
         """Take what a sweep has done so far as the state to go on from."""
         if self.is_sweep and self._item:
-            self._state = self._in_sweep(self._state.iteration)
+            self._state = self._sweep.state
             self._item = 0
-
-    def _in_sweep(self, iteration: int) -> State:
-        """State of the chain in the middle or at the end of a sweep."""
-        return State(
-            labels=self._slots,
-            theta_index=self._parameters.theta_index,
-            log_concentration=self._parameters.log_concentration,
-            iteration=iteration,
-            generator=dict(self._rng.bit_generator.state),
-        )
 
     def _sampler_at(self, state: State, schedule: tuple[Repeated, ...]) -> Sampler:
         with warnings.catch_warnings():
@@ -210,7 +188,7 @@ class Inspection:
             )
 
     def _distances(self) -> FloatArray | None:
-        if self._pairs is None and isinstance(self.move, SplitMerge):
+        if self._pairs is None and self.move.needs_distances:
             raw = self._sampler.raw_data
             self._pairs = pair_distances(self._sampler.posterior.coordinates if raw is None else raw)
         return self._pairs

@@ -1,4 +1,4 @@
-r"""What one proposal was made of, as frozen values.
+r"""One proposal of a chain, explained: what it was made of, and what decides about it.
 
 The log Metropolis–Hastings ratio is a sum of four terms,
 
@@ -9,32 +9,36 @@ The log Metropolis–Hastings ratio is a sum of four terms,
 of which the paper prints the last two with the opposite signs. A proposal is accepted if
 :math:`\log u < \log r` for a uniform draw u. Here :math:`q(B^* \mid B)` is called the way there, and
 :math:`q(B \mid B^*)` the way back; each is a product of factors.
+
+A proposal is made by the sampler's own kernel, from a copy of the chain's state and with its random numbers;
+the kernel takes notes (`sampling.moves.move`): the choices, the two ways and the uniform draw come from them.
+The first two terms are computed here, from prior and likelihood of the two partitions. So the sum of the four
+agrees with the ratio that the kernel decided by only if its incremental change of the posterior is right.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors import ewens
+from ewens_widgets.sampling.driver import Driver
+from ewens_widgets.sampling.kernel.workspace import (
+    ACCOUNT,
+    NOTED,
+    make_outcome,
+    make_problem,
+    make_workspace,
+)
+from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.move import Account, Factor, Move, Notes, Way, frozen
+from ewens_widgets.sampling.moves.schedule import Repeated
+from ewens_widgets.sampling.state import State
 
-__all__ = ["Allocation", "Changes", "Choice", "Factor", "Parameters", "Proposal", "Term", "Way"]
-
-IntArray = NDArray[np.intp]
-
-
-class Factor(NamedTuple):
-    """A probability that a way has as a factor."""
-
-    name: str
-    log_probability: float
-
-    @property
-    def probability(self) -> float:
-        """The probability itself."""
-        return math.exp(self.log_probability)
+__all__ = ["Changes", "Parameters", "Proposal", "Sweep", "Term", "explain", "explain_sweep"]
 
 
 class Term(NamedTuple):
@@ -51,95 +55,6 @@ class Changes(NamedTuple):
     log_likelihood: float
 
 
-@dataclass(frozen=True)
-class Way:
-    """The probability of proposing one partition at another.
-
-    Attributes
-    ----------
-    log_probability
-        As the move's own ``log_proposal`` gives it.
-    factors
-        What it is the product of, found independently of it.
-    """
-
-    log_probability: float
-    factors: tuple[Factor, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A random choice among some options.
-
-    Attributes
-    ----------
-    what
-        What is chosen, in words.
-    probabilities
-        Probability of each option.
-    chosen
-        Place of the one chosen.
-    objects
-        Objects that the chosen option concerns.
-    by_object
-        For each object, the probability that an option is chosen that concerns it.
-    examples
-        An object of each cluster that an option concerns, for each option; no object stands for a new
-        cluster. Left empty where the options are all alike.
-    uniform
-        The uniform draw that chose, if it was one.
-    """
-
-    what: str
-    probabilities: FloatArray
-    chosen: int
-    objects: IntArray
-    by_object: FloatArray
-    examples: tuple[tuple[int, ...], ...] = ()
-    uniform: float | None = None
-
-    @property
-    def probability(self) -> float:
-        """Probability of the option that was chosen."""
-        return float(self.probabilities[self.chosen])
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """How the members of a cluster fall onto two sides.
-
-    Attributes
-    ----------
-    cores
-        The two objects that the sides grow from.
-    members
-        All members, in the order in which they are put on a side.
-    to_second
-        Probability of each member to join the side of the second core; 0 and 1 for the cores themselves.
-    sides
-        Side of each member in the finer of the two partitions.
-    jumped
-        The core that changed sides at the end, if one did.
-    jump_probability
-        Probability that one of the cores jumps; 0 where the move has no core jump.
-    is_replay
-        Whether nothing was drawn: the sides are given, and the way back of a merge is asked for.
-    """
-
-    cores: tuple[int, int]
-    members: IntArray
-    to_second: FloatArray
-    sides: NDArray[np.int64]
-    jumped: int | None = None
-    jump_probability: float = 0.0
-    is_replay: bool = False
-
-    @property
-    def probability_of_sides(self) -> FloatArray:
-        """Probability of each member to be put where it is."""
-        return np.where(self.sides == 1, self.to_second, 1.0 - self.to_second)
-
-
 class Parameters(NamedTuple):
     """θ and λ of the iteration, drawn before its moves."""
 
@@ -154,54 +69,29 @@ class Parameters(NamedTuple):
         return math.exp(self.log_concentration)
 
 
-@dataclass(frozen=True, eq=False)
-class Proposal:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Proposal(Account):
     """One proposal of one move.
 
     Attributes
     ----------
     move
         Name of the move.
-    kind
-        ``"split"``, ``"merge"``, ``"reassign"``, ``"draw"`` (of a Gibbs sweep), or ``"nothing"``.
     parameters
         θ and λ.
-    labels, proposed
-        Canonical labels before, and as proposed; None if nothing was.
-    choices
-        What was chosen on the way, in order.
-    allocation
-        How members were or would be put on two sides.
-    forward, backward
-        The way there and the way back.
     changes
         Log prior and log likelihood of the proposed partition minus those of the present one.
-    log_uniform
-        Logarithm of the uniform draw that decides; None where nothing has to be decided.
     as_printed
         Whether the chain decides by the ratio that the paper prints.
-    reason
-        Why nothing was proposed.
+    has_printed_ratio
+        Whether the paper prints a ratio for this proposal that differs from the right one.
     """
 
     move: str
-    kind: str
     parameters: Parameters
-    labels: IntArray
-    proposed: IntArray | None = None
-    choices: tuple[Choice, ...] = ()
-    allocation: Allocation | None = None
-    forward: Way | None = None
-    backward: Way | None = None
     changes: Changes | None = None
-    log_uniform: float | None = None
     as_printed: bool = False
-    reason: str = ""
-
-    @property
-    def has_printed_ratio(self) -> bool:
-        """Whether the paper prints a ratio for this move that differs from the right one."""
-        return self.move == "split-merge" and self.proposed is not None
+    has_printed_ratio: bool = False
 
     def terms(self, as_printed: bool | None = None) -> tuple[Term, ...]:
         """Terms that add up to the log ratio: the chain's own, or the right or the printed one."""
@@ -228,25 +118,139 @@ class Proposal:
             return None
         return self.log_uniform is None or self.log_uniform < log_ratio
 
-    @property
-    def moved(self) -> IntArray:
-        """Objects whose company changes: the smaller part of a split or a merge."""
-        return _moved(self)
+
+def explain(
+    posterior: Posterior,
+    state: State,
+    move: Move,
+    *,
+    pairs: FloatArray | None = None,
+    as_printed: bool = False,
+) -> Proposal:
+    """Explain the proposal of an iteration that begins in a state and makes one move.
+
+    The state is not changed; the random numbers are those that a sampler in this state would draw.
+
+    Parameters
+    ----------
+    posterior
+        What is being sampled.
+    state
+        Where the chain stands before the iteration.
+    move
+        The move that is made once, after θ (and λ, where it has a prior) have been drawn. Of a sweep, the
+        first draw is explained; `explain_sweep` has them all.
+    pairs
+        Distances between objects, for a move that needs them; in canonical coordinates by default.
+    as_printed
+        Decide by the ratio that the paper prints, where it prints another one.
+    """
+    schedule = (Repeated(move),)  # refuses a move of a kind that is not registered
+    if move.is_sweep:
+        return Sweep(posterior, state, move).draw(0)
+    if move.needs_distances and pairs is None:
+        pairs = pair_distances(posterior.coordinates)
+    driver = Driver(posterior, schedule, pairs, as_printed)
+    room = 8 * posterior.n_objects + 64
+    while True:
+        driver.load(state)
+        records, outcome = driver.advance(1, wanted=ACCOUNT, room=room)
+        if outcome.flags[NOTED] <= room:
+            break
+        room = int(outcome.flags[NOTED])  # Now it is known how much is needed.
+    parameters = _parameters(posterior, records.theta_weights[0], driver.state())
+    notes = Notes(state.labels, outcome, move.factors)
+    return _explained(posterior, move, parameters, notes, as_printed)
 
 
-def _moved(proposal: Proposal) -> IntArray:
-    if proposal.proposed is None:
-        return np.empty(0, dtype=np.intp)
-    if proposal.kind in {"reassign", "draw"}:
-        item: IntArray = proposal.choices[0].objects
-        unchanged = np.array_equal(proposal.labels, proposal.proposed)
-        return np.empty(0, dtype=np.intp) if unchanged else item
-    if proposal.allocation is None:
-        return np.empty(0, dtype=np.intp)
-    return _smaller_side(proposal.allocation)
+def explain_sweep(posterior: Posterior, state: State, move: Move) -> list[Proposal]:
+    """Explain every draw of the sweep of an iteration that begins in a state."""
+    sweep = Sweep(posterior, state, move)
+    proposals = []
+    for item in range(posterior.n_objects):
+        proposals.append(sweep.draw(item))
+        sweep.keep()
+    return proposals
 
 
-def _smaller_side(allocation: Allocation) -> IntArray:
-    """Objects on the side with fewer members; the second one if both have as many."""
-    side = 1 if 2 * int(allocation.sides.sum()) <= allocation.sides.size else 0
-    return np.sort(allocation.members[allocation.sides == side])
+class Sweep:
+    """A sweep that is made one draw at a time; `state` is where it stands.
+
+    Parameters
+    ----------
+    posterior
+        What is being sampled.
+    state
+        Where the chain stands before the iteration.
+    move
+        What sweeps.
+    """
+
+    def __init__(self, posterior: Posterior, state: State, move: Move) -> None:
+        if move.draw is None:
+            raise TypeError(f"the move {move.name!r} cannot be looked at draw by draw: it has no `draw`.")
+        self._posterior, self._move, self._make = posterior, move, move.draw
+        self._problem = make_problem(posterior)
+        driver = Driver(posterior, (), None, as_printed=False)
+        driver.load(state)
+        records, _ = driver.advance(1)
+        self.state = replace(driver.state(), iteration=state.iteration)
+        self._parameters = _parameters(posterior, records.theta_weights[0], self.state)
+        self._drawn = self.state.labels
+
+    def draw(self, item: int) -> Proposal:
+        """Draw an object's cluster with the next random numbers; it is moved there by `keep`."""
+        state, room = self.state, 8 * self._posterior.n_objects + 64
+        rng = np.random.Generator(np.random.PCG64(0))
+        rng.bit_generator.state = state.generator
+        workspace = make_workspace(self._problem, state.labels, state.theta_index, state.log_concentration)
+        outcome = make_outcome(self._posterior.n_objects, ACCOUNT, room)
+        self._make(self._problem, workspace, outcome, item, rng)
+        self._drawn = workspace.labels
+        self.state = replace(state, generator=dict(rng.bit_generator.state))
+        notes = Notes(state.labels, outcome, self._move.factors)
+        return _explained(self._posterior, self._move, self._parameters, notes)
+
+    def keep(self) -> None:
+        """Go on from the partition that was drawn last."""
+        self.state = replace(self.state, labels=self._drawn)
+
+
+def _parameters(posterior: Posterior, weights: FloatArray, after: State) -> Parameters:
+    """The parameters that an iteration has drawn."""
+    theta = float(posterior.theta_grid[after.theta_index])
+    return Parameters(theta, after.theta_index, frozen(weights.copy()), after.log_concentration)
+
+
+def _explained(
+    posterior: Posterior, move: Move, parameters: Parameters, notes: Notes, as_printed: bool = False
+) -> Proposal:
+    """A move's account of its proposal, with what the model says to it."""
+    account = move.account(notes)
+    told = {entry.name: getattr(account, entry.name) for entry in fields(account)}
+    changes = None
+    if account.proposed is not None:
+        both = (account.proposed, account.labels)
+        prior = [ewens.log_pmf(labels, parameters.concentration) for labels in both]
+        likelihood = [float(posterior.log_likelihoods(labels)[parameters.theta_index]) for labels in both]
+        changes = Changes(prior[0] - prior[1], likelihood[0] - likelihood[1])
+        told["backward"] = _without_underflow(account, changes)
+    return Proposal(
+        **told,
+        move=move.name,
+        parameters=parameters,
+        changes=changes,
+        as_printed=as_printed,
+        has_printed_ratio=move.has_printed_ratio and account.proposed is not None,
+    )
+
+
+def _without_underflow(account: Account, changes: Changes) -> Way | None:
+    """The way back; an exact conditional is in proportion to the posterior, which tells what underflows."""
+    back = account.backward
+    if account.log_uniform is not None or account.forward is None or back is None:
+        return back
+    if back.log_probability > -math.inf:
+        return back
+    log_back = account.forward.log_probability - sum(changes)
+    return Way(log_back, (Factor(back.factors[0].name, log_back),))

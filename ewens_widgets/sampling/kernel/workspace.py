@@ -9,7 +9,9 @@ model III its inverse A and log determinant. The cluster sums are exact (see
 `model.coordinates.on_exact_grid`), and the scatter is computed anew with every draw of θ, so nothing drifts
 and the state of a chain is its slot labels, θ, λ and generator.
 
-What a Metropolis move reports besides its decision, for watchers who step through the chain.
+`Outcome` is what a move says besides its decision, where somebody wants to know: first a *report*, the
+proposed partition with its ratio; then also an *account*, notes of everything that was chosen on the way and
+how probable it was. What the notes mean is the business of the move that takes them.
 """
 
 from typing import NamedTuple
@@ -21,17 +23,25 @@ from scipy.special import gammaln
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.likelihood import cluster_sums
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.compiled import inlined
+from ewens_widgets.sampling.compiled import jit
 
 __all__ = [
     "ACCEPTED",
+    "ACCOUNT",
     "CHANGED",
     "CLUSTERS",
+    "LOG_BACKWARD",
     "LOG_CONCENTRATION",
     "LOG_DETERMINANT",
+    "LOG_FORWARD",
+    "LOG_RATIO",
+    "LOG_UNIFORM",
     "LONE_FACTOR",
     "LONE_LIFTS",
+    "NOTED",
+    "NOTHING",
     "PROPOSED",
+    "REPORT",
     "THETA",
     "WANTED",
     "Outcome",
@@ -40,6 +50,7 @@ __all__ = [
     "make_outcome",
     "make_problem",
     "make_workspace",
+    "note",
     "report",
 ]
 
@@ -172,32 +183,61 @@ def make_workspace(
     )
 
 
-# Places in Outcome.flags: whether a report is wanted, a partition was proposed, and it was accepted.
-WANTED, PROPOSED, ACCEPTED = 0, 1, 2
+# What may be wanted of a move.
+NOTHING, REPORT, ACCOUNT = 0, 1, 2
+# Places in Outcome.flags: what is wanted, whether a partition was proposed and accepted, how many notes.
+WANTED, PROPOSED, ACCEPTED, NOTED = 0, 1, 2, 3
+# Places in Outcome.reals.
+LOG_RATIO, LOG_UNIFORM, LOG_FORWARD, LOG_BACKWARD = 0, 1, 2, 3
 
 
 class Outcome(NamedTuple):
-    """The proposal of the latest Metropolis move: slot labels and log acceptance ratio.
+    """The proposal of the latest Metropolis move: slot labels, ratio and decision, and notes.
 
-    Where no report is wanted, a move may reject as soon as it knows that it will, without working out the
-    whole ratio; the decisions and the random numbers used are the same.
+    A note is a row of four numbers: topic, two subjects, value. Where nothing is wanted, a move may reject as
+    soon as it knows that it will, without working out the whole ratio; the decisions and the random numbers
+    used are the same.
     """
 
-    flags: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    log_ratio: FloatArray
+    flags: IntArray
+    labels: IntArray
+    reals: FloatArray
+    notes: FloatArray
 
 
-def make_outcome(n_objects: int, wanted: bool) -> Outcome:
-    """Make room for a report."""
-    return Outcome(np.array([int(wanted), 0, 0]), np.zeros(n_objects, dtype=np.int64), np.zeros(1))
+def make_outcome(n_objects: int, wanted: int = NOTHING, room: int = 0) -> Outcome:
+    """Make room for a report, and for so many notes."""
+    flags = np.array([wanted, 0, 0, 0], dtype=np.int64)
+    return Outcome(flags, np.zeros(n_objects, dtype=np.int64), np.zeros(4), np.zeros((room, 4)))
 
 
-@inlined
-def report(outcome: Outcome, labels: NDArray[np.int64], log_ratio: float, accepted: bool) -> None:
-    """Tell a watcher the decision and where it was made; the caller changes the labels to the proposal."""
+@jit
+def report(
+    outcome: Outcome,
+    labels: IntArray,
+    log_ratio: float,
+    log_uniform: float,
+    log_forward: float,
+    log_backward: float,
+) -> None:
+    """Tell a watcher what was proposed where; the caller changes the labels to the proposal.
+
+    The proposal is accepted if `log_uniform` is below `log_ratio`. `log_forward` is log q(B* | B), the way
+    there, and `log_backward` log q(B | B*), the way back.
+    """
     for i in range(labels.shape[0]):
         outcome.labels[i] = labels[i]
-    outcome.log_ratio[0] = log_ratio
+    outcome.reals[LOG_RATIO], outcome.reals[LOG_UNIFORM] = log_ratio, log_uniform
+    outcome.reals[LOG_FORWARD], outcome.reals[LOG_BACKWARD] = log_forward, log_backward
     outcome.flags[PROPOSED] = 1
-    outcome.flags[ACCEPTED] = 1 if accepted else 0
+    outcome.flags[ACCEPTED] = 1 if log_uniform < log_ratio else 0
+
+
+@jit
+def note(outcome: Outcome, topic: int, first: int, second: int, value: float) -> None:
+    """Take a note; those beyond the room are only counted, so that one knows how much is needed."""
+    row = outcome.flags[NOTED]
+    if row < outcome.notes.shape[0]:
+        outcome.notes[row, 0], outcome.notes[row, 1] = topic, first
+        outcome.notes[row, 2], outcome.notes[row, 3] = second, value
+    outcome.flags[NOTED] = row + 1

@@ -16,18 +16,18 @@ stands for every feature; for model II the handicap, but for the share of λ, is
 scale.)
 
 The sweep is deterministic in its order, so it leaves the posterior invariant but is not reversible; each
-single draw is.
+single draw is. Seen as a proposal, :math:`q(B^* \mid B)` is the probability of the cluster drawn, and
+:math:`q(B \mid B^*)` that of the cluster it came from, as the conditional of an object does not depend on
+where it is: the ratio of a draw is 1, and it is always accepted.
 
-What a Gibbs draw weighs: the scale with the object in each of the clusters and in a new one, handicapped.
-
-The values of the candidates are written to `workspace.candidates[0]`, a new cluster last; the weights of
-`moves.gibbs` are powers of them. A candidate costs O(d) operations in every model. For III this is so because
-making the object a singleton changes M only in a plane (see `kernel.scatter`), and joining it to cluster b
-only in the plane of :math:`s_b` and y: with :math:`A = M^{-1}`, two products with A an object, and
-:math:`s_b^T A s_b` kept up to date, the determinants follow from inner products.
+A candidate costs O(d) operations in every model. For III this is so because making the object a singleton
+changes M only in a plane (see `kernel.scatter`), and joining it to cluster b only in the plane of
+:math:`s_b` and y: with :math:`A = M^{-1}`, two products with A an object, and :math:`s_b^T A s_b` kept up to
+date, the determinants follow from inner products.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
-from ewens_widgets.partition import check_labels
+from ewens_widgets.partition import canonical_labels, check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose
 from ewens_widgets.sampling.kernel.partition_changes import relocate
@@ -56,27 +56,180 @@ from ewens_widgets.sampling.kernel.workspace import (
     LONE_FACTOR,
     LONE_LIFTS,
     THETA,
+    Outcome,
     Problem,
     Workspace,
     make_problem,
     make_workspace,
+    note,
+)
+from ewens_widgets.sampling.moves.move import (
+    OWN,
+    Account,
+    Choice,
+    Factor,
+    Move,
+    Notes,
+    Scene,
+    Way,
+    count,
+    frozen,
 )
 
-__all__ = [
-    "Gibbs",
-    "conditional_probabilities",
-    "conditional_weights",
-    "gibbs_sweep",
-    "tabulate",
-    "write_values",
-]
+__all__ = ["Gibbs", "conditional_probabilities", "gibbs_sweep"]
+
+# Notes: a slot and its weight; the object, the slot that it was drawn to join, and the uniform draw.
+_CANDIDATE, _DRAWN = OWN, OWN + 1
+# A factor of model II's scale is at least about 1 / (1 + θn), above 1e-16: the product of so many cannot
+# underflow, whatever λ is, as its factor is kept near 1 (see `_tabulate`).
+_SAFE_FACTORS = 18
+# Longer products are brought back by this factor whenever they are below its inverse, or above it. A power of
+# two changes no digit.
+_LIFT = 2.0**500
+_LOG_LIFT = 500.0 * math.log(2.0)
+# Models I and III: beyond this a new cluster is certain, or impossible; scales differ by far less.
+_CERTAIN = 600.0
+
+
+@inlined
+def _draw(problem: Problem, workspace: Workspace, item: int, uniform: float) -> int:
+    """Draw an object's cluster with a uniform number, and move it there; return the slot, as it was."""
+    own = workspace.labels[item]
+    candidates = _conditional_weights(problem, workspace, item)
+    target = choose(workspace.weights, candidates, uniform)
+    if target < 0 or target == own:
+        return own
+    relocate(problem, workspace, item, target)
+    _tabulate(problem, workspace)
+    return target
+
+
+@jit
+def gibbs_sweep(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> int:
+    """Draw every object once, in order; return how many changed their cluster."""
+    changed = 0
+    _tabulate(problem, workspace)
+    for item in range(problem.coordinates.shape[0]):
+        own = workspace.labels[item]
+        if _draw(problem, workspace, item, rng.random()) != own:
+            changed += 1
+    return changed
+
+
+@entry
+def _noted_draw(
+    problem: Problem, workspace: Workspace, outcome: Outcome, item: int, rng: np.random.Generator
+) -> None:
+    """Make the draw of one object, for somebody who looks on."""
+    refresh(problem, workspace)
+    _tabulate(problem, workspace)
+    n_clusters = workspace.integers[CLUSTERS]
+    candidates = n_clusters if workspace.sizes[workspace.labels[item]] == 1 else n_clusters + 1
+    uniform = rng.random()
+    target = _draw(problem, workspace, item, uniform)
+    for b in range(candidates):  # Moving the object leaves its weights as they were.
+        note(outcome, _CANDIDATE, b, 0, workspace.weights[b])
+    note(outcome, _DRAWN, item, target, uniform)
 
 
 @dataclass(frozen=True)
-class Gibbs:
+class Gibbs(Move):
     """A full sweep of exact single-object draws."""
 
     name: ClassVar[str] = "gibbs"
+    title: ClassVar[str] = "Gibbs draw"
+    kernel = staticmethod(gibbs_sweep)
+    is_sweep: ClassVar[bool] = True
+    draw = staticmethod(_noted_draw)
+
+    def account(self, notes: Notes) -> Account:
+        """An object whose turn it is, and the cluster that was drawn."""
+        item, chosen, uniform = notes.of(_DRAWN)[0]
+        weights = np.array([weight for *_, weight in notes.of(_CANDIDATE)])
+        probabilities = weights / weights.sum()
+        slots, n_objects = notes.slots, notes.slots.size
+        own_probability = float(probabilities[slots[item]])
+        by_object = np.append(probabilities, 0.0)[slots]
+        by_object[item] = own_probability
+        # An object of each candidate, other than the one that is drawn; none of a new cluster.
+        others = [notes.members(slot) for slot in range(probabilities.size)]
+        examples = tuple(tuple(members[members != item][:1].tolist()) for members in others)
+        order = np.full(n_objects, 1.0 / n_objects)
+        joined = notes.members(chosen)
+        after = slots.copy()
+        after[item] = chosen
+        log_forward = math.log(probabilities[chosen])
+        log_backward = math.log(own_probability) if own_probability > 0.0 else -math.inf
+        return Account(
+            labels=notes.labels,
+            proposed=frozen(canonical_labels(after)),
+            kind="draw",
+            choices=(
+                Choice("object whose turn it is", order, item, np.array([item]), order),
+                Choice("cluster to join", probabilities, chosen, joined, by_object, examples, uniform),
+            ),
+            forward=Way(log_forward, (Factor("the cluster drawn", log_forward),)),
+            backward=Way(log_backward, (Factor("the cluster it came from", log_backward),)),
+        )
+
+    def tell(self, account: Account) -> Iterator[Scene]:
+        """Tell whose turn it is, the candidates, and the draw."""
+        item, target = account.choices
+        yield Scene(
+            "choice",
+            "An object",
+            f"It is the turn of object {int(item.objects[0]) + 1} of {account.labels.size}. It leaves its "
+            "cluster for a moment.",
+            ringed=item.objects,
+        )
+        sizes = np.bincount(account.labels)
+        n_options, best = target.probabilities.size, float(target.probabilities.max())
+        yield Scene(
+            "target",
+            "The candidates",
+            f"It may join one of {count(sizes.size, 'cluster')} or found a new one: "
+            f"{count(n_options, 'candidate')}, the likeliest with probability {best:.3g}. Each has the exact "
+            "conditional probability: prior times likelihood with the object there.",
+            ringed=item.objects,
+            shares=target.by_object,
+        )
+        own = int(account.labels[item.objects[0]])
+        stays = account.proposed is not None and np.array_equal(account.labels, account.proposed)
+        size = int(np.setdiff1d(target.objects, item.objects).size)
+        where = "a cluster of its own" if size == 0 else f"a cluster of {count(size, 'other')}"
+        origin = "" if stays else f"; it came from one of {count(int(sizes[own]), 'object')}"
+        verb = "It stays in" if stays else "It joins" if size else "It founds"
+        yield Scene(
+            "draw",
+            "The draw",
+            f"{verb} {where}, drawn with probability {target.probability:.3g}{origin}.",
+            colours="after",
+            ringed=item.objects,
+        )
+
+
+@entry
+def _conditional(problem: Problem, workspace: Workspace, item: int) -> int:
+    refresh(problem, workspace)
+    _tabulate(problem, workspace)
+    return _conditional_weights(problem, workspace, item)
+
+
+def conditional_probabilities(
+    posterior: Posterior, labels: ArrayLike, item: int, theta_index: int, concentration: float | None = None
+) -> FloatArray:
+    """Probabilities that an object joins each cluster (canonical), and a new one unless it is alone.
+
+    Those below e⁻⁴⁰ times the largest are 0: the sampler does not tell them from nothing either.
+    """
+    prior = posterior.concentration
+    value = concentration if concentration is not None else prior.mean if isinstance(prior, Gamma) else prior
+    problem = make_problem(posterior)
+    start = check_labels(labels, posterior.n_objects)
+    workspace = make_workspace(problem, start, theta_index, math.log(value))
+    count = _conditional(problem, workspace, item)
+    weights = workspace.weights[:count]
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
 @inlined
@@ -111,61 +264,11 @@ def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) 
 
 
 @inlined
-def conditional_weights(problem: Problem, workspace: Workspace, item: int) -> int:
+def _conditional_weights(problem: Problem, workspace: Workspace, item: int) -> int:
     """Write the weights of an object's candidates, the largest 1, to `weights`; return their number."""
-    count = write_values(problem, workspace, item)
+    count = _write_values(problem, workspace, item)
     _powers(workspace.candidates[0], count, problem.exponent, workspace.weights)
     return count
-
-
-@entry
-def _conditional(problem: Problem, workspace: Workspace, item: int) -> int:
-    refresh(problem, workspace)
-    tabulate(problem, workspace)
-    return conditional_weights(problem, workspace, item)
-
-
-def conditional_probabilities(
-    posterior: Posterior, labels: ArrayLike, item: int, theta_index: int, concentration: float | None = None
-) -> FloatArray:
-    """Probabilities that an object joins each cluster (canonical), and a new one unless it is alone.
-
-    Those below e⁻⁴⁰ times the largest are 0: the sampler does not tell them from nothing either.
-    """
-    prior = posterior.concentration
-    value = concentration if concentration is not None else prior.mean if isinstance(prior, Gamma) else prior
-    problem = make_problem(posterior)
-    start = check_labels(labels, posterior.n_objects)
-    workspace = make_workspace(problem, start, theta_index, math.log(value))
-    count = _conditional(problem, workspace, item)
-    weights = workspace.weights[:count]
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
-
-
-@jit
-def gibbs_sweep(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> int:
-    """Draw every object once, in order; return how many changed their cluster."""
-    changed = 0
-    tabulate(problem, workspace)
-    for item in range(problem.coordinates.shape[0]):
-        count = conditional_weights(problem, workspace, item)
-        target = choose(workspace.weights, count, rng.random())
-        if target >= 0 and target != workspace.labels[item]:
-            relocate(problem, workspace, item, target)
-            tabulate(problem, workspace)
-            changed += 1
-    return changed
-
-
-# A factor of model II's scale is at least about 1 / (1 + θn), above 1e-16: the product of so many cannot
-# underflow, whatever λ is, as its factor is kept near 1 (see `tabulate`).
-_SAFE_FACTORS = 18
-# Longer products are brought back by this factor whenever they are below its inverse, or above it. A power of
-# two changes no digit.
-_LIFT = 2.0**500
-_LOG_LIFT = 500.0 * math.log(2.0)
-# Models I and III: beyond this a new cluster is certain, or impossible; scales differ by far less.
-_CERTAIN = 600.0
 
 
 @inlined
@@ -182,7 +285,7 @@ def _overlaps(workspace: Workspace, vector: FloatArray, out: FloatArray) -> None
 
 
 @inlined
-def tabulate(problem: Problem, workspace: Workspace) -> None:
+def _tabulate(problem: Problem, workspace: Workspace) -> None:
     """Write down what stays the same until the partition changes; to be done after every change.
 
     For each slot this is the shrinkage now and with one more object, and the handicap (`slots`); for a new
@@ -363,11 +466,11 @@ def _joined(
 
 
 @inlined
-def write_values(problem: Problem, workspace: Workspace, item: int) -> int:
+def _write_values(problem: Problem, workspace: Workspace, item: int) -> int:
     """Write the values of an object's candidates to `candidates[0]`; return how many there are.
 
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
-    for that. What `tabulate` writes must be up to date.
+    for that. What `_tabulate` writes must be up to date.
     """
     own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
     alone = workspace.sizes[own] == 1

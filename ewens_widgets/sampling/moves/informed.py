@@ -23,7 +23,7 @@ the order, is
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,33 +45,33 @@ from ewens_widgets.sampling.kernel.partition_changes import (
 )
 from ewens_widgets.sampling.kernel.scatter import dot, multiply, quadratic, refresh, update_inverse
 from ewens_widgets.sampling.kernel.workspace import (
+    ACCOUNT,
     THETA,
     WANTED,
     Outcome,
     Problem,
     Workspace,
+    make_outcome,
     make_problem,
     make_workspace,
+    note,
     report,
 )
+from ewens_widgets.sampling.moves.move import (
+    BACKWARD,
+    CORES,
+    FORWARD,
+    MEMBER,
+    Account,
+    Choice,
+    Move,
+    Notes,
+    Scene,
+)
 
-__all__ = [
-    "InformedSplitMerge",
-    "allocate",
-    "informed_split_merge",
-    "log_proposal",
-    "merged_precision",
-    "shuffle",
-]
+__all__ = ["InformedSplitMerge", "informed_split_merge", "log_proposal", "shuffle"]
 
 _MODULUS = 2147483647  # Of the "minimal standard" generator that orders the members.
-
-
-@dataclass(frozen=True)
-class InformedSplitMerge:
-    """Split or merge by sequential allocation, informed by the likelihood."""
-
-    name: ClassVar[str] = "informed-split-merge"
 
 
 @jit
@@ -99,7 +99,7 @@ def shuffle(workspace: Workspace, count: int, item: int, partner: int, uniform: 
 
 
 @jit
-def merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> None:
+def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> None:
     """Write the inverse covariance of the merged state: `precision` for I and II, `matrix` for III.
 
     The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
@@ -167,12 +167,13 @@ def _log_odds(
 
 
 @jit
-def allocate(
+def _allocate(
     problem: Problem,
     workspace: Workspace,
     count: int,
     replay: bool,
     sums: FloatArray,
+    outcome: Outcome,
     rng: np.random.Generator,
 ) -> float:
     """Allocate the members in their order to the sides of the first two; return the log probability.
@@ -181,6 +182,7 @@ def allocate(
     (2 × d) receives the sums of the sides. The precision of the merged state must have been written before.
     """
     members, sides = workspace.members, workspace.sides
+    is_noted = outcome.flags[WANTED] == ACCOUNT
     sizes = workspace.plane  # Scratch: an exchange needs it only later.
     for side in range(2):
         sizes[side] = 1.0
@@ -188,6 +190,8 @@ def allocate(
             sides[side] = side
         for r in range(sums.shape[1]):
             sums[sides[side], r] = problem.coordinates[members[side], r]
+        if is_noted:
+            note(outcome, MEMBER, members[side], sides[side], float(side))
     log_probability = 0.0
     for k in range(2, count):
         odds = _log_odds(problem, workspace, members[k], sums[0], sums[1], sizes)
@@ -198,21 +202,144 @@ def allocate(
         if not replay:
             sides[k] = 1 if rng.random() < math.exp(log_one) else 0
         log_probability += log_one if sides[k] == 1 else log_zero
+        if is_noted:
+            note(outcome, MEMBER, members[k], sides[k], math.exp(log_one))
         sizes[sides[k]] += 1.0
         for r in range(sums.shape[1]):
             sums[sides[k], r] += problem.coordinates[members[k], r]
     return log_probability
 
 
+@jit
+def _tell(
+    workspace: Workspace,
+    outcome: Outcome,
+    merging: bool,
+    count: int,
+    log_ratio: float,
+    log_uniform: float,
+    log_sides: float,
+) -> None:
+    """Report the proposal; given the pair, only a split has a choice."""
+    log_forward, log_backward = (0.0, log_sides) if merging else (log_sides, 0.0)
+    report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, FORWARD, 0 if merging else 1, 0, log_forward)
+        note(outcome, BACKWARD, 1 if merging else 0, 0, log_backward)
+    slot, fresh = workspace.labels[workspace.members[0]], workspace.labels.shape[0]
+    for k in range(count):
+        apart = workspace.sides[k] == 1 and not merging
+        outcome.labels[workspace.members[k]] = fresh if apart else slot
+
+
+@jit
+def informed_split_merge(
+    problem: Problem, workspace: Workspace, outcome: Outcome, sums: FloatArray, rng: np.random.Generator
+) -> int:
+    """Make one informed split-merge move; return 1 if the proposal was accepted."""
+    n_objects = problem.coordinates.shape[0]
+    item = int(rng.random() * n_objects)
+    partner = int(rng.random() * (n_objects - 1))
+    if partner >= item:
+        partner += 1
+    order = rng.random()
+    log_uniform = math.log(1.0 - rng.random())
+    slot, other = workspace.labels[item], workspace.labels[partner]
+    wanted = outcome.flags[WANTED]
+    merging = slot != other
+    log_ratio = 0.0
+    if merging:
+        log_ratio = log_change_of_merge(problem, workspace, slot, other)
+        # The probability of the way back is at most one, so often the merge is lost already.
+        if log_ratio <= log_uniform and not wanted:
+            return 0
+    if wanted == ACCOUNT:
+        note(outcome, CORES, item, partner, 0.0)
+    count = gather_members(workspace, slot, other)
+    shuffle(workspace, count, item, partner, order)
+    _merged_precision(problem, workspace, merging)
+    log_probability = _allocate(problem, workspace, count, merging, sums, outcome, rng)
+    if merging:
+        log_ratio += log_probability
+    else:
+        moved = count_moved(workspace, count)
+        log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
+    accepted = log_uniform < log_ratio
+    if wanted:
+        _tell(workspace, outcome, merging, count, log_ratio, log_uniform, log_probability)
+    if not accepted:
+        return 0
+    if merging:
+        make_merge(problem, workspace, slot, other)
+    else:
+        make_split(problem, workspace, slot, sums[1])
+    return 1
+
+
+@dataclass(frozen=True)
+class InformedSplitMerge(Move):
+    """Split or merge by sequential allocation, informed by the likelihood."""
+
+    name: ClassVar[str] = "informed-split-merge"
+    title: ClassVar[str] = "informed split-merge"
+    kernel = staticmethod(informed_split_merge)
+    factors: ClassVar[tuple[str, ...]] = ("certain, given the pair", "each member on its side")
+
+    def account(self, notes: Notes) -> Account:
+        """A pair of objects, and the sides of those who are with them."""
+        item, partner, _ = notes.of(CORES)[0]
+        n_objects = notes.slots.size
+        n_pairs = n_objects * (n_objects - 1) // 2
+        low, high = min(item, partner), max(item, partner)
+        pair = Choice(
+            "two objects",
+            np.full(n_pairs, 1.0 / n_pairs),
+            low * n_objects - low * (low + 1) // 2 + high - low - 1,
+            np.array([item, partner]),
+            np.full(n_objects, 2.0 / n_objects),
+        )
+        is_merge = bool(notes.slots[item] != notes.slots[partner])
+        allocation = notes.allocation(is_replay=is_merge)
+        return notes.account("merge" if is_merge else "split", choices=(pair,), allocation=allocation)
+
+    def tell(self, account: Account) -> Iterator[Scene]:
+        """Tell the pair, and how the others fall onto its sides."""
+        (pair,), allocation = account.choices, account.allocation
+        if allocation is None or account.backward is None:
+            return
+        first, second = (core + 1 for core in allocation.cores)
+        together = (
+            "are in different clusters: their merge" if allocation.is_replay else "share a cluster: its split"
+        )
+        yield Scene(
+            "choice",
+            "Two objects",
+            f"Objects {first} and {second} were drawn evenly, with probability {pair.probability:.3g}. They "
+            f"{together} is proposed.",
+            ringed=pair.objects,
+            shares=pair.by_object,
+        )
+        rule = (
+            f"The other members join one by one, in random order, the side of {first} or of {second}: with "
+            "probability in proportion to its size so far times the density of the member given those on it. "
+        )
+        yield Scene.of_sides(account, allocation, rule, account.backward.log_probability)
+
+
 @entry
 def _replay(
-    problem: Problem, workspace: Workspace, count: int, sums: FloatArray, rng: np.random.Generator
+    problem: Problem,
+    workspace: Workspace,
+    count: int,
+    sums: FloatArray,
+    outcome: Outcome,
+    rng: np.random.Generator,
 ) -> float:
     """Log probability of the sides of the members, the current state being the merged one."""
     refresh(problem, workspace)
     given = count > 0  # Not a constant, for which numba would compile the functions anew.
-    merged_precision(problem, workspace, not given)
-    return allocate(problem, workspace, count, given, sums, rng)
+    _merged_precision(problem, workspace, not given)
+    return _allocate(problem, workspace, count, given, sums, outcome, rng)
 
 
 def log_proposal(
@@ -259,49 +386,5 @@ def log_proposal(
     # Side 0 is the one of the first object of the pair.
     workspace.sides[: len(members)] = moved[members] != moved[item]
     sums = np.zeros((2, posterior.n_features))
-    return float(_replay(problem, workspace, len(members), sums, np.random.default_rng(0)))
-
-
-@jit
-def informed_split_merge(
-    problem: Problem, workspace: Workspace, outcome: Outcome, sums: FloatArray, rng: np.random.Generator
-) -> int:
-    """Make one informed split-merge move; return 1 if the proposal was accepted."""
-    n_objects = problem.coordinates.shape[0]
-    item = int(rng.random() * n_objects)
-    partner = int(rng.random() * (n_objects - 1))
-    if partner >= item:
-        partner += 1
-    order = rng.random()
-    log_uniform = math.log(1.0 - rng.random())
-    slot, other = workspace.labels[item], workspace.labels[partner]
-    wanted = outcome.flags[WANTED]
-    merging = slot != other
-    log_ratio = 0.0
-    if merging:
-        log_ratio = log_change_of_merge(problem, workspace, slot, other)
-        # The probability of the way back is at most one, so often the merge is lost already.
-        if log_ratio <= log_uniform and not wanted:
-            return 0
-    count = gather_members(workspace, slot, other)
-    shuffle(workspace, count, item, partner, order)
-    merged_precision(problem, workspace, merging)
-    log_probability = allocate(problem, workspace, count, merging, sums, rng)
-    if merging:
-        log_ratio += log_probability
-    else:
-        moved = count_moved(workspace, count)
-        log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
-    accepted = log_uniform < log_ratio
-    if wanted:
-        report(outcome, workspace.labels, log_ratio, accepted)
-        for k in range(count):
-            apart = workspace.sides[k] == 1 and not merging
-            outcome.labels[workspace.members[k]] = n_objects if apart else slot
-    if not accepted:
-        return 0
-    if merging:
-        make_merge(problem, workspace, slot, other)
-    else:
-        make_split(problem, workspace, slot, sums[1])
-    return 1
+    outcome = make_outcome(posterior.n_objects)
+    return float(_replay(problem, workspace, len(members), sums, outcome, np.random.default_rng(0)))

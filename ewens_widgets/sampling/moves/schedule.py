@@ -7,15 +7,13 @@ from typing import Any
 from ewens_widgets.arguments import check_count
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
+from ewens_widgets.sampling.moves.move import MOVES, Move
 from ewens_widgets.sampling.moves.reassign import Reassign
 from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
-__all__ = ["MOVES", "SCHEDULES", "Move", "Repeated", "from_plain", "resolve_schedule", "to_plain"]
+__all__ = ["SCHEDULES", "Repeated", "from_plain", "move_kind", "resolve_schedule", "to_plain"]
 
 MOST_REPEATS = 10**9  # An iteration can only be interrupted at its end.
-
-Move = Reassign | SplitMerge | Gibbs | InformedSplitMerge
-MOVES: dict[str, type[Move]] = {kind.name: kind for kind in (Reassign, SplitMerge, Gibbs, InformedSplitMerge)}
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,13 @@ class Repeated:
     def __post_init__(self) -> None:
         """Refuse what is not a move, and repeats that are not a count."""
         move: object = self.move
-        if not isinstance(move, tuple(MOVES.values())):
+        if not isinstance(move, Move):
             raise TypeError(f"{move!r} is not a move; the moves are {', '.join(MOVES)}.")
+        if MOVES.get(move.name) is not type(move):
+            raise TypeError(
+                f"{move!r} is of a kind that is not registered; pass the class {type(move).__name__} to "
+                f"ewens_widgets.moves.register first. The moves are {', '.join(MOVES)}."
+            )
         name = f"the repeats of {self.move.name}"
         repeats = check_count(name, self.repeats, 1)
         if repeats > MOST_REPEATS:
@@ -73,10 +76,15 @@ def _repeated(entry: Any) -> Repeated:  # noqa: ANN401 - what a user wrote
         return entry
     move, repeats = entry if isinstance(entry, tuple | list) and len(entry) == 2 else (entry, 1)
     if isinstance(move, str):
-        if move not in MOVES:
-            raise ValueError(f"there is no move {move!r}; the moves are {', '.join(MOVES)}.")
-        move = MOVES[move]()
+        move = move_kind(move)()
     return Repeated(move, repeats)
+
+
+def move_kind(name: str) -> type[Move]:
+    """The kind of move that is registered under a name."""
+    if name not in MOVES:
+        raise ValueError(f"there is no move {name!r}; the moves are {', '.join(MOVES)}.")
+    return MOVES[name]
 
 
 def to_plain(schedule: Sequence[Repeated]) -> list[dict[str, Any]]:
@@ -92,5 +100,5 @@ def from_plain(described: Sequence[dict[str, Any]]) -> tuple[Repeated, ...]:
             key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
         }
         name, repeats = options.pop("name"), options.pop("repeats")
-        schedule.append(Repeated(MOVES[name](**options), repeats))
+        schedule.append(Repeated(move_kind(name)(**options), repeats))
     return tuple(schedule)

@@ -20,18 +20,19 @@ The paper prints the second fraction upside down. `acceptance="as-printed"` of t
 show what happens. With many exact duplicates the floor under the distances makes some splits possible in
 principle only: use another schedule for such data.
 
-What can be chosen about split-merge: its distances, its probabilities, and the core jump.
+Here are the move's options, its kernel and its words; what it proposes, and how probable that is, has a
+chapter of its own, `split_merge_proposal`.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.parameters import choose
 from ewens_widgets.sampling.kernel.partition_changes import (
     gather_members,
     log_change_of_merge,
@@ -39,9 +40,20 @@ from ewens_widgets.sampling.kernel.partition_changes import (
     make_merge,
     make_split,
 )
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, WANTED, Outcome, Problem, Workspace, report
+from ewens_widgets.sampling.kernel.workspace import (
+    ACCOUNT,
+    CLUSTERS,
+    NOTHING,
+    WANTED,
+    Outcome,
+    Problem,
+    Workspace,
+    note,
+    report,
+)
 from ewens_widgets.sampling.moves.distances import (
     BETWEEN,
+    PAIR_TOTAL,
     STALE,
     WITHIN,
     Distances,
@@ -55,20 +67,55 @@ from ewens_widgets.sampling.moves.distances import (
     within_statistic,
     within_weight,
 )
+from ewens_widgets.sampling.moves.move import (
+    BACKWARD,
+    FORWARD,
+    Account,
+    Allocation,
+    Choice,
+    Move,
+    Notes,
+    Option,
+    Scene,
+    count,
+    frozen,
+)
 from ewens_widgets.sampling.moves.split_merge_proposal import (
+    ACTION,
+    CHOSEN,
+    FACTORS,
+    JUMPED,
+    OPTION,
+    REASON,
     SplitMergeOptions,
+    choose_cluster,
     choose_pair,
     draw_sides,
     log_merge_proposal,
-    log_sides_probability,
     log_split_proposal,
     merged_within,
+    note_sides,
     split_total,
 )
 
 __all__ = ["SplitMerge", "split_merge"]
 
 KEPT, REJECTED, MADE = -1, 0, 1
+# Why nothing was proposed, by the place in _REASONS.
+BY_CHOICE, ALL_ALONE, ALL_TOGETHER, EMPTY_SIDE = 0, 1, 2, 3
+_REASONS = (
+    "This time the move keeps the partition as it is.",
+    "A split was to be proposed, but every object is alone already.",
+    "A merge was to be proposed, but there is only one cluster.",
+    "The core jump has emptied one side, so the partition stays as it is.",
+)
+_ACTIONS = ("split", "merge", "nothing")
+_DISTANCES = {
+    "average": "average distance",
+    "maximum": "largest distance",
+    "minimum": "smallest distance",
+    "hausdorff": "Hausdorff distance",
+}
 
 
 @inlined
@@ -81,7 +128,13 @@ def _relabel_side(workspace: Workspace, count: int, label: int) -> None:
 
 @jit
 def _log_merge_back(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, count: int, moved: int
+    distances: Distances,
+    workspace: Workspace,
+    options: SplitMergeOptions,
+    slot: int,
+    count: int,
+    moved: int,
+    outcome: Outcome,
 ) -> float:
     """Log probability that, after the split, choosing two clusters to merge gives the two sides.
 
@@ -107,7 +160,7 @@ def _log_merge_back(
         for b in range(a + 1, fresh):
             if b != slot:
                 total += between_weight(distances, between, distances.cross[a, b], size, workspace.sizes[b])
-    return math.log(options.merge) + math.log(chosen / total)
+    return log_merge_proposal(options, chosen, total, outcome, BACKWARD)
 
 
 @inlined
@@ -119,17 +172,8 @@ def _log_ratio(log_change: float, log_forward: float, log_backward: float, as_pr
 
 
 @jit
-def _report(
-    workspace: Workspace,
-    outcome: Outcome,
-    count: int,
-    slot: int,
-    target: int,
-    log_ratio: float,
-    accepted: bool,
-) -> None:
-    """Tell a watcher what was proposed: the members on side 1 get the label `target`, the others `slot`."""
-    report(outcome, workspace.labels, log_ratio, accepted)
+def _label_proposed(workspace: Workspace, outcome: Outcome, count: int, slot: int, target: int) -> None:
+    """Change the reported labels to the proposal: members on side 1 get the label `target`, others `slot`."""
     for k in range(count):
         outcome.labels[workspace.members[k]] = target if workspace.sides[k] == 1 else slot
 
@@ -146,18 +190,20 @@ def _split(
 ) -> int:
     """Propose a split and decide on it."""
     n_clusters = workspace.integers[CLUSTERS]
+    wanted = outcome.flags[WANTED]
     if n_clusters == problem.coordinates.shape[0]:
-        return KEPT
-    weights = workspace.weights
-    for b in range(n_clusters):
-        weights[b] = within_weight(distances, options.within, distances.within[b], workspace.sizes[b])
-    slot = choose(weights, n_clusters, rng.random())
+        return _keep(outcome, ALL_ALONE)
+    slot = choose_cluster(distances, workspace, options.within, outcome, rng)
     count = gather_members(workspace, slot, slot)
     cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
-    moved = draw_sides(distances, workspace, count, cores, options.core_jump, rng)
+    moved = draw_sides(distances, workspace, count, cores, options.core_jump, outcome, rng)
     if moved == 0 or moved == count:
-        return KEPT
-    log_forward = log_split_proposal(distances, workspace, options, slot, count)
+        return _keep(outcome, EMPTY_SIDE)
+    others = split_total(distances, workspace, options.within, slot, slot)
+    weight = workspace.weights[slot]  # left by the choice
+    log_forward = log_split_proposal(
+        workspace, distances, options, weight, others, cores, count, outcome, FORWARD
+    )
     moved_sum = sums[1]
     moved_sum[:] = 0.0
     for k in range(count):
@@ -166,17 +212,16 @@ def _split(
                 moved_sum[r] += problem.coordinates[workspace.members[k], r]
     log_change = log_change_of_split(problem, workspace, slot, moved, moved_sum)
     log_uniform = math.log(1.0 - rng.random())
-    wanted = outcome.flags[WANTED] != 0
-    # The way back is at most as probable as merging at all, which often settles the matter.
+    # The way back is at most as probable as merging at all, which often is the end of the matter.
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.merge) <= log_uniform
-    if hopeless and not wanted:
+    if hopeless and wanted == NOTHING:
         return REJECTED
-    log_backward = _log_merge_back(distances, workspace, options, slot, count, moved)
+    log_backward = _log_merge_back(distances, workspace, options, slot, count, moved, outcome)
     log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
-    accepted = log_uniform < log_ratio
-    if wanted:
-        _report(workspace, outcome, count, slot, n_clusters, log_ratio, accepted)
-    if not accepted:
+    if wanted != NOTHING:
+        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
+        _label_proposed(workspace, outcome, count, slot, n_clusters)
+    if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
         return REJECTED
     fresh = make_split(problem, workspace, slot, moved_sum)
     install_row(distances, fresh + 1, slot, distances.scratch[0])
@@ -198,32 +243,34 @@ def _merge(
 ) -> int:
     """Propose a merge and decide on it."""
     n_clusters = workspace.integers[CLUSTERS]
+    wanted = outcome.flags[WANTED]
     if n_clusters == 1:
-        return KEPT
+        return _keep(outcome, ALL_TOGETHER)
     within, between = options.within, options.between
-    slot, other = choose_pair(distances, workspace, between, rng)
+    slot, other = choose_pair(distances, workspace, between, outcome, rng)
     size, other_size = workspace.sizes[slot], workspace.sizes[other]
-    log_forward = log_merge_proposal(distances, workspace, options, slot, other)
+    nearness = between_weight(distances, between, distances.cross[slot, other], size, other_size)
+    log_forward = log_merge_proposal(options, nearness, distances.reals[PAIR_TOTAL], outcome, FORWARD)
     log_change = log_change_of_merge(problem, workspace, slot, other)
     log_uniform = math.log(1.0 - rng.random())
-    wanted = outcome.flags[WANTED] != 0
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.split) <= log_uniform
-    if hopeless and not wanted:
+    if hopeless and wanted == NOTHING:
         return REJECTED
     count = gather_members(workspace, slot, other)
     cores = union_farthest(distances, workspace, count, slot, other)
     statistic = merged_within(distances, workspace, options, slot, other, count)
     weight = within_weight(distances, within, statistic, size + other_size)
-    log_backward = (
-        math.log(options.split)
-        + math.log(weight / (weight + split_total(distances, workspace, within, slot, other)))
-        + log_sides_probability(distances, workspace, count, cores, options.core_jump)
+    others = split_total(distances, workspace, within, slot, other)
+    log_backward = log_split_proposal(
+        workspace, distances, options, weight, others, cores, count, outcome, BACKWARD
     )
     log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
-    accepted = log_uniform < log_ratio
-    if wanted:
-        _report(workspace, outcome, count, slot, slot, log_ratio, accepted)
-    if not accepted:
+    if wanted != NOTHING:
+        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
+        _label_proposed(workspace, outcome, count, slot, slot)
+    if wanted == ACCOUNT:
+        note_sides(distances, workspace, count, cores, outcome)
+    if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
         return REJECTED
     make_merge(problem, workspace, slot, other)
     distances.within[slot] = statistic
@@ -235,6 +282,14 @@ def _merge(
     install_row(distances, n_clusters - 1, kept, distances.scratch[0])
     refresh_totals(distances, workspace, between)
     return MADE
+
+
+@jit
+def _keep(outcome: Outcome, reason: int) -> int:
+    """Propose nothing, and say why."""
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, REASON, reason, 0, 0.0)
+    return KEPT
 
 
 @jit
@@ -250,16 +305,19 @@ def split_merge(
     """Make one split-merge move; return 1 if accepted, 0 if rejected, −1 if nothing was proposed."""
     if distances.flags[STALE]:
         rebuild(distances, workspace, options.within, options.between)
-    action = rng.random()
-    if action < options.split:
+    uniform = rng.random()
+    action = 0 if uniform < options.split else 1 if uniform < options.split + options.merge else 2
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, ACTION, action, 0, uniform)
+    if action == 0:
         return _split(problem, workspace, distances, options, outcome, sums, rng)
-    if action < options.split + options.merge:
+    if action == 1:
         return _merge(problem, workspace, distances, options, outcome, rng)
-    return KEPT
+    return _keep(outcome, BY_CHOICE)
 
 
 @dataclass(frozen=True)
-class SplitMerge:
+class SplitMerge(Move):
     """Split by distance to the farthest pair, merge near clusters.
 
     Parameters
@@ -280,6 +338,24 @@ class SplitMerge:
     core_jump: float = 0.01
 
     name: ClassVar[str] = "split-merge"
+    title: ClassVar[str] = "split-merge (paper 2)"
+    kernel = staticmethod(split_merge)
+    needs_distances: ClassVar[bool] = True
+    has_printed_ratio: ClassVar[bool] = True
+    factors: ClassVar[tuple[str, ...]] = FACTORS
+    choosable: ClassVar[tuple[Option, ...]] = (
+        Option(
+            "within", "within", "within", "Distance within a cluster: wide clusters are split", tuple(WITHIN)
+        ),
+        Option(
+            "between",
+            "between",
+            "between",
+            "Distance between clusters: near clusters are merged",
+            tuple(BETWEEN),
+        ),
+        Option("core_jump", "jump", "core jump", "Probability that a core of a split changes sides"),
+    )
 
     def __post_init__(self) -> None:
         """Refuse unknown distances and probabilities that are none."""
@@ -313,6 +389,54 @@ class SplitMerge:
             WITHIN[self.within], BETWEEN[self.between], split, merge, self.core_jump, as_printed
         )
 
+    def account(self, notes: Notes) -> Account:
+        """What was tried, which cluster or pair was chosen, and how its members fall onto two sides."""
+        action, _, _ = notes.of(ACTION)[0]
+        n_objects = notes.slots.size
+        chances = np.array(self.probabilities, dtype=np.float64)
+        choices = [Choice("what to propose", chances, action, np.arange(n_objects), np.ones(n_objects))]
+        chosen = notes.of(CHOSEN)
+        if chosen:
+            choices.append(_choice_of_clusters(notes, *chosen[0]))
+        allocation = notes.allocation(jump_probability=self.core_jump, is_replay=_ACTIONS[action] == "merge")
+        if allocation is not None and allocation.is_replay:
+            allocation = _first_core_first(allocation)
+        for jumped, _, _ in notes.of(JUMPED):
+            if allocation is not None and jumped >= 0:
+                allocation = replace(allocation, jumped=jumped)
+        reasons = [_REASONS[place] for place, _, _ in notes.of(REASON)]
+        return notes.account(
+            _ACTIONS[action], choices=tuple(choices), allocation=allocation, reason="".join(reasons)
+        )
+
+    def tell(self, account: Account) -> Iterator[Scene]:
+        """Tell what is tried with whom, the cores, the sides, and the core jump."""
+        action, *chosen = account.choices
+        split, merge, keep = action.probabilities
+        what = ("A split is tried", "A merge is tried", "Nothing is tried")[action.chosen]
+        yield Scene(
+            "action",
+            "Split, merge or keep",
+            f"{what}. A split has probability {split:.3g}, a merge {merge:.3g}, keeping all as it is "
+            f"{keep:.3g}.",
+        )
+        if not chosen or account.allocation is None:
+            return
+        if _ACTIONS[action.chosen] == "split":
+            title, subject = "The cluster", f"The cluster of {count(chosen[0].objects.size, 'object')} was"
+            reason = f"in proportion to the {_DISTANCES[self.within]} within a cluster"
+        else:
+            title, subject = "The two clusters", "Two clusters were"
+            reason = f"in proportion to one over the {_DISTANCES[self.between]} between two clusters"
+        yield Scene(
+            "choice",
+            title,
+            f"{subject} chosen with probability {chosen[0].probability:.3g}, {reason}.",
+            ringed=chosen[0].objects,
+            shares=chosen[0].by_object,
+        )
+        yield from _tell_sides(account, account.allocation)
+
 
 def _as_floats(values: object) -> tuple[float, ...]:
     """Finite floats, or nothing where `values` are none."""
@@ -321,3 +445,70 @@ def _as_floats(values: object) -> tuple[float, ...]:
     except (TypeError, ValueError):
         return ()
     return tuple(numbers.tolist()) if numbers.ndim == 1 and np.all(np.isfinite(numbers)) else ()
+
+
+def _choice_of_clusters(notes: Notes, slot: int, other: int, uniform: float) -> Choice:
+    """The cluster to split, or (two different slots) the pair to merge."""
+    options = notes.of(OPTION)
+    weights = np.array([weight for *_, weight in options])
+    shares = weights / weights.sum()
+    pairs = [(first, second) for first, second, _ in options]
+    example = notes.examples()
+    if slot == other:
+        one = tuple((example[first],) for first, _ in pairs)
+        return Choice(
+            "cluster to split", shares, slot, notes.members(slot), shares[notes.slots], one, uniform
+        )
+    by_slot = np.zeros(notes.n_clusters)
+    for side in np.array(pairs).T:
+        by_slot += np.bincount(side, shares, notes.n_clusters)
+    members = np.flatnonzero(np.isin(notes.slots, (slot, other)))
+    examples = tuple((example[first], example[second]) for first, second in pairs)
+    place = pairs.index((slot, other))
+    return Choice("two clusters to merge", shares, place, members, by_slot[notes.slots], examples)
+
+
+def _first_core_first(allocation: Allocation) -> Allocation:
+    """The same with the first core's side as side 0, where the cores are apart."""
+    first, second = (int(allocation.sides[allocation.members == core][0]) for core in allocation.cores)
+    return replace(allocation, sides=frozen(1 - allocation.sides)) if first > second else allocation
+
+
+def _tell_sides(account: Account, allocation: Allocation) -> Iterator[Scene]:
+    first, second = (core + 1 for core in allocation.cores)
+    back = allocation.is_replay
+    whose = "Of both together, the" if back else "Its"
+    yield Scene(
+        "cores",
+        "The cores" if not back else "The way back: the cores",
+        f"{whose} two objects farthest apart, {first} and {second}, are the cores of two sides"
+        f"{': from these a split would have to start' if back else ''}.",
+        focus=allocation.members,
+        cores=allocation.cores,
+    )
+    rule = (
+        f"A member i joins core {second} with probability d(i, {first}) / (d(i, {first}) + d(i, {second})): "
+        "the nearer core is favoured. "
+    )
+    log_sides = account.backward.factors[2].log_probability if back and account.backward else 0.0
+    yield Scene.of_sides(account, allocation, rule, log_sides)
+    yield _tell_jump(allocation)
+
+
+def _tell_jump(allocation: Allocation) -> Scene:
+    probability = f"{allocation.jump_probability:.3g}"
+    jumped = [] if allocation.jumped is None else [allocation.jumped]
+    if allocation.is_replay:
+        apart = len({int(allocation.sides[allocation.members == core][0]) for core in allocation.cores}) == 2
+        text = (
+            f"The cores are apart, so none may jump: probability {1 - allocation.jump_probability:.3g}."
+            if apart
+            else f"Both cores are in one cluster: only a core jump (probability {probability}) leads there, "
+            "in two ways."
+        )
+    else:
+        who = f"sides: object {jumped[0] + 1} did." if jumped else "sides. This time none did."
+        text = f"With probability {probability} one of the cores changes {who}"
+    title = "The way back: core jump" if allocation.is_replay else "Core jump"
+    ringed = np.array(jumped, dtype=np.intp)
+    return Scene("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)

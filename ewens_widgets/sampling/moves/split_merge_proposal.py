@@ -18,7 +18,17 @@ from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.parameters import choose
 from ewens_widgets.sampling.kernel.partition_changes import gather_members, single_split
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Workspace, make_problem, make_workspace
+from ewens_widgets.sampling.kernel.workspace import (
+    ACCOUNT,
+    CLUSTERS,
+    WANTED,
+    Outcome,
+    Workspace,
+    make_outcome,
+    make_problem,
+    make_workspace,
+    note,
+)
 from ewens_widgets.sampling.moves.distances import (
     AVERAGE,
     FLOOR,
@@ -32,21 +42,46 @@ from ewens_widgets.sampling.moves.distances import (
     rebuild,
     within_weight,
 )
+from ewens_widgets.sampling.moves.move import CORES, FORWARD, MEMBER, OWN
 
 if TYPE_CHECKING:
     from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
 __all__ = [
+    "ACTION",
+    "CHOSEN",
+    "FACTORS",
+    "JUMPED",
+    "OPTION",
+    "REASON",
     "SplitMergeOptions",
+    "choose_cluster",
     "choose_pair",
     "draw_sides",
     "log_merge_proposal",
     "log_proposal",
-    "log_sides_probability",
     "log_split_proposal",
     "merged_within",
+    "note_sides",
     "split_total",
 ]
+
+
+# Notes: which of split, merge and nothing was tried; a cluster, or two, with the weight of choosing it; which
+# was chosen; the core that jumped, or −1; why nothing is proposed.
+ACTION, OPTION, CHOSEN, JUMPED, REASON = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+# Factors of the proposal probabilities, by their places in FACTORS.
+TRY_SPLIT, THIS_CLUSTER, SIDES, NO_JUMP, EITHER_WAY, JUMP, TRY_MERGE, THESE_CLUSTERS = range(8)
+FACTORS = (
+    "a split is tried",
+    "of this cluster",
+    "each member on its side",
+    "no core jumps",
+    "each member on its side, either way round",
+    "the right core jumps",
+    "a merge is tried",
+    "of these two clusters",
+)
 
 
 class SplitMergeOptions(NamedTuple):
@@ -61,11 +96,16 @@ class SplitMergeOptions(NamedTuple):
 
 
 @inlined
+def _to_core(distances: Distances, item: int, core: int) -> float:
+    """Distance of an object to a core."""
+    return max(distances.pairs[item, core], distances.reals[FLOOR])
+
+
+@inlined
 def _log_assignment(
     distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], low_side: int
 ) -> float:
     """Log probability of the sides of all members but the cores, if `low_side` is the first core's."""
-    pairs, floor = distances.pairs, distances.reals[FLOOR]
     low, high = cores
     total = 0.0
     product = 1.0
@@ -73,8 +113,7 @@ def _log_assignment(
         i = workspace.members[k]
         if i == low or i == high:
             continue
-        to_low = max(pairs[i, low], floor)
-        to_high = max(pairs[i, high], floor)
+        to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
         opposite = to_high if workspace.sides[k] == low_side else to_low
         product *= opposite / (to_low + to_high)
         if product < 1e-150:
@@ -85,7 +124,13 @@ def _log_assignment(
 
 @inlined
 def log_sides_probability(
-    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], core_jump: float
+    distances: Distances,
+    workspace: Workspace,
+    count: int,
+    cores: tuple[int, int],
+    core_jump: float,
+    outcome: Outcome,
+    way: int,
 ) -> float:
     """Log probability that a split of the gathered members gives the sides they are on."""
     low, high = cores
@@ -95,17 +140,26 @@ def log_sides_probability(
             low_side = workspace.sides[k]
         elif workspace.members[k] == high:
             high_side = workspace.sides[k]
+    is_noted = outcome.flags[WANTED] == ACCOUNT
     if low_side != high_side:
-        return math.log(1.0 - core_jump) + _log_assignment(distances, workspace, count, cores, low_side)
-    if core_jump == 0.0:
+        log_stay = math.log(1.0 - core_jump)
+        log_sides = _log_assignment(distances, workspace, count, cores, low_side)
+        if is_noted:
+            note(outcome, way, SIDES, 0, log_sides)
+            note(outcome, way, NO_JUMP, 0, log_stay)
+        return log_stay + log_sides
+    if core_jump == 0.0 and not is_noted:
         return -np.inf
     # Both on one side: either the first core left the other side, or the second did.
     first = _log_assignment(distances, workspace, count, cores, 1 - low_side)
     second = _log_assignment(distances, workspace, count, cores, low_side)
     highest = max(first, second)
-    return (
-        math.log(0.5 * core_jump) + highest + math.log(math.exp(first - highest) + math.exp(second - highest))
-    )
+    log_ways = math.log(math.exp(first - highest) + math.exp(second - highest))
+    log_jump = math.log(0.5 * core_jump) if core_jump > 0.0 else -np.inf
+    if is_noted:
+        note(outcome, way, EITHER_WAY, 0, highest + log_ways)
+        note(outcome, way, JUMP, 0, log_jump)
+    return log_jump + highest + log_ways
 
 
 @inlined
@@ -115,10 +169,10 @@ def draw_sides(
     count: int,
     cores: tuple[int, int],
     core_jump: float,
+    outcome: Outcome,
     rng: np.random.Generator,
 ) -> int:
     """Draw the sides of the gathered members and return how many are on side 1."""
-    pairs, floor = distances.pairs, distances.reals[FLOOR]
     low, high = cores
     moved = 0
     low_place = high_place = 0
@@ -129,19 +183,38 @@ def draw_sides(
         elif i == high:
             high_place, side = k, 1
         else:
-            to_low = max(pairs[i, low], floor)
-            to_high = max(pairs[i, high], floor)
+            to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
             side = 0 if rng.random() * (to_low + to_high) < to_high else 1
         workspace.sides[k] = side
         moved += side
+    jumped = -1
     if rng.random() < core_jump:
         if rng.random() < 0.5:
             workspace.sides[low_place] = 1
             moved += 1
+            jumped = low
         else:
             workspace.sides[high_place] = 0
             moved -= 1
+            jumped = high
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, JUMPED, jumped, 0, core_jump)
+        note_sides(distances, workspace, count, cores, outcome)
     return moved
+
+
+@jit
+def note_sides(
+    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], outcome: Outcome
+) -> None:
+    """Note the cores, and for each gathered member its side and the probability of the second core's."""
+    low, high = cores
+    note(outcome, CORES, low, high, 0.0)
+    for k in range(count):
+        i = workspace.members[k]
+        to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
+        share = 0.0 if i == low else 1.0 if i == high else to_low / (to_low + to_high)
+        note(outcome, MEMBER, i, workspace.sides[k], share)
 
 
 @inlined
@@ -156,24 +229,38 @@ def split_total(distances: Distances, workspace: Workspace, within: int, slot: i
 
 @inlined
 def log_split_proposal(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, count: int
+    workspace: Workspace,
+    distances: Distances,
+    options: SplitMergeOptions,
+    weight: float,
+    others: float,
+    cores: tuple[int, int],
+    count: int,
+    outcome: Outcome,
+    way: int,
 ) -> float:
-    """Log probability of proposing to split `slot` into the sides that its gathered members are on."""
-    weight = within_weight(distances, options.within, distances.within[slot], workspace.sizes[slot])
-    total = weight + split_total(distances, workspace, options.within, slot, slot)
-    cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
-    log_sides = log_sides_probability(distances, workspace, count, cores, options.core_jump)
-    return math.log(options.split) + math.log(weight / total) + log_sides
+    """Log probability of proposing to split a cluster into the sides that its gathered members are on.
+
+    `weight` is the split weight of the cluster, and `others` the sum of those of all others.
+    """
+    log_try, log_share = math.log(options.split), math.log(weight / (weight + others))
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, way, TRY_SPLIT, 0, log_try)
+        note(outcome, way, THIS_CLUSTER, 0, log_share)
+    log_sides = log_sides_probability(distances, workspace, count, cores, options.core_jump, outcome, way)
+    return log_try + log_share + log_sides
 
 
 @inlined
 def log_merge_proposal(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int
+    options: SplitMergeOptions, weight: float, total: float, outcome: Outcome, way: int
 ) -> float:
-    """Log probability of proposing to merge two slots."""
-    size, other_size = workspace.sizes[slot], workspace.sizes[other]
-    weight = between_weight(distances, options.between, distances.cross[slot, other], size, other_size)
-    return math.log(options.merge) + math.log(weight / distances.reals[PAIR_TOTAL])
+    """Log probability of proposing to merge two clusters, from their merge weight and the sum of all."""
+    log_try, log_share = math.log(options.merge), math.log(weight / total)
+    if outcome.flags[WANTED] == ACCOUNT:
+        note(outcome, way, TRY_MERGE, 0, log_try)
+        note(outcome, way, THESE_CLUSTERS, 0, log_share)
+    return log_try + log_share
 
 
 @jit
@@ -196,8 +283,25 @@ def merged_within(
 
 
 @inlined
+def choose_cluster(
+    distances: Distances, workspace: Workspace, within: int, outcome: Outcome, rng: np.random.Generator
+) -> int:
+    """Choose a slot in proportion to its split weight; the weights are left in `workspace.weights`."""
+    n_clusters, weights = workspace.integers[CLUSTERS], workspace.weights
+    for b in range(n_clusters):
+        weights[b] = within_weight(distances, within, distances.within[b], workspace.sizes[b])
+    uniform = rng.random()
+    slot = choose(weights, n_clusters, uniform)
+    if outcome.flags[WANTED] == ACCOUNT:
+        for b in range(n_clusters):
+            note(outcome, OPTION, b, b, weights[b])
+        note(outcome, CHOSEN, slot, slot, uniform)
+    return slot
+
+
+@inlined
 def choose_pair(
-    distances: Distances, workspace: Workspace, between: int, rng: np.random.Generator
+    distances: Distances, workspace: Workspace, between: int, outcome: Outcome, rng: np.random.Generator
 ) -> tuple[int, int]:
     """Choose two slots in proportion to their merge weight: first the row, then the place in the row."""
     n_clusters = workspace.integers[CLUSTERS]
@@ -210,7 +314,26 @@ def choose_pair(
         if b > slot:
             size, other_size = workspace.sizes[slot], workspace.sizes[b]
             weights[b] = between_weight(distances, between, distances.cross[slot, b], size, other_size)
-    return slot, choose(weights, n_clusters, rng.random())
+    other = choose(weights, n_clusters, rng.random())
+    if outcome.flags[WANTED] == ACCOUNT:
+        _note_pairs(distances, workspace, between, outcome)
+        note(outcome, CHOSEN, slot, other, 0.0)
+    return slot, other
+
+
+@jit
+def _note_pairs(distances: Distances, workspace: Workspace, between: int, outcome: Outcome) -> None:
+    """Note the merge weights of all pairs of slots."""
+    for a in range(workspace.integers[CLUSTERS]):
+        for b in range(a + 1, workspace.integers[CLUSTERS]):
+            size, other_size = workspace.sizes[a], workspace.sizes[b]
+            note(
+                outcome,
+                OPTION,
+                a,
+                b,
+                between_weight(distances, between, distances.cross[a, b], size, other_size),
+            )
 
 
 @entry
@@ -221,15 +344,21 @@ def _log_proposal(
     slot: int,
     other: int,
     moved: NDArray[np.bool_],
+    outcome: Outcome,
 ) -> float:
     """Log probability of splitting `slot` so that the `moved` objects leave it, or of merging it."""
     rebuild(distances, workspace, options.within, options.between)
+    size, other_size = workspace.sizes[slot], workspace.sizes[other]
     if slot != other:
-        return log_merge_proposal(distances, workspace, options, slot, other)
+        weight = between_weight(distances, options.between, distances.cross[slot, other], size, other_size)
+        return log_merge_proposal(options, weight, distances.reals[PAIR_TOTAL], outcome, FORWARD)
     count = gather_members(workspace, slot, slot)
     for k in range(count):
         workspace.sides[k] = 1 if moved[workspace.members[k]] else 0
-    return log_split_proposal(distances, workspace, options, slot, count)
+    weight = within_weight(distances, options.within, distances.within[slot], size)
+    others = split_total(distances, workspace, options.within, slot, slot)
+    cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
+    return log_split_proposal(workspace, distances, options, weight, others, cores, count, outcome, FORWARD)
 
 
 def log_proposal(
@@ -259,4 +388,5 @@ def log_proposal(
         return -math.inf
     given = pair_distances(posterior.coordinates) if pairs is None else pairs
     workspace = make_workspace(make_problem(posterior), start, 0, 0.0)
-    return float(_log_proposal(workspace, make_distances(given), options, *change))
+    outcome = make_outcome(posterior.n_objects)
+    return float(_log_proposal(workspace, make_distances(given), options, *change, outcome))

@@ -1,44 +1,54 @@
-"""Controls of the moves, the start and the seed."""
+"""Controls of the moves, the start and the seed.
 
+Offered are the named schedules, and every registered move that none of them has; a move's name, its options
+and what they are called come from the move itself.
+"""
+
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipywidgets import VBox
 
-from ewens_widgets.sampling.moves.gibbs import Gibbs
-from ewens_widgets.sampling.moves.informed import InformedSplitMerge
-from ewens_widgets.sampling.moves.reassign import Reassign
-from ewens_widgets.sampling.moves.schedule import Repeated
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
+from ewens_widgets.sampling.moves.move import MOVES, Move
+from ewens_widgets.sampling.moves.schedule import SCHEDULES, Repeated
 from ewens_widgets.sampling.state import INITIAL
-from ewens_widgets.views.fields import Field, choice, entry, parse_share, read_shown, show_only, whole_number
+from ewens_widgets.views.fields import (
+    Field,
+    choice,
+    entry,
+    option_field,
+    read_shown,
+    show_only,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.settings import Settings
 
 __all__ = ["MovesPanel"]
 
-_SCHEDULES = [
-    ("default: informed + Gibbs", "default"),
-    ("paper 1: reassign", "paper-1"),
-    ("paper 2: split-merge", "paper-2"),
-]
 _GIVEN = "given"
-_FIELDS_OF = {
-    "default": {"splits", "sweeps"},
-    "paper-1": {"repeats"},
-    "paper-2": {"repeats", "within", "between", "jump", "metric", "acceptance"},
-    _GIVEN: set(),
-}
 _ALWAYS = {"schedule", "initial", "seed"}
+# The default schedule: how often each of its moves is made.
+_COUNTS = {"informed-split-merge": "splits", "gibbs": "sweeps"}
 
 
 def _options(*names: str) -> list[tuple[str, Any]]:
     return [(name, name) for name in names]
 
 
-def _make_fields() -> dict[str, Field]:
+def _single_moves() -> dict[str, tuple[str, Move]]:
+    """Schedules of a single move, with titles: those that have a name, then moves that have no schedule."""
+    named = {name: schedule[0].move for name, schedule in SCHEDULES.items() if len(schedule) == 1}
+    scheduled = {made.move.name for schedule in SCHEDULES.values() for made in schedule}
+    offered = {name: (f"{name.replace('-', ' ')}: {move.name}", move) for name, move in named.items()}
+    others = {name: (kind.title, kind()) for name, kind in MOVES.items() if name not in scheduled}
+    return {**offered, **others}
+
+
+def _make_fields(schedules: list[tuple[str, str]], options: dict[str, Field]) -> dict[str, Field]:
     return {
-        "schedule": choice("moves", _SCHEDULES, "default", "ew-moves", "Which moves an iteration makes"),
+        "schedule": choice("moves", schedules, "default", "ew-moves", "Which moves an iteration makes"),
         "splits": entry(
             "split-merges",
             "20",
@@ -60,7 +70,8 @@ def _make_fields() -> dict[str, Field]:
             "ew-repeats",
             "How often the move is made an iteration",
         ),
-        **_split_merge_fields(),
+        **options,
+        **_rule_fields(),
         "initial": choice(
             "start", _options(*INITIAL), "singletons", "ew-initial", "Partition that the chain starts from"
         ),
@@ -70,29 +81,8 @@ def _make_fields() -> dict[str, Field]:
     }
 
 
-def _split_merge_fields() -> dict[str, Field]:
+def _rule_fields() -> dict[str, Field]:
     return {
-        "within": choice(
-            "within",
-            _options("average", "maximum", "minimum"),
-            "average",
-            "ew-within",
-            "Distance within a cluster: wide clusters are split",
-        ),
-        "between": choice(
-            "between",
-            _options("average", "maximum", "minimum", "hausdorff"),
-            "average",
-            "ew-between",
-            "Distance between clusters: near clusters are merged",
-        ),
-        "jump": entry(
-            "core jump",
-            "0.01",
-            parse_share("core jump"),
-            "ew-jump",
-            "Probability that a core of a split changes sides",
-        ),
         "metric": choice(
             "distances",
             [("as invariant as the model", "canonical"), ("raw units", "euclidean")],
@@ -115,12 +105,33 @@ class MovesPanel(VBox):
 
     def __init__(self) -> None:
         self._given: tuple[Repeated, ...] = ()
-        self.fields = _make_fields()
+        self._singles = _single_moves()
+        self._schedules = [("default: informed + Gibbs", "default")]
+        self._schedules += [(title, name) for name, (title, _) in self._singles.items()]
+        # Names of the fields for a move's options, by schedule and option.
+        self._fields_of: dict[str, dict[str, str]] = {}
+        options: dict[str, Field] = {}
+        for name, (_, move) in self._singles.items():
+            keys = {option.name: option.key for option in move.choosable}
+            taken = {option: f"{name}-{key}" if key in options else key for option, key in keys.items()}
+            options |= {taken[option.name]: option_field(option, move) for option in move.choosable}
+            self._fields_of[name] = taken
+        self.fields = _make_fields(self._schedules, options)
         super().__init__(tuple(self.fields.values()))
 
     def arrange(self) -> None:
         """Show the fields that matter for the schedule."""
-        show_only(self.fields, _ALWAYS | _FIELDS_OF[self.fields["schedule"].control.value])
+        show_only(self.fields, _ALWAYS | self._shown(self.fields["schedule"].control.value))
+
+    def _shown(self, kind: str) -> set[str]:
+        if kind == _GIVEN:
+            return set()
+        if kind == "default":
+            return set(_COUNTS.values())
+        move = self._singles[kind][1]
+        rules = {"metric"} if move.needs_distances else set()
+        rules |= {"acceptance"} if move.has_printed_ratio else set()
+        return {"repeats", *self._fields_of[kind].values(), *rules}
 
     def read(self) -> dict[str, Any]:
         """Arguments of `Settings`; a wrong value is explained beside its field, and raises `ValueError`."""
@@ -132,13 +143,11 @@ class MovesPanel(VBox):
         kind = values["schedule"]
         if kind == _GIVEN:
             return self._given
-        if kind == "paper-1":
-            return (Repeated(Reassign(), values["repeats"]),)
-        if kind == "paper-2":
-            move = SplitMerge(values["within"], values["between"], core_jump=values["jump"])
-            return (Repeated(move, values["repeats"]),)
-        parts = ((InformedSplitMerge(), values["splits"]), (Gibbs(), values["sweeps"]))
-        schedule = tuple(Repeated(move, repeats) for move, repeats in parts if repeats)
+        if kind in self._singles:
+            chosen = {option: values[key] for option, key in self._fields_of[kind].items()}
+            return (Repeated(replace(self._singles[kind][1], **chosen), values["repeats"]),)
+        counts = [(made.move, values[_COUNTS[made.move.name]]) for made in SCHEDULES[kind]]
+        schedule = tuple(Repeated(move, repeats) for move, repeats in counts if repeats)
         if not schedule:
             problem = "Without any move the partition would never change; make one of them positive."
             self.fields["splits"].problem = problem
@@ -148,8 +157,8 @@ class MovesPanel(VBox):
     def show(self, settings: "Settings") -> None:
         """Show given settings."""
         self._given = settings.moves
-        kind = _kind(settings.moves)
-        self.fields["schedule"].control.options = _SCHEDULES + (
+        kind = self._kind(settings.moves)
+        self.fields["schedule"].control.options = self._schedules + (
             [("as given", _GIVEN)] if kind == _GIVEN else []
         )
         given = [] if isinstance(settings.initial, str) else [("as given", settings.initial)]
@@ -161,36 +170,29 @@ class MovesPanel(VBox):
             self.fields[name].control.value = text
         self.arrange()
 
-    @staticmethod
-    def _option_texts(kind: str, settings: "Settings") -> dict[str, Any]:
-        first = settings.moves[0]
+    def _option_texts(self, kind: str, settings: "Settings") -> dict[str, Any]:
+        if kind == _GIVEN:
+            return {}
         if kind == "default":
-            counts = {entry.move.name: entry.repeats for entry in settings.moves}
-            splits, sweeps = counts.get("informed-split-merge", 0), counts.get("gibbs", 0)
-            return {"splits": str(splits), "sweeps": str(sweeps)}
-        if kind == "paper-1":
-            return {"repeats": str(first.repeats)}
-        if isinstance(first.move, SplitMerge) and kind == "paper-2":
-            return {
-                "repeats": str(first.repeats),
-                "within": first.move.within,
-                "between": first.move.between,
-                "jump": f"{first.move.core_jump:g}",
-                "metric": settings.metric,
-                "acceptance": settings.acceptance,
-            }
-        return {}
+            counts = {made.move.name: made.repeats for made in settings.moves}
+            return {field: str(counts.get(name, 0)) for name, field in _COUNTS.items()}
+        first = settings.moves[0]
+        texts: dict[str, Any] = {"repeats": str(first.repeats)}
+        for option, key in self._fields_of[kind].items():
+            value = getattr(first.move, option)
+            texts[key] = value if isinstance(value, str) else f"{value:g}"
+        rules = {"metric": settings.metric, "acceptance": settings.acceptance}
+        return texts | {name: value for name, value in rules.items() if name in self._shown(kind)}
 
-
-def _kind(moves: tuple[Repeated, ...]) -> str:
-    """Which of the schedules that the fields can express these are."""
-    names = [entry.move.name for entry in moves]
-    if names in (["informed-split-merge", "gibbs"], ["gibbs"], ["informed-split-merge"]):
-        return "default"
-    if names == ["reassign"]:
-        return "paper-1"
-    move = moves[0].move
-    usual = SplitMerge().probabilities
-    if names == ["split-merge"] and isinstance(move, SplitMerge) and move.probabilities == usual:
-        return "paper-2"
-    return _GIVEN
+    def _kind(self, moves: tuple[Repeated, ...]) -> str:
+        """Which of the schedules that the fields can express these are."""
+        names = [made.move.name for made in moves]
+        usual = [made.move.name for made in SCHEDULES["default"]]
+        if names == [name for name in usual if name in names]:
+            return "default"
+        for kind, (_, move) in self._singles.items():
+            chosen = {option: getattr(moves[0].move, option, None) for option in self._fields_of[kind]}
+            # Options without a field must be as usual.
+            if names == [move.name] and replace(move, **chosen) == moves[0].move:
+                return kind
+        return _GIVEN

@@ -1,23 +1,15 @@
 """Which move to look at, and what to do with its proposal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ipywidgets import HBox, ToggleButton, VBox
 
-from ewens_widgets.sampling.moves.schedule import MOVES, Move
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
-from ewens_widgets.views.fields import Field, buttons, choice, entry, parse_share, read_shown, show_only
+from ewens_widgets.sampling.moves.move import MOVES, Move
+from ewens_widgets.views.fields import Field, buttons, choice, option_field, read_shown, show_only
 
 __all__ = ["InspectorButtons", "MoveFields"]
-
-_MOVES = [
-    ("split-merge (paper 2)", "split-merge"),
-    ("reassign (paper 1)", "reassign"),
-    ("informed split-merge", "informed-split-merge"),
-    ("Gibbs draw", "gibbs"),
-]
-_OPTIONS = {"within", "between", "jump"}
 
 _BUTTONS = (
     ("Back", "step-backward", "ew-back", "One stage back"),
@@ -42,32 +34,20 @@ class MoveFields(VBox):
     """
 
     def __init__(self, move: Move, changed: Callable[[], None]) -> None:
-        given = move if isinstance(move, SplitMerge) else SplitMerge()
-        self._probabilities = given.probabilities
+        self._moves = {name: move if name == move.name else kind() for name, kind in MOVES.items()}
+        # Names of the fields for a move's options, by move and option.
+        self._fields_of: dict[str, dict[str, str]] = {}
+        # The paper's proposal with its printed ratio is what one looks at first; sweeps have no proposal.
+        kinds = sorted(MOVES.values(), key=lambda kind: (not kind.has_printed_ratio, kind.is_sweep))
+        titles = [(kind.title, kind.name) for kind in kinds]
         self.fields: dict[str, Field] = {
-            "move": choice("move", _MOVES, move.name, "ew-move", "The move to look at"),
-            "within": choice(
-                "within",
-                [(name, name) for name in ("average", "maximum", "minimum")],
-                given.within,
-                "ew-within",
-                "Distance within a cluster: wide clusters are split",
-            ),
-            "between": choice(
-                "between",
-                [(name, name) for name in ("average", "maximum", "minimum", "hausdorff")],
-                given.between,
-                "ew-between",
-                "Distance between clusters: near clusters are merged",
-            ),
-            "jump": entry(
-                "core jump",
-                f"{given.core_jump:g}",
-                parse_share("core jump"),
-                "ew-jump",
-                "Probability that a core of a split changes sides",
-            ),
+            "move": choice("move", titles, move.name, "ew-move", "The move to look at")
         }
+        for name, known in self._moves.items():
+            keys = {option.name: option.key for option in known.choosable}
+            taken = {option: f"{name}-{key}" if key in self.fields else key for option, key in keys.items()}
+            self.fields |= {taken[option.name]: option_field(option, known) for option in known.choosable}
+            self._fields_of[name] = taken
         super().__init__(tuple(self.fields.values()))
         self.add_class("ew-move-fields")
         self.arrange()
@@ -76,15 +56,14 @@ class MoveFields(VBox):
 
     def arrange(self) -> None:
         """Show the options that the move has."""
-        name = self.fields["move"].control.value
-        show_only(self.fields, {"move"} | (_OPTIONS if name == SplitMerge.name else set()))
+        show_only(self.fields, {"move", *self._fields_of[self.fields["move"].control.value].values()})
 
     def read(self) -> Move:
         """The move; a wrong option is explained beside its field, and raises `ValueError`."""
         values: dict[str, Any] = read_shown(self.fields)
-        if values["move"] != SplitMerge.name:
-            return MOVES[values["move"]]()
-        return SplitMerge(values["within"], values["between"], self._probabilities, values["jump"])
+        name = values["move"]
+        chosen = {option: values[key] for option, key in self._fields_of[name].items()}
+        return replace(self._moves[name], **chosen)
 
 
 class InspectorButtons(HBox):

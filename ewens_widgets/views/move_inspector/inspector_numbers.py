@@ -22,10 +22,10 @@ from ipywidgets import VBox
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.proposal import Choice, Proposal, Term
-from ewens_widgets.analysis.explanation.telling import count, signed
+from ewens_widgets.analysis.explanation.proposal import Proposal, Term
 from ewens_widgets.analysis.plots.palette import colour_of
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.sampling.moves.move import Choice, count, signed
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, nice_limits, set_limits
 

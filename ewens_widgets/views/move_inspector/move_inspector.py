@@ -22,9 +22,9 @@ from ipywidgets import HTML, HBox, Play, Select
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.telling import Scene, count
 from ewens_widgets.datasets import Dataset, as_dataset
-from ewens_widgets.sampling.moves.schedule import Move, resolve_schedule
+from ewens_widgets.sampling.moves.move import Move, Scene, count
+from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.move_inspector.inspector_controls import InspectorButtons, MoveFields

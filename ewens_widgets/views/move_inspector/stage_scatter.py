@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
-from ewens_widgets.analysis.explanation.telling import Scene
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.sampling.moves.move import Scene
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
 
