@@ -23,7 +23,7 @@ from ewens_widgets.views.stage import Stage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Panel", "View", "assign", "chip", "note"]
+__all__ = ["Panel", "Silence", "View", "assign", "chip", "note"]
 
 _logger = logging.getLogger(__name__)
 
@@ -33,6 +33,26 @@ def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are 
     with widget.hold_sync():
         for name, value in traits.items():
             setattr(widget, name, value)
+
+
+class Silence:
+    """Tells what the program sets from what the user sets: handlers of a control hear of both.
+
+    What is set inside ``with self._silence:`` is the program's, and a handler begins with ``if self._silence:
+    return``.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+
+    def __bool__(self) -> bool:
+        return self._depth > 0
 
 
 def note(css_class: str = "ew-note", text: str = "") -> HTML:

@@ -9,7 +9,7 @@ from ipywidgets import Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.palette import SELECTED
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.stage import Stage
 
 __all__ = ["Brush", "places_between"]
@@ -36,7 +36,7 @@ class Brush:
         self.selector = selector
         self._stage = stage
         self._choose = choose
-        self._is_silent = False
+        self._silence = Silence()
         selector.observe(self._on_brushed, "selected")
 
     @classmethod
@@ -59,7 +59,7 @@ class Brush:
         return cls(bqplot.interacts.BrushIntervalSelector(scale=scale, color=SELECTED), stage, choose)
 
     def _on_brushed(self, change: dict[str, Any]) -> None:
-        if self._is_silent:
+        if self._silence:
             return
         area = None if change["new"] is None else np.array(change["new"], dtype=np.float64)
         self._stage.post(lambda: self._select(area))
@@ -75,14 +75,9 @@ class Brush:
         """Take the mark of the brush away where the selection is not its own."""
         if self._stage.selection.source is self or self.selector.selected is None:
             return
-        self._is_silent = True
-        try:
-            if self.selector.has_trait("selected_x"):
-                assign(self.selector, selected_x=None, selected_y=None)
-            else:
-                assign(self.selector, selected=None)
-        finally:
-            self._is_silent = False
+        parts = ("selected_x", "selected_y") if self.selector.has_trait("selected_x") else ("selected",)
+        with self._silence:
+            assign(self.selector, **dict.fromkeys(parts))
 
 
 def places_between(low: float, high: float, n_objects: int) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
 from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Silence, assign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,7 +162,7 @@ class FeaturePlane:
     ) -> None:
         self._on_place = on_place
         self._projections: dict[str, NDArray[np.float64]] = {}
-        self._is_offering = False
+        self._silence = Silence()
         self.scales = {"x": make_scale(), "y": make_scale()}
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
         self.choosers = tuple(self._chooser(name, post) for name in self.scales)
@@ -181,15 +181,14 @@ class FeaturePlane:
         self._projections = projections(dataset)
         names = list(self._projections)
         # Choosing would place the objects twice, half-way with old ones.
-        self._is_offering = True
-        for place, chooser in enumerate(self.choosers):
-            assign(chooser, options=names, value=names[place])
-        self._is_offering = False
+        with self._silence:
+            for place, chooser in enumerate(self.choosers):
+                assign(chooser, options=names, value=names[place])
         self.place()
 
     def place(self) -> None:
         """Place the objects by what is chosen."""
-        if self._is_offering:
+        if self._silence:
             return
         x, y = (self._projections[chooser.value] for chooser in self.choosers)
         for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):

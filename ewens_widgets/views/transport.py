@@ -10,7 +10,7 @@ from ipywidgets import HTML, Dropdown, HBox, IntProgress, IntSlider, VBox
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import status_text
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.fields import buttons
 
 __all__ = ["SPEEDS", "Transport"]
@@ -49,7 +49,7 @@ class Transport(VBox):
     def __init__(self, player: Player) -> None:
         self._player = player
         self._frame: Frame | None = None
-        self._is_drawing = False
+        self._silence = Silence()
         self._due = 0.0
         self.buttons = buttons(_BUTTONS, self._command)
         # For a chooser None would mean that nothing is chosen.
@@ -90,11 +90,11 @@ class Transport(VBox):
         commands[name]()
 
     def _on_speed(self, change: dict[str, Any]) -> None:
-        if not self._is_drawing:
+        if not self._silence:
             self._player.speed = None if change["new"] == math.inf else change["new"]
 
     def _on_seek(self, change: dict[str, Any]) -> None:
-        if self._is_drawing:
+        if self._silence:
             return
         status = self._player.status
         wanted = max(int(change["new"]), status.first_iteration)
@@ -114,18 +114,15 @@ class Transport(VBox):
         target = max(1, status.target)
         style = "success" if status.state is PlayerState.FINISHED else ""
         assign(self.progress, max=target, value=min(status.iteration, target), bar_style=style)
-        assign(self.seek, max=target, value=status.shown_iteration)
+        with self._silence:
+            assign(self.seek, max=target, value=status.shown_iteration)
 
     def _write(self, status: PlayerStatus) -> None:
         if self._frame is None:
             return
-        self._is_drawing = True
-        try:
-            assign(self.status, value=escape(status_text(self._frame, status)))
-            assign(self.buttons["Play"], button_style="success" if status.is_running else "")
-            now = time.perf_counter()
-            if not status.is_running or now >= self._due:
-                self._due = now + _REST
-                self._write_bars(status)
-        finally:
-            self._is_drawing = False
+        assign(self.status, value=escape(status_text(self._frame, status)))
+        assign(self.buttons["Play"], button_style="success" if status.is_running else "")
+        now = time.perf_counter()
+        if not status.is_running or now >= self._due:
+            self._due = now + _REST
+            self._write_bars(status)

@@ -13,7 +13,7 @@ from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign, note
+from ewens_widgets.views.base import Silence, View, assign, note
 from ewens_widgets.views.brushing import Brush, places_between
 from ewens_widgets.views.figures import PictureBuffers, make_axis, make_figure, make_scale, set_limits
 from ewens_widgets.views.heatmap_view import band_share
@@ -50,7 +50,7 @@ class TreeView(View):
     def build(self) -> tuple[Widget, ...]:
         """Make the outline, the cut line with its handle, and the strip of leaves."""
         self._tree: Tree | None = None
-        self._is_drawing = False
+        self._silence = Silence()
         self._x_scale = make_scale()
         self._y_scale = make_scale(high=1.05)
         self._y_axis = make_axis(self._y_scale, _HEIGHTS["similarity"], vertical=True)
@@ -127,7 +127,7 @@ class TreeView(View):
         self.tools = (self.kind,)
 
     def _on_control(self, change: dict[str, Any]) -> None:
-        if self._is_drawing:
+        if self._silence:
             return
         if change["owner"] is self.kind:
             self.stage.post(self._change_kind)
@@ -146,7 +146,7 @@ class TreeView(View):
         stage.changed()
 
     def _on_dragged(self, change: dict[str, Any]) -> None:
-        if self._is_drawing:
+        if self._silence:
             return
         height = max(0.0, float(np.ravel(change["new"])[0]))
         cut = Cut(height=height, min_size=self.least.value)
@@ -174,11 +174,8 @@ class TreeView(View):
             self._tree = tree
             self._draw_outline(tree)
         labels = self.stage.cut_labels(frame)
-        self._is_drawing = True
-        try:
+        with self._silence:
             self._draw_cut(tree, labels)
-        finally:
-            self._is_drawing = False
         self._order = self.stage.order(frame, self._n_objects)
         leaves = leaf_pixels(self._order, self.stage.colours(frame), self.stage.selection.objects)
         self._buffers.show(leaves, self.leaves)

@@ -15,7 +15,7 @@ from traitlets import Int, Unicode
 
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.tables import LARGEST_FILE, read_table
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.fields import Field
 
 __all__ = ["DataPanel", "Upload"]
@@ -43,7 +43,7 @@ class DataPanel(VBox):
         self._post = post
         self._on_data = on_data
         self._extra: dict[str, Dataset] = {given.name: given}
-        self._is_silent = False
+        self._silence = Silence()
         self.chooser = Dropdown(description="data", tooltip="Data set to cluster")
         self.field = Field(self.chooser, str, "ew-data")
         self.upload = Upload(
@@ -66,16 +66,15 @@ class DataPanel(VBox):
         name = dataset.name if known is None else known
         self._extra[name] = dataset
         names = [*self._extra, *(other for other in LOADERS if other not in self._extra)]
-        self._is_silent = True
-        assign(self.chooser, options=names, value=name)
-        self._is_silent = False
+        with self._silence:
+            assign(self.chooser, options=names, value=name)
         classes = "" if dataset.labels is None else f", {len(set(dataset.labels.tolist()))} known classes"
         shape = f"{dataset.n_objects} objects × {dataset.n_features} features{classes}."
         assign(self.about, value=escape(f"{shape} {_first_sentences(dataset.description)}"))
         self.field.problem = ""
 
     def _on_chosen(self, change: dict[str, Any]) -> None:
-        if not self._is_silent:
+        if not self._silence:
             self._post(lambda: self._choose(str(change["new"])))
 
     def _choose(self, name: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ipywidgets import VBox
 
+from ewens_widgets.views.base import Silence
 from ewens_widgets.views.fields import entry, whole_number
 
 __all__ = ["RunPanel"]
@@ -39,13 +40,13 @@ class RunPanel(VBox):
             "So many first iterations are left out of averages, tree and heatmap",
         )
         super().__init__((self.iterations, self.burn_in))
-        self._is_silent = False
+        self._silence = Silence()
         self._on_change = on_change
         for field in (self.iterations, self.burn_in):
             field.control.observe(self._changed, "value")
 
     def _changed(self, _: dict[str, Any]) -> None:
-        if not self._is_silent:
+        if not self._silence:
             self._on_change()
 
     def read(self) -> tuple[int, int]:
@@ -58,7 +59,6 @@ class RunPanel(VBox):
 
     def show(self, iterations: int, burn_in: int) -> None:
         """Show given values; nobody is told of a change."""
-        self._is_silent = True
-        self.iterations.control.value = str(iterations)
-        self.burn_in.control.value = str(burn_in)
-        self._is_silent = False
+        with self._silence:
+            self.iterations.control.value = str(iterations)
+            self.burn_in.control.value = str(burn_in)

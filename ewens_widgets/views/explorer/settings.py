@@ -1,10 +1,12 @@
-"""What a chain is made from, as one frozen value.
+"""What a chain is made from: one frozen value, the controls that show it, and the button that applies it.
 
-All controls from which a chain is made, and the button that makes it.
+`Settings` brings arguments that mean the same to equal values. So whoever changes a control and changes it
+back is not asked to start anew.
 """
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -18,7 +20,7 @@ from ewens_widgets.model.posterior import default_theta_grid
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.base import assign
+from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.explorer.model_panel import ModelPanel
 from ewens_widgets.views.explorer.moves_panel import MovesPanel
 from ewens_widgets.views.fields import Field
@@ -84,7 +86,7 @@ class SettingsPanel:
         self, settings: Settings, on_change: Callable[[], None], on_apply: Callable[[], None]
     ) -> None:
         self._on_change = on_change
-        self._is_silent = False
+        self._silence = Silence()
         self.model_box = ModelPanel()
         self.moves_box = MovesPanel()
         self.apply = Button(
@@ -107,7 +109,7 @@ class SettingsPanel:
         return {**self.model_box.fields, **self.moves_box.fields}
 
     def _changed(self, _: dict[str, Any]) -> None:
-        if not self._is_silent:
+        if not self._silence:
             self._on_change()
 
     def arrange(self) -> None:
@@ -120,25 +122,17 @@ class SettingsPanel:
         try:
             model = self.model_box.read()
         except ValueError:
-            self._explain_moves()
+            # What is wrong with the moves is shown too, and not one fault after the other.
+            with suppress(ValueError):
+                self.moves_box.read()
             raise
         return Settings(**model, **self.moves_box.read())
 
-    def _explain_moves(self) -> None:
-        """Show what is wrong there too, and not one fault after the other."""
-        try:
-            self.moves_box.read()
-        except ValueError:
-            return
-
     def show(self, settings: Settings) -> None:
         """Show given settings; nobody is told of a change."""
-        self._is_silent = True
-        try:
+        with self._silence:
             self.model_box.show(settings)
             self.moves_box.show(settings)
-        finally:
-            self._is_silent = False
 
     def offer(self, pending: bool) -> None:
         """Offer to start anew, or not."""
