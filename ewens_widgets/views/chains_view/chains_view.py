@@ -1,6 +1,15 @@
 """Several chains from different starts side by side, and whether they agree.
 
-What a view of several chains shows: chains that it runs itself, or draws that were recorded.
+A lecturer presses Play: the chains start apart, their traces run together or do not, and a sentence says in
+plain words what the numbers mean. The slider looks back at what was known earlier, when it was too early to
+say.
+
+All chains are played as one, an `Ensemble`, so that no chain is ever ahead of the others on display; whether
+they agree is the verdict of `analysis.convergence`, the same as that of `report()`.
+
+What the view was given is made into chains here as well: data into samplers from dispersed starts, traces
+into replays. That needs no widget, but it is how this view reads its own arguments, with its own limits and
+its own words for what it cannot compare.
 """
 
 import warnings
@@ -32,7 +41,9 @@ from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, Ch
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 
-__all__ = ["ChainsSource", "ChainsView", "recorded_chains", "running_chains", "traces_of"]
+__all__ = ["ChainsView"]
+
+MOST_CHAINS = 8
 
 
 class _ChainsTransport(Transport):
@@ -96,16 +107,16 @@ class ChainsView(Dashboard):
         speed: float | None = 5.0,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
-        traces = traces_of(source)
+        traces = _traces_of(source)
         if traces is None:
             data = cast("Dataset | ArrayLike | None", source)
-            self._source = running_chains(data, 4 if chains is None else chains, initial, seed, settings)
+            self._source = _running_chains(data, 4 if chains is None else chains, initial, seed, settings)
             target = 1000 if iterations is None else iterations
             first = min(200, target // 4) if burn_in is None else burn_in
         else:
             given = {"chains": chains, "iterations": iterations, "initial": initial, **settings}
             _refuse({name: value for name, value in given.items() if value is not None})
-            self._source = recorded_chains(traces, getattr(source, "starts", ()))
+            self._source = _recorded_chains(traces, getattr(source, "starts", ()))
             target, first = min(len(trace) for trace in traces), 0 if burn_in is None else burn_in
         self.is_recorded = traces is not None
         ensemble = Ensemble(self._source.chains, self._source.recorders)
@@ -204,11 +215,8 @@ def _refuse(given: dict[str, Any]) -> None:
         )
 
 
-MOST_CHAINS = 8
-
-
 @dataclass(frozen=True, eq=False)
-class ChainsSource:
+class _ChainsSource:
     """Chains with a recorder and a name each.
 
     Attributes
@@ -228,7 +236,7 @@ class ChainsSource:
     names: tuple[str, ...]
 
 
-def traces_of(source: object) -> tuple[Trace, ...] | None:
+def _traces_of(source: object) -> tuple[Trace, ...] | None:
     """Traces, if that is what was given: several in a list, or in something that has them as ``traces``."""
     given = getattr(source, "traces", source)
     if isinstance(given, Trace):
@@ -238,7 +246,7 @@ def traces_of(source: object) -> tuple[Trace, ...] | None:
     return tuple(given)
 
 
-def recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> ChainsSource:
+def _recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> _ChainsSource:
     """Chains to be looked at again; longer ones are cut to the last draws, as many as the shortest has."""
     _check_number(len(traces))
     posterior = traces[0].posterior
@@ -248,7 +256,7 @@ def recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> Chai
     if shortest == 0:
         raise ValueError("one of the chains has no draws; sample some first.")
     replays = tuple(TraceReplay(trace[len(trace) - shortest :]) for trace in traces)
-    return ChainsSource(
+    return _ChainsSource(
         dataset=Dataset(X=np.array(posterior.coordinates), name="recorded chains"),
         posterior=posterior,
         chains=replays,
@@ -257,13 +265,13 @@ def recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> Chai
     )
 
 
-def running_chains(
+def _running_chains(
     data: Dataset | ArrayLike | None,
     chains: int,
     initial: Any,  # noqa: ANN401 - as for the sampler
     seed: int | None,
     settings: dict[str, Any],
-) -> ChainsSource:
+) -> _ChainsSource:
     """Chains to be run, each from its own start with its own random numbers."""
     count = check_count("chains", chains, 1)
     _check_number(count)
@@ -277,7 +285,7 @@ def running_chains(
         )
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         warnings.warn(message, stacklevel=4)  # once, not for each chain
-    return ChainsSource(
+    return _ChainsSource(
         dataset=dataset,
         posterior=samplers[0].posterior,
         chains=samplers,
