@@ -211,6 +211,92 @@ def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
 
 
+def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split a posterior into settings and arrays."""
+    prior = posterior.concentration
+    concentration: Any = {"shape": prior.shape, "rate": prior.rate} if isinstance(prior, Gamma) else prior
+    settings = {"model": posterior.model, "concentration": concentration, "alpha": posterior.alpha}
+    return settings, {"coordinates": posterior.coordinates, "theta_grid": posterior.theta_grid}
+
+
+def unpack_posterior(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Posterior:
+    """Put a posterior together again; its coordinates are taken as they are, not made canonical anew."""
+    given = settings["concentration"]
+    concentration: Concentration = Gamma(**given) if isinstance(given, dict) else given
+    model = check_model(settings["model"])
+    coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
+    check_canonical(coordinates, model)
+    return Posterior(
+        coordinates=coordinates,
+        model=model,
+        concentration=check_concentration(concentration),
+        alpha=check_positive("alpha", settings["alpha"]),
+        theta_grid=check_theta_grid(arrays["theta_grid"]),
+    )
+
+
+def same_posterior(first: Posterior, second: Posterior) -> bool:
+    """Whether two posteriors are of the same data under the same settings."""
+    if first is second:
+        return True
+    first_settings, first_arrays = pack_posterior(first)
+    second_settings, second_arrays = pack_posterior(second)
+    return first_settings == second_settings and all(
+        np.array_equal(first_arrays[name], second_arrays[name]) for name in first_arrays
+    )
+
+
+class Members:
+    """Members of one archive, which together may not take more memory than one result may.
+
+    Parameters
+    ----------
+    archive
+        An open zip archive.
+    source
+        How messages name the file.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, source: str) -> None:
+        self._archive = archive
+        self._source = source
+        self._taken = 0
+
+    def content(self, name: str, largest: int | None = None) -> bytes:
+        """Bytes of a member."""
+        member = self._admitted(name)
+        if largest is not None and member.file_size > largest:
+            raise ValueError(f"{name} has {member.file_size} bytes; at most {largest} are read")
+        return self._archive.read(member)
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """Settings in a member of JSON."""
+        found = json.loads(self.content(name, _LARGEST_TEXT), parse_constant=_refuse_constant)
+        if not isinstance(found, dict):
+            raise TypeError(f"{name} holds no settings")
+        return found
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Array of numbers or plain text in a member of the ``.npy`` format."""
+        member = self._admitted(name)
+        with self._archive.open(member) as stream:
+            dtype, shape, in_columns = _npy_header(stream, name)
+            if math.prod(shape) * dtype.itemsize != member.file_size - stream.tell():
+                raise ValueError(f"{name} is not as long as its header says")
+            flat = np.empty(math.prod(shape), dtype=dtype)
+            _fill(stream, flat.view(np.uint8).data, name)
+        return flat.reshape(shape, order="F" if in_columns else "C")
+
+    def _admitted(self, name: str) -> zipfile.ZipInfo:
+        """Look a member up; refuse it if it cannot be read plainly, or would take too much memory."""
+        member = self._archive.getinfo(name)
+        if member.flag_bits & 0x1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name} is encrypted, or compressed in an unknown way")
+        self._taken += member.file_size
+        check_fits(self._taken, f"reading {self._source}", "Use a machine with more memory.")
+        return member
+
+
 def _whole_file(target: Path) -> bytes:
     """Content of a file that is one: a device or a pipe could go on for ever."""
     if target.exists() and not target.is_file() and not target.is_dir():
@@ -299,57 +385,6 @@ def _plain_scalar(value: object) -> int | float | bool:
     )
 
 
-class Members:
-    """Members of one archive, which together may not take more memory than one result may.
-
-    Parameters
-    ----------
-    archive
-        An open zip archive.
-    source
-        How messages name the file.
-    """
-
-    def __init__(self, archive: zipfile.ZipFile, source: str) -> None:
-        self._archive = archive
-        self._source = source
-        self._taken = 0
-
-    def content(self, name: str, largest: int | None = None) -> bytes:
-        """Bytes of a member."""
-        member = self._admitted(name)
-        if largest is not None and member.file_size > largest:
-            raise ValueError(f"{name} has {member.file_size} bytes; at most {largest} are read")
-        return self._archive.read(member)
-
-    def settings(self, name: str) -> dict[str, Any]:
-        """Settings in a member of JSON."""
-        found = json.loads(self.content(name, _LARGEST_TEXT), parse_constant=_refuse_constant)
-        if not isinstance(found, dict):
-            raise TypeError(f"{name} holds no settings")
-        return found
-
-    def array(self, name: str) -> NDArray[Any]:
-        """Array of numbers or plain text in a member of the ``.npy`` format."""
-        member = self._admitted(name)
-        with self._archive.open(member) as stream:
-            dtype, shape, in_columns = _npy_header(stream, name)
-            if math.prod(shape) * dtype.itemsize != member.file_size - stream.tell():
-                raise ValueError(f"{name} is not as long as its header says")
-            flat = np.empty(math.prod(shape), dtype=dtype)
-            _fill(stream, flat.view(np.uint8).data, name)
-        return flat.reshape(shape, order="F" if in_columns else "C")
-
-    def _admitted(self, name: str) -> zipfile.ZipInfo:
-        """Look a member up; refuse it if it cannot be read plainly, or would take too much memory."""
-        member = self._archive.getinfo(name)
-        if member.flag_bits & 0x1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name} is encrypted, or compressed in an unknown way")
-        self._taken += member.file_size
-        check_fits(self._taken, f"reading {self._source}", "Use a machine with more memory.")
-        return member
-
-
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number that settings may hold")
 
@@ -383,38 +418,3 @@ def _fill(stream: IO[bytes], room: memoryview, name: str) -> None:
         done += len(piece)
     if stream.read(1):
         raise ValueError(f"{name} is longer than its header says")
-
-
-def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Split a posterior into settings and arrays."""
-    prior = posterior.concentration
-    concentration: Any = {"shape": prior.shape, "rate": prior.rate} if isinstance(prior, Gamma) else prior
-    settings = {"model": posterior.model, "concentration": concentration, "alpha": posterior.alpha}
-    return settings, {"coordinates": posterior.coordinates, "theta_grid": posterior.theta_grid}
-
-
-def unpack_posterior(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Posterior:
-    """Put a posterior together again; its coordinates are taken as they are, not made canonical anew."""
-    given = settings["concentration"]
-    concentration: Concentration = Gamma(**given) if isinstance(given, dict) else given
-    model = check_model(settings["model"])
-    coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
-    check_canonical(coordinates, model)
-    return Posterior(
-        coordinates=coordinates,
-        model=model,
-        concentration=check_concentration(concentration),
-        alpha=check_positive("alpha", settings["alpha"]),
-        theta_grid=check_theta_grid(arrays["theta_grid"]),
-    )
-
-
-def same_posterior(first: Posterior, second: Posterior) -> bool:
-    """Whether two posteriors are of the same data under the same settings."""
-    if first is second:
-        return True
-    first_settings, first_arrays = pack_posterior(first)
-    second_settings, second_arrays = pack_posterior(second)
-    return first_settings == second_settings and all(
-        np.array_equal(first_arrays[name], second_arrays[name]) for name in first_arrays
-    )

@@ -14,7 +14,7 @@ was.
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,12 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Concentration, Gamma
+from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     ArchiveError,
-    pack_posterior,
     read_archive,
-    unpack_posterior,
     write_archive,
 )
 from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_bytes, label_type, read_only
@@ -40,12 +38,12 @@ from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
+from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.state import State, first_state, pack_state, unpack_state
+from ewens_widgets.sampling.state import State, first_state
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Sampler", "pack_sampler", "unpack_sampler"]
+__all__ = ["Sampler"]
 
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
@@ -419,11 +417,15 @@ class Sampler:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""
+        from ewens_widgets.sampling.session import pack_sampler
+
         write_archive(path, _KIND, *pack_sampler(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sampler":
         """Load a saved sampler; it continues bit for bit."""
+        from ewens_widgets.sampling.session import unpack_sampler
+
         metadata, arrays = read_archive(path, _KIND)
         try:
             return unpack_sampler(metadata, arrays, cls)
@@ -452,60 +454,3 @@ def _report(outcome: Outcome) -> StepReport | None:
         accepted=bool(outcome.flags[ACCEPTED]),
         log_ratio=float(outcome.reals[LOG_RATIO]),
     )
-
-
-def pack_sampler(sampler: Sampler) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Split a sampler into settings and arrays for an archive: posterior, schedule and states."""
-    settings, arrays = pack_posterior(sampler.posterior)
-    current, labels = pack_state(sampler.state)
-    first, first_labels = pack_state(sampler.first_state)
-    metadata = {
-        "posterior": settings,
-        "moves": to_plain(sampler.schedule),
-        "acceptance": sampler.acceptance,
-        "state": current,
-        "first": first,
-    }
-    raw = {} if sampler.raw_data is None else {"raw": sampler.raw_data}
-    return metadata, {**arrays, "labels": labels, "first_labels": first_labels, **raw}
-
-
-def unpack_sampler(
-    settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kind: type[Sampler] = Sampler
-) -> Sampler:
-    """Put a sampler together again; what does not fit together is refused by one of several errors."""
-    posterior = unpack_posterior(settings["posterior"], arrays)
-
-    def state(part: str, labels: str) -> State:
-        size = posterior.n_objects, posterior.theta_grid.size
-        found = unpack_state(settings[part], arrays[labels], *size)
-        _check_concentration(found, posterior)
-        generator: Any = np.random.PCG64(0)
-        generator.state = found.generator  # raises for anything but the state of one
-        return found
-
-    return kind.from_parts(
-        posterior,
-        resolve_schedule(from_plain(settings["moves"])),
-        _raw_data(arrays, posterior),
-        settings["acceptance"],
-        first=state("first", "first_labels"),
-        current=state("state", "labels"),
-    )
-
-
-def _raw_data(arrays: Mapping[str, NDArray[Any]], posterior: Posterior) -> FloatArray | None:
-    """Data in their own units, if the file has them; other rows would lead the kernels astray."""
-    if "raw" not in arrays:
-        return None
-    raw = np.ascontiguousarray(check_data(arrays["raw"]))
-    if len(raw) != posterior.n_objects:
-        raise ValueError(f"its data have {len(raw)} rows, but its coordinates {posterior.n_objects}")
-    return raw
-
-
-def _check_concentration(state: State, posterior: Posterior) -> None:
-    """Refuse a state whose λ is not the fixed one."""
-    prior = posterior.concentration
-    if not isinstance(prior, Gamma) and not np.isclose(state.log_concentration, np.log(prior), rtol=1e-9):
-        raise ValueError(f"its state has the concentration {state.concentration}, its prior {prior}")

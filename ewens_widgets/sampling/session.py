@@ -1,8 +1,9 @@
-"""A session: data, sampler, draws and settings in one archive, so that somebody can go on where they were.
+"""A running chain in a file, so that somebody can go on where they were: a sampler, or a whole session.
 
-The archive holds the data as they were given, the sampler as `Sampler.save` does, and every recorded
-iteration; the posterior is there once. Sessions used to be zip files of three archives and a page of JSON:
-such files are still read.
+A sampler is its posterior, its schedule, the state that it started from and the one that it has reached; all
+else it makes anew. A session is one archive with the data as they were given, the sampler, every recorded
+iteration, and the settings of the page; the posterior is there once. Sessions used to be zip files of three
+archives and a page of JSON: such files are still read.
 """
 
 import zipfile
@@ -16,11 +17,15 @@ from numpy.typing import NDArray
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import FloatArray, check_data
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     Members,
     archive_bytes,
     is_archive,
+    pack_posterior,
     parse_archive,
     prefixed,
     same_posterior,
@@ -28,11 +33,13 @@ from ewens_widgets.sampling.archive import (
     unpack_posterior,
 )
 from ewens_widgets.sampling.draws import Block, column
+from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.sampler import Sampler, pack_sampler, unpack_sampler
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.state import State, pack_state, unpack_state
 from ewens_widgets.sampling.trace import Trace, unpack_draws
 
-__all__ = ["Session", "pack_session", "unpack_session"]
+__all__ = ["Session", "pack_sampler", "pack_session", "unpack_sampler", "unpack_session"]
 
 _KIND = "session"
 _SOURCE = "a saved explorer"
@@ -80,6 +87,63 @@ def unpack_session(content: bytes) -> Session:
         return Session(dataset, sampler, recorder, _settings(metadata["settings"]))
     except MALFORMED as error:
         raise ValueError(f"this is not a saved explorer, or it is damaged ({error})") from error
+
+
+def pack_sampler(sampler: Sampler) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split a sampler into settings and arrays for an archive: posterior, schedule and states."""
+    settings, arrays = pack_posterior(sampler.posterior)
+    current, labels = pack_state(sampler.state)
+    first, first_labels = pack_state(sampler.first_state)
+    metadata = {
+        "posterior": settings,
+        "moves": to_plain(sampler.schedule),
+        "acceptance": sampler.acceptance,
+        "state": current,
+        "first": first,
+    }
+    raw = {} if sampler.raw_data is None else {"raw": sampler.raw_data}
+    return metadata, {**arrays, "labels": labels, "first_labels": first_labels, **raw}
+
+
+def unpack_sampler(
+    settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kind: type[Sampler] = Sampler
+) -> Sampler:
+    """Put a sampler together again; what does not fit together is refused by one of several errors."""
+    posterior = unpack_posterior(settings["posterior"], arrays)
+
+    def state(part: str, labels: str) -> State:
+        size = posterior.n_objects, posterior.theta_grid.size
+        found = unpack_state(settings[part], arrays[labels], *size)
+        _check_concentration(found, posterior)
+        generator: Any = np.random.PCG64(0)
+        generator.state = found.generator  # raises for anything but the state of one
+        return found
+
+    return kind.from_parts(
+        posterior,
+        resolve_schedule(from_plain(settings["moves"])),
+        _raw_data(arrays, posterior),
+        settings["acceptance"],
+        first=state("first", "first_labels"),
+        current=state("state", "labels"),
+    )
+
+
+def _raw_data(arrays: Mapping[str, NDArray[Any]], posterior: Posterior) -> FloatArray | None:
+    """Data in their own units, if the file has them; other rows would lead the kernels astray."""
+    if "raw" not in arrays:
+        return None
+    raw = np.ascontiguousarray(check_data(arrays["raw"]))
+    if len(raw) != posterior.n_objects:
+        raise ValueError(f"its data have {len(raw)} rows, but its coordinates {posterior.n_objects}")
+    return raw
+
+
+def _check_concentration(state: State, posterior: Posterior) -> None:
+    """Refuse a state whose λ is not the fixed one."""
+    prior = posterior.concentration
+    if not isinstance(prior, Gamma) and not np.isclose(state.log_concentration, np.log(prior), rtol=1e-9):
+        raise ValueError(f"its state has the concentration {state.concentration}, its prior {prior}")
 
 
 def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], sampler: Sampler) -> Dataset:

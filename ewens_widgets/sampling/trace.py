@@ -1,6 +1,9 @@
 """The kept draws of a chain, and the way from them to answers.
 
-What a reader wants to see first of a trace, as text and as a table.
+A trace is a value: read-only arrays, checked against each other and against the posterior that they were
+drawn from, so that everything computed from it can be computed once and kept. It holds what the table of
+recorded quantities says (`draws`). How an answer is computed is said in `analysis`; the methods here only ask
+for it, by imports that wait until then, since `analysis` builds on this module.
 """
 
 import os
@@ -98,17 +101,17 @@ class Trace:
     def __post_init__(self) -> None:
         """Check the arrays against each other and make them compact and read-only."""
         sizes, draws = axis_sizes(self.posterior), len(self.labels)
-        further: dict[str, NDArray[Any]] = {}
         known = {entry.name: entry for entry in saved_columns()}
         if not known.keys() >= self.more.keys():
             raise ValueError(f"nothing is known of {', '.join(sorted(self.more.keys() - known.keys()))}.")
-        for name, given in [*((name, getattr(self, name)) for name in _FIELDS), *self.more.items()]:
-            values = column(name, given, known[name].kept_type(sizes), (draws, *known[name].shape(sizes)))
-            if name in _FIELDS:
-                object.__setattr__(self, name, values)
-            else:
-                further[name] = values
-        object.__setattr__(self, "more", further)
+
+        def checked(name: str, given: ArrayLike) -> NDArray[Any]:
+            entry = known[name]
+            return column(name, given, entry.kept_type(sizes), (draws, *entry.shape(sizes)))
+
+        for name in _FIELDS:
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
+        object.__setattr__(self, "more", {name: checked(name, given) for name, given in self.more.items()})
         if draws and np.any(self.theta_index >= sizes["theta"]):
             raise ValueError(f"theta_index must be below {sizes['theta']}, the size of the grid.")
         check_canonical(self.labels)
@@ -386,12 +389,8 @@ def unpack_draws(
     return trace
 
 
-def _rebuild(given: dict[str, Any]) -> Trace:
-    return Trace(**given)
-
-
-def trace_facts(trace: "Trace") -> list[tuple[str, str]]:
-    """List the names and values of the facts."""
+def trace_facts(trace: Trace) -> list[tuple[str, str]]:
+    """List what a reader wants to see first of a trace: names and values."""
     posterior = trace.posterior
     facts = [
         ("draws", str(len(trace))),
@@ -417,3 +416,7 @@ def facts_table(title: str, facts: list[tuple[str, str]]) -> str:
         f"<tr><th scope='row'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts
     )
     return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"
+
+
+def _rebuild(given: dict[str, Any]) -> Trace:
+    return Trace(**given)

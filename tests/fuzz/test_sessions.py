@@ -1,9 +1,7 @@
 """Saved explorers from strangers: loaded or refused with a `ValueError`, and nothing else happens."""
 
-import io
 import json
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -28,49 +26,13 @@ from fuzz.hostile import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sampling.sessions import DATA, SAMPLER, SETTINGS, TRACE, old_file, running, unzipped, zipped
 
-import ewens_widgets as ew
-from ewens_widgets.datasets import Dataset
-from ewens_widgets.sampling.archive import archive_bytes
-from ewens_widgets.sampling.draws import SCHEMA, check_canonical
-from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.sampler import pack_sampler
-from ewens_widgets.sampling.session import Session, pack_session, unpack_session
+from ewens_widgets.sampling.draws import check_canonical
+from ewens_widgets.sampling.session import pack_session, unpack_session
 
-SETTINGS, DATA, SAMPLER, TRACE = "session.json", "data.npz", "sampler.npz", "trace.npz"
 seeds = st.integers(0, 2**32 - 1)
 fuzzed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
-
-def running() -> Session:
-    X = np.random.default_rng(5).normal(size=(7, 2))
-    data = Dataset(X=X, labels=np.arange(7) % 2, label_names=("a", "b"))
-    sampler = ew.Sampler(data, moves=["split-merge", "gibbs"])
-    recorder = Recorder(sampler.posterior, sampler.move_names)
-    recorder.extend(sampler.advance(5))
-    return Session(data, sampler, recorder, {"iterations": 100, "burn_in": 10})
-
-
-def old_file(session: Session) -> bytes:
-    """A session as it was saved before it was one archive: archives and a page of JSON, zipped."""
-    data, recorder = session.dataset, session.recorder
-    texts = {
-        "kind": "ewens_widgets explorer",
-        "version": 1,
-        "name": data.name,
-        "feature_names": data.feature_names,
-        "label_names": data.label_names,
-        "description": data.description,
-        "settings": session.settings,
-        "has_draws": len(recorder) > 0,
-    }
-    arrays = {"X": data.X} | ({} if data.labels is None else {"labels": data.labels})
-    parts = {
-        SETTINGS: json.dumps(texts).encode(),
-        DATA: zipped({f"{name}.npy": npy(array) for name, array in arrays.items()}),
-        SAMPLER: archive_bytes("sampler", *pack_sampler(session.sampler)),
-    }
-    return zipped(parts | ({TRACE: recorder.trace().to_bytes()} if len(recorder) else {}))
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +52,6 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = peak_memory()
     yield
     assert peak_memory() - before < 4 * MOST_MEMORY + COMPILED_CODE
-
-
-def zipped(parts: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def unzipped(content: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def attempt(content: bytes) -> bool:
@@ -127,48 +76,6 @@ def test_the_session_itself_is_loaded(session: bytes, old_session: bytes) -> Non
     assert attempt(session)
     assert attempt(old_session)
     assert attempt(zipped(unzipped(old_session)))
-
-
-@pytest.mark.parametrize("pack", [pack_session, old_file])
-@pytest.mark.parametrize("draws", [0, 5])
-@pytest.mark.parametrize("moves", ["default", ["gibbs", "reassign", "gibbs"]])
-def test_everything_comes_back(pack: Callable[[Session], bytes], draws: int, moves: object) -> None:
-    X = np.random.default_rng(5).normal(size=(7, 2))
-    data = Dataset(X=X, name="seven", feature_names=("width", "height"), description="Made up.")
-    sampler = ew.Sampler(data, moves=moves, concentration=ew.Gamma(2.0, 1.0), metric="euclidean")
-    recorder = Recorder(sampler.posterior, sampler.move_names)
-    if draws:
-        recorder.extend(sampler.advance(draws))
-    loaded = unpack_session(
-        pack(Session(data, sampler, recorder, {"iterations": 9, "burn_in": 0, "note": "x"}))
-    )
-    assert loaded.settings == {"iterations": 9, "burn_in": 0, "note": "x"}
-    assert (loaded.dataset.name, loaded.dataset.feature_names) == (data.name, data.feature_names)
-    assert (loaded.dataset.description, loaded.dataset.labels) == (data.description, None)
-    np.testing.assert_array_equal(loaded.dataset.X, data.X)
-    assert loaded.recorder.move_names == recorder.move_names
-    once = len(set(recorder.move_names)) == len(recorder.move_names)
-    for name in SCHEMA:
-        # The old files counted a move that a schedule holds twice by its name.
-        if once or pack is pack_session or name not in ("proposals", "acceptances"):
-            np.testing.assert_array_equal(loaded.recorder.column(name), recorder.column(name))
-    assert loaded.sampler.iteration == draws
-    np.testing.assert_array_equal(loaded.sampler.advance(4).labels, sampler.advance(4).labels)
-    loaded.sampler.reset()
-    sampler.reset()
-    np.testing.assert_array_equal(loaded.sampler.advance(4).labels, sampler.advance(4).labels)
-
-
-def test_a_session_is_one_archive_without_archives_inside(session: bytes, tmp_path: Path) -> None:
-    assert not any(name.endswith((".zip", ".npz")) for name in unzipped(session))
-    (tmp_path / "session.npz").write_bytes(session)
-    with np.load(tmp_path / "session.npz") as file:
-        assert file["data.X"].shape == (7, 2)
-        assert file["draws.labels"].shape == (5, 7)
-    with pytest.raises(ew.ArchiveError, match="holds a session, not a sampler"):
-        ew.Sampler.load(tmp_path / "session.npz")
-    with pytest.raises(ValueError, match="holds a trace, not a session"):
-        unpack_session(running().recorder.trace().to_bytes())
 
 
 @pytest.mark.slow
