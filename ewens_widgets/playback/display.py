@@ -272,6 +272,7 @@ class FrameThrottle:
 
     def has_viewers(self, now: float) -> bool:
         """Whether anybody is looking."""
+        # Silence counts only from the first frame that was not answered: nobody has to speak unasked.
         timeout = self._pacing.viewer_timeout
         for name, viewer in list(self._viewers.items()):
             if viewer.waiting_since is not None and now - viewer.waiting_since > timeout:
@@ -283,6 +284,7 @@ class FrameThrottle:
         self._write_off(now)
         if not self.has_viewers(now):
             return 0
+        # Frames are the same for all, so the slowest one sets the pace; one that is gone times out.
         slowest = min(viewer.acknowledged for viewer in self._viewers.values())
         return sum(number > slowest for number, _ in self._in_flight)
 

@@ -1,10 +1,9 @@
-"""Several chains that are played as one, and recorded draws that are played like a chain.
+"""Several chains that are played as one, recorded draws that are played like a chain, and how chains agree.
 
 A player runs one source and keeps its record. Here that source is the first chain; it takes the others along,
-each with a recorder of its own. They go first, so that none is ever behind: where a block is interrupted,
-the next one lets those that are ahead wait.
-
-The records of several chains up to the iteration on display, and how well they agree there.
+each with a recorder of its own. They go first, so that none is ever behind: where a block is interrupted, the
+next one lets those that are ahead wait. `ChainsRecord` looks at all the records up to the iteration on
+display.
 """
 
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ class TraceReplay:
         The draws; they are counted from 1, whatever iterations they are from.
     """
 
-    runs_aside = False
+    runs_aside = False  # copying draws takes no time worth a thread
 
     def __init__(self, trace: Trace) -> None:
         self.move_names = tuple(trace.move_counts)
@@ -108,6 +107,7 @@ class Ensemble:
         goal = self.iteration + n
         for chain, recorder in zip(self.chains[1:], self.recorders[1:], strict=True):
             if chain.iteration < goal:
+                # As for a single chain: once it has run, nothing must keep the block from the record.
                 recorder.reserve(goal - chain.iteration)
                 recorder.extend(chain.advance(goal - chain.iteration))
         return self.chains[0].advance(n)

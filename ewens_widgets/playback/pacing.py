@@ -88,6 +88,7 @@ class FrameTimes:
 
     @property
     def _portion(self) -> int:
+        # Below one it is the frame time that is stretched, not the iteration that is divided.
         return 1 if self.speed is None else max(1, round(self.speed))
 
     @property
@@ -102,6 +103,7 @@ class FrameTimes:
     def change(self, speed: float | None, now: float) -> None:
         """Change the speed, from the current frame time on."""
         self.speed = speed
+        # Slower: what was begun ends as it was; faster: nobody waits for the end of slow motion.
         self.remaining = min(self.remaining, self._portion)
         self._end = min(self._end, now + self._length)
 

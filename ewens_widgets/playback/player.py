@@ -264,6 +264,7 @@ class Player(Engine[Frame, PlayerStatus]):
         return None if flight is None else flight.future
 
     def _launch(self) -> bool:
+        # Steps, slow motion and the first block, which compiles, stay on the loop, where they are shown.
         is_free = self._state is PlayerState.PLAYING and self._is_prepared and not self._is_paced
         if self._helper is None or not is_free or not self.source.runs_aside:
             return False
@@ -278,6 +279,7 @@ class Player(Engine[Frame, PlayerStatus]):
     def _move_target(self, target: int) -> None:
         self._catch_up()
         self._chain.target = target
+        # A failed player stays failed, and one that never ran stays idle, wherever the target is.
         if self._state is PlayerState.FINISHED and self._chain.iteration < target:
             self._enter(PlayerState.PAUSED)
         elif self._state.is_running and self._chain.is_done:

@@ -115,6 +115,7 @@ class RecordedChain:
 
     def _mark_start(self) -> None:
         self._start = self.source.iteration - len(self.recorder)
+        # Where there is a record, the source has left its initial state: it cannot be described any more.
         self._initial = None if len(self.recorder) else self.source.snapshot()
         self._newest: Block | None = None
 
@@ -133,6 +134,7 @@ class RecordedChain:
         """The newest event, or a description of the initial state if the source can give one."""
         if not len(self.recorder):
             return self._initial
+        # The block itself tells more than its record: what was proposed, and weights in full precision.
         return self._newest[-1] if self._newest else self.recorder.event(len(self.recorder) - 1)
 
     def event(self, iteration: int) -> Event | None:
@@ -212,7 +214,7 @@ class RecordedChain:
         self._newest = block
         self.is_exhausted = not block
         if interrupt is not None:
-            raise interrupt
+            raise interrupt  # only now: whoever catches it finds source and record in step
         return len(block)
 
     def _check_in_step(self) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import Block, Recorded
 from ewens_widgets.sampling.event import Event, MoveCount
 
@@ -18,6 +19,13 @@ Result = TypeVar("Result")
 
 N_OBJECTS = 5
 GRID = np.array([0.5, 1.0, 2.0])
+
+
+def kernel_entries() -> list[str]:
+    """Names of the compiled functions that the driver calls."""
+    names = [name for name in vars(driver) if name.startswith("advance_by")]
+    assert names
+    return names
 
 
 class FakeTime:
@@ -41,17 +49,17 @@ class FakeTime:
 
     async def advance(self, seconds: float) -> None:
         end = self.now + seconds
-        await self._settle()
+        await self._empty_turns()
         while self._sleepers and self._sleepers[0][0] <= end:
             wake, _, future = heapq.heappop(self._sleepers)
             self.now = max(self.now, wake)
             if not future.done():
                 future.set_result(None)
-            await self._settle()
+            await self._empty_turns()
         self.now = max(self.now, end)
 
     @staticmethod
-    async def _settle() -> None:
+    async def _empty_turns() -> None:
         for _ in range(12):  # more than the empty turns of one rest
             await asyncio.sleep(0)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
+from playback.fakes import kernel_entries
 
 from ewens_widgets import Sampler
 from ewens_widgets.datasets import unit_square
@@ -37,9 +38,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
 
         return call
 
-    entries = [name for name in vars(driver) if name.startswith("advance_by")]
-    assert entries
-    for name in entries:
+    for name in kernel_entries():
         monkeypatch.setattr(driver, name, watched(getattr(driver, name)))
     return seen
 

@@ -1,6 +1,13 @@
+"""The way of commands to the event loop."""
+
 import asyncio
+import inspect
 import threading
 
+import pytest
+from playback.fakes import FakeRecorder, FakeSource
+
+from ewens_widgets.playback import Player
 from ewens_widgets.playback.loop import Mailbox, running_loop
 
 
@@ -94,3 +101,32 @@ def test_closed_loop_does_not_swallow_commands() -> None:
     mailbox = asyncio.run(make())
     mailbox.post(lambda: log.append(1))
     assert log == [1]
+
+
+def test_a_posted_method_reads_like_any_other() -> None:
+    assert [*inspect.signature(Player.step).parameters] == ["self", "iterations"]
+    assert inspect.signature(Player.acknowledge).parameters["viewer"].default == "viewer"
+    assert (Player.step.__doc__ or "").startswith("Run so many more iterations")
+
+
+def test_arguments_are_checked_where_the_command_is_given() -> None:
+    async def main() -> None:
+        source = FakeSource()
+        player = Player(source, FakeRecorder(), target_iterations=10)
+
+        def elsewhere() -> None:
+            with pytest.raises(ValueError, match="iterations must be at least 1; got 0"):
+                player.step(0)
+            with pytest.raises(TypeError, match="iterations must be a whole number"):
+                player.extend(iterations=2.5)
+            with pytest.raises(ValueError, match="burn_in must be at least 0"):
+                player.burn_in = -1
+            with pytest.raises(TypeError, match="unexpected keyword argument 'steps'"):
+                player.step(steps=3)
+            player.step(iterations=2)
+
+        await asyncio.to_thread(elsewhere)
+        await player.wait()
+        assert (source.iteration, player.target_iterations) == (2, 10)
+
+    asyncio.run(main())

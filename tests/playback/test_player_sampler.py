@@ -1,12 +1,17 @@
 """Playing the real sampler: the same chain as sampling it, whatever the user does in between."""
 
 import asyncio
+import itertools
+import signal
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from playback.fakes import kernel_entries
 
 from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -48,6 +53,36 @@ def test_played_chain_is_the_sampled_chain(sampled: Trace) -> None:
         return recorder
 
     assert_same_chain(asyncio.run(main()).trace(), sampled)
+
+
+def test_interrupts_lose_nothing_and_repeat_nothing(sampled: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = itertools.count(1)
+
+    def interrupted(entry: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            if next(calls) % 3 == 0:
+                signal.raise_signal(signal.SIGINT)
+            return entry(*args)
+
+        return call
+
+    for name in kernel_entries():
+        monkeypatch.setattr(driver, name, interrupted(getattr(driver, name)))
+    player, recorder = make_player(make_sampler())
+    interrupts = 0
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        while player.status.state is not PlayerState.FINISHED:
+            try:
+                player.step_sync(20)
+            except KeyboardInterrupt:
+                interrupts += 1
+                assert player.status.state is PlayerState.PAUSED
+                assert player.status.iteration == player.source.iteration == len(recorder)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert interrupts > 3
+    assert_same_chain(recorder.trace(), sampled)
 
 
 def test_reset_plays_the_same_chain_again(sampled: Trace) -> None:
