@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import sys
 import types
 import typing
@@ -17,6 +18,7 @@ PACKAGE = ew.__name__
 
 # Titles for the layers that the names come from, in the order of the page.
 LAYERS = {
+    "tables": "Tables",
     "model": "The model",
     "sampling": "Sampling",
     "analysis": "From draws to answers",
@@ -24,6 +26,8 @@ LAYERS = {
     "views": "Widgets",
 }
 OTHERS = "Other names"
+TUTORIALS = "What tutorials import besides"
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 # Modules whose docstrings hold the mathematics.
 MATHEMATICS = [
@@ -81,6 +85,17 @@ def _classes_beside(value: object) -> Iterator[type]:
                 yield from _mentioned(annotation)
 
 
+def _imported_by_notebooks() -> Iterator[tuple[str, str]]:
+    """Modules of ours and the names that a notebook imports from them."""
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for line in "".join(cell["source"]).splitlines() if cell["cell_type"] == "code" else ():
+                if line.startswith(f"from {PACKAGE}."):
+                    (statement,) = ast.parse(line).body
+                    for name in statement.names:
+                        yield statement.module, name.name
+
+
 class Reference:
     """Names by title, and the address of each object that is documented."""
 
@@ -97,7 +112,16 @@ class Reference:
             for part in module.__all__:
                 if callable(getattr(module, part)):
                     self._add(f"`{PACKAGE}.{name}`", f"{name}.{part}", getattr(module, part))
+        self._add_imported()
         self._add_mentioned()
+
+    def _add_imported(self) -> None:
+        """Add what notebooks import from where it is defined."""
+        for module, name in _imported_by_notebooks():
+            value = getattr(import_module(module), name)
+            if f"{value.__module__}.{value.__qualname__}" not in self.addresses:
+                inner = value.__module__.removeprefix(f"{PACKAGE}.")
+                self._add(TUTORIALS, f"{inner}.{value.__qualname__}", value)
 
     def _add(self, title: str, name: str, value: Any) -> None:  # noqa: ANN401 - anything public
         self.sections.setdefault(title, []).append(name)

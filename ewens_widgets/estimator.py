@@ -15,6 +15,8 @@ from ewens_widgets.analysis.evidence_tree import consensus_tree, evidence_tree
 from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -95,7 +97,9 @@ class AffineClustering(
     Attributes
     ----------
     labels_
-        Cluster of each row: 0, 1, … in order of first appearance.
+        Cluster of each row: 0, 1, … in order of first appearance. Fitted to a pandas DataFrame, or to a
+        `Dataset` that was read from one, it is a Series with the labels of its rows: it can be put beside
+        the original table, also where rows were left out.
     n_clusters_
         Number of clusters found. It may be less than `n_clusters`, with a warning, where no draw tells more
         clusters apart.
@@ -163,14 +167,16 @@ class AffineClustering(
         Parameters
         ----------
         X
-            Data, n rows by d features.
+            Data, n rows by d features: an array, a `Dataset`, or a DataFrame with numbers only.
         y
             Not used; there by convention.
         """
         matrix = self._checked(X, reset=True)
         self._check_choices(len(matrix))
+        named = _with_names(X, matrix)
+        self._index = named.index if isinstance(named, Dataset) else None
         sampler = Sampler(
-            matrix,
+            named,
             model=self.model,
             concentration=self.concentration,
             alpha=self.alpha,
@@ -225,7 +231,14 @@ class AffineClustering(
     def _checked(self, X: ArrayLike | Dataset, reset: bool) -> FloatArray:
         given = X.X if isinstance(X, Dataset) else X
         least = {"ensure_min_samples": 2} if reset else {}
-        return np.asarray(validate_data(self, given, dtype=np.float64, reset=reset, **least))
+        if is_frame(given) or isinstance(X, Dataset):
+            check_data(X)  # which names columns and rows, as scikit-learn does not
+        try:
+            return np.asarray(validate_data(self, given, dtype=np.float64, reset=reset, **least))
+        except ValueError as fault:
+            if "could not convert" in str(fault):
+                check_data(X)  # says the same with the way out
+            raise
 
     def _check_choices(self, n_rows: int) -> None:
         if self.tree not in _TREES:
@@ -278,9 +291,10 @@ class AffineClustering(
             labels, extra = _cut(tree, self.n_clusters, self.min_size), ("tree_", tree)
         return {
             "trace_": trace,
-            "labels_": np.array(labels),
+            "labels_": np.array(labels) if self._index is None else _series(labels, self._index),
             "n_clusters_": int(labels.max()) + 1,
             "_map": self._map,
+            "_index": self._index,
             **dict([extra]),
         }
 
@@ -297,7 +311,23 @@ class AffineClustering(
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)
         coordinates = self._map(self._checked(X, reset=False))
-        return predict_clusters(self.trace_, self.labels_, coordinates)
+        return predict_clusters(self.trace_, np.asarray(self.labels_), coordinates)
+
+
+def _with_names(X: ArrayLike | Dataset, matrix: FloatArray) -> FloatArray | Dataset:
+    """The checked data with the names that they came with, for messages and for the labels."""
+    if isinstance(X, Dataset):
+        return X
+    if not is_frame(X):
+        return matrix
+    frame = frame_of(X)
+    return Dataset(X=matrix, feature_names=frame.names, row_names=frame.row_names, index=frame.index)
+
+
+def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own
+    import pandas as pd
+
+    return pd.Series(np.array(labels), index=index, name="cluster")
 
 
 def _steps(draws: int, burn_in: int) -> Iterator[tuple[str, int, int]]:

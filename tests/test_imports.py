@@ -23,7 +23,7 @@ RANKS = {
     "memory": 0,
     "partition": 1,
     "datasets": 1,
-    "tables": 1,
+    "tables": 2,
     "model": 2,
     "sampling": 3,
     "analysis": 4,

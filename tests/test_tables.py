@@ -1,9 +1,12 @@
 """Tables from strangers: read when there is one way to read them, refused with a place otherwise."""
 
+import warnings
+
+import messy_tables
 import numpy as np
 import pytest
 
-from ewens_widgets.tables import LARGEST_FILE, TableError, read_table
+from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
 
 
 def test_header_classes_and_numbers_are_recognised() -> None:
@@ -124,3 +127,42 @@ def test_hostile_names_stay_text_and_short() -> None:
     assert data.feature_names[0] == script
     assert len(data.feature_names[1]) == 60
     assert "<script>" not in data._repr_html_()
+
+
+@pytest.mark.parametrize("case", messy_tables.UNDERSTOOD, ids=lambda case: case.title)
+def test_a_messy_table_is_understood(case: messy_tables.Messy) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = read_table(case.content, "messy.csv", **case.options)
+    np.testing.assert_allclose(data.X, case.X, rtol=1e-14)
+    assert {column.name: column.role for column in data.account.columns} == case.roles
+    assert data.feature_names == data.account.named("feature")
+    assert data.row_names == case.row_names
+    assert data.classes == case.classes
+    assert data.account.notes == case.notes
+    for name, reason in case.reasons.items():
+        assert data.account[name].reason == reason
+    assert tuple(str(warning.message) for warning in caught) == case.warnings == data.account.warnings
+    assert "<script" not in data._repr_html_() + data.account._repr_html_()
+
+
+@pytest.mark.parametrize("case", messy_tables.REFUSED, ids=lambda case: case.title)
+def test_a_messy_table_is_refused_with_the_choices(case: messy_tables.Messy) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        read_table(case.content, "messy.csv", **case.options)
+    assert str(caught.value) == case.message
+
+
+@pytest.mark.parametrize("case", messy_tables.WARNED, ids=lambda case: case.title)
+def test_what_may_mislead_is_warned_of_by_name(case: messy_tables.Messy) -> None:
+    with pytest.warns(DataWarning) as caught:
+        data = read_table(case.content, "messy.csv")
+    (text,) = [str(warning.message) for warning in caught]
+    assert text.startswith(case.warnings[0])
+    assert data.account.warnings == (text,)
+    assert "Mind: " in repr(data.account)
+
+
+def test_there_are_enough_messy_tables() -> None:
+    cases = [*messy_tables.UNDERSTOOD, *messy_tables.WARNED, *messy_tables.REFUSED]
+    assert len({case.title for case in cases}) == len(cases) >= 60

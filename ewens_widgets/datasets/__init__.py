@@ -21,13 +21,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets._bundled import leukemia, wine
-from ewens_widgets.datasets._dataset import Dataset
+from ewens_widgets.datasets._dataset import Account, ColumnAccount, Dataset
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.datasets._synthetic import half_moons, unit_square
 from ewens_widgets.files import cache_directory
 
 __all__ = [
     "LOADERS",
+    "Account",
+    "ColumnAccount",
     "Dataset",
     "as_dataset",
     "cache_directory",

@@ -1,18 +1,102 @@
-"""The record that every loader returns."""
+"""The record that every loader returns, and the account of how a table became one."""
 
 import html
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Dataset"]
+from ewens_widgets.datasets._frames import frame_of, is_frame
+
+__all__ = ["Account", "ColumnAccount", "Dataset"]
 
 _SHOWN = 6
 _WIDTH = 88
+_HEADS = ("column", "role", "what was done")
+
+
+@dataclass(frozen=True)
+class ColumnAccount:
+    """What was done with one column of a table.
+
+    Attributes
+    ----------
+    name
+        Name of the column.
+    role
+        "feature", "names" (of the rows), "classes", "left out", or "undecided".
+    reason
+        How it was read, or why it has this role; empty for plain numbers that are a feature.
+    values
+        Three of its values, as they stand in the table.
+    choices
+        Other ways to read it: what `read_as` of `read_table` takes for this column.
+    """
+
+    name: str
+    role: str
+    reason: str = ""
+    values: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Account:
+    """What a reader did with each column of a table; ``account["weight"]`` is that of one column.
+
+    Attributes
+    ----------
+    origin
+        Where the table came from.
+    columns
+        One entry a column of the table, in its order.
+    notes
+        What else was done: lines and rows that were left out, the encoding.
+    warnings
+        What was found in the numbers that may mislead a clustering.
+    """
+
+    origin: str
+    columns: tuple[ColumnAccount, ...]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> ColumnAccount:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"no column {name!r}; there are {', '.join(column.name for column in self.columns)}")
+
+    def named(self, role: str) -> tuple[str, ...]:
+        """Names of the columns with a role."""
+        return tuple(column.name for column in self.columns if column.role == role)
+
+    def __repr__(self) -> str:
+        wide = max((len(column.name) for column in self.columns), default=0)
+        lines = [f"Account of {self.origin}"]
+        lines += [
+            f"  {column.name:{wide}}  {column.role:9}  {column.reason}".rstrip() for column in self.columns
+        ]
+        lines += [f"  {note}" for note in self.notes]
+        for warning in self.warnings:
+            lines += textwrap.wrap(warning, _WIDTH, initial_indent="  Mind: ", subsequent_indent="    ")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        left = '<td style="text-align: left">'
+        rows = "".join(
+            f"<tr>{left}{html.escape(column.name)}</td>{left}{column.role}</td>"
+            f"{left}{html.escape(column.reason)}</td></tr>"
+            for column in self.columns
+        )
+        heads = "".join(f'<th scope="col" style="text-align: left">{head}</th>' for head in _HEADS)
+        said = [*self.notes, *(f"Mind: {warning}" for warning in self.warnings)]
+        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in said)
+        origin = f"Account of {html.escape(self.origin)}"
+        return f"<div><strong>{origin}</strong><table><tr>{heads}</tr>{rows}</table>{paragraphs}</div>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,7 +108,8 @@ class Dataset:
     Parameters
     ----------
     X
-        One row an object, one column a feature; kept as float64.
+        One row an object, one column a feature; kept as float64. Of a DataFrame, the names of columns and
+        rows are taken over; where it has other columns than numbers, `read_table` sorts them.
     labels
         Known classes as integers, one an object, or None.
     name
@@ -35,6 +120,12 @@ class Dataset:
         Where the data come from and what was done with them.
     label_names
         Names of the classes: ``label_names[k]`` is the name of label k. None: labels are shown as numbers.
+    row_names
+        One name an object, or None: objects are shown as numbers.
+    account
+        What `read_table` did with each column of the table; None for data that did not come from one.
+    index
+        Labels of the rows in the pandas DataFrame that the data came from; None for other data.
 
     Raises
     ------
@@ -48,8 +139,13 @@ class Dataset:
     feature_names: tuple[str, ...] = ()
     description: str = ""
     label_names: tuple[str, ...] | None = None
+    row_names: tuple[str, ...] | None = None
+    account: Account | None = None
+    index: Any = field(default=None)
 
     def __post_init__(self) -> None:
+        if is_frame(self.X):
+            self._take_names_of_frame()
         X = _checked_matrix(self.X)
         n_objects, n_features = X.shape
         names = _checked_names("feature_names", self.feature_names)
@@ -61,15 +157,27 @@ class Dataset:
         label_names = None if self.label_names is None else _checked_names("label_names", self.label_names)
         if label_names is not None:
             _check_label_names(labels, label_names)
+        row_names = None if self.row_names is None else _checked_names("row_names", self.row_names)
+        if row_names is not None and len(row_names) != n_objects:
+            raise ValueError(f"row_names has {len(row_names)} names, but X has {n_objects} rows")
         # The way to set fields of a frozen dataclass from within.
         checked = {"X": X, "labels": labels, "feature_names": names, "label_names": label_names}
-        for field, value in checked.items():
-            object.__setattr__(self, field, value)
+        for name, value in (checked | {"row_names": row_names}).items():
+            object.__setattr__(self, name, value)
+
+    def _take_names_of_frame(self) -> None:
+        frame = frame_of(self.X)
+        names = self.feature_names or frame.names
+        rows = frame.row_names if self.row_names is None else self.row_names
+        index = frame.index if self.index is None else self.index
+        for name, value in {"feature_names": names, "row_names": rows, "index": index}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "X", frame.matrix())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # numpy drops the read-only flag in pickles and deep copies; the constructor sets it again.
         fields = (self.X, self.labels, self.name, self.feature_names, self.description, self.label_names)
-        return type(self), fields
+        return type(self), (*fields, self.row_names, self.account, self.index)
 
     @property
     def n_objects(self) -> int:
@@ -80,6 +188,34 @@ class Dataset:
     def n_features(self) -> int:
         """Number of columns of X."""
         return len(self.feature_names)
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Name of the known class of each object, or None where classes are not known."""
+        if self.labels is None:
+            return None
+        names = self.label_names
+        return tuple(str(label) if names is None else names[label] for label in self.labels.tolist())
+
+    def series(self, values: ArrayLike, name: str = "cluster") -> Any:  # noqa: ANN401 - pandas has no types here
+        """Values, one an object, as a pandas Series with the labels of the rows that the data came with.
+
+        Parameters
+        ----------
+        values
+            For example the labels of a clustering.
+        name
+            Name of the series: a column, when it is put beside the original table.
+        """
+        import pandas as pd
+
+        given = np.asarray(values)
+        if given.shape != (self.n_objects,):
+            raise ValueError(
+                f"a series has one value a row, {self.n_objects} in all, got shape {given.shape}"
+            )
+        rows = self.index if self.index is not None else self.row_names
+        return pd.Series(given, index=None if rows is None else pd.Index(rows), name=name)
 
     def __repr__(self) -> str:
         lines = [f"Dataset {self.name!r}: {self._shape_text()}"]

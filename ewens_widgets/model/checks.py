@@ -1,14 +1,30 @@
-"""Input checks of the model, in one place: each names what is wrong and the way out."""
+r"""Input checks of the model, in one place: each says what is wrong, where, and the way out.
 
-from typing import Any, Literal, cast, get_args
+Besides what is refused, there is what misleads. A column that follows from others has its say twice under
+models I and II, and leaves model III without a determinant. With :math:`u_j` the centred columns, scaled to
+length one, column j follows from columns K before it if what they leave of it,
+
+.. math:: 1 - R_j^2 = \min_c \; \lVert u_j - \sum_{k \in K} c_k u_k \rVert^2 ,
+
+is next to nothing; K holds the columns that do not follow from others themselves. Since
+:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, one Cholesky decomposition shows that there is
+no such column, which is the usual case.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets._frames import frame_of, is_frame
 
 __all__ = [
+    "DataWarning",
+    "Dependence",
     "FloatArray",
     "ModelName",
     "check_data",
@@ -16,6 +32,12 @@ __all__ = [
     "check_spread",
     "check_theta",
     "check_theta_grid",
+    "column_findings",
+    "column_names",
+    "dependence_error",
+    "dependent_columns",
+    "named_columns",
+    "warn_of_dependence",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -24,6 +46,27 @@ ModelName = Literal["I", "II", "III"]
 # M is found by a subtraction that costs a factor 1 + θn of precision. With this θ the likelihood of 60 × 8
 # data is still good to 1e-3; with one a thousand times larger, rounding would decide between partitions.
 LARGEST_THETA = 2.0**30
+
+_MOST_NAMED = 10
+_NEARLY = 1e-4  # 1 − R² of a column below which models I and II warn that it follows from others.
+_ALMOST = 1e-2  # And the reader of tables, which speaks before anything has been decided.
+_COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
+# Statistics of columns are silent on fewer rows than these.
+_FEW_ROWS, _SOME_ROWS = 10, 20
+_MOST_CODES = 10
+_STAND_FOR_MISSING = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
+
+
+class DataWarning(UserWarning):
+    """The data can be clustered, but something in them, named in the message, may mislead."""
+
+
+class Dependence(NamedTuple):
+    """A column that follows from columns before it."""
+
+    column: int
+    on: tuple[int, ...]
+    is_copy: bool
 
 
 def check_model(model: str) -> ModelName:
@@ -85,6 +128,10 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
         raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
     if np.ma.is_masked(source):
         raise ValueError("data have masked values; drop these rows, or fill the gaps, before clustering.")
+    rows = data.row_names if isinstance(data, Dataset) else None
+    if is_frame(source):
+        frame = frame_of(source)
+        source, rows = frame.matrix(), frame.row_names
     raw = np.asarray(source)
     if raw.ndim != 2:
         hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
@@ -100,8 +147,15 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
         raise ValueError(
             f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required: data need a column."
         )
-    _check_finite(matrix)
+    _check_finite(matrix, data, rows)
     return matrix
+
+
+def column_names(data: ArrayLike | Dataset) -> tuple[str, ...] | None:
+    """Names of the columns, for messages; None for data without."""
+    if isinstance(data, Dataset):
+        return data.feature_names
+    return frame_of(data).names if is_frame(data) else None
 
 
 def _as_floats(raw: NDArray[Any]) -> FloatArray:
@@ -122,29 +176,279 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
         ) from fault
 
 
-def _check_finite(matrix: FloatArray) -> None:
-    """Refuse NaN and infinity, naming the first place."""
+def _check_finite(matrix: FloatArray, data: ArrayLike | Dataset, rows: Sequence[str] | None) -> None:
+    """Refuse NaN and infinity, naming the first place, how many a column has, and what can be done."""
     bad = ~np.isfinite(matrix)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        kind = "NaN" if np.isnan(matrix[row, column]) else "infinity"
-        raise ValueError(
-            f"data contain {kind} (Input contains NaN or infinity) at row {row}, column {column}; "
-            f"{int(bad.sum())} such value(s) in all. Drop these rows, or fill the gaps, before clustering."
+    if not bad.any():
+        return
+    names = column_names(data)
+    row, column = (int(place) for place in np.argwhere(bad)[0])
+    kind = "NaN" if np.isnan(matrix[row, column]) else "infinity"
+    where = f"row {row if rows is None else repr(rows[row])}, column {named_columns([column], names)}"
+    counts = bad.sum(axis=0)
+    gaps = np.flatnonzero(counts)
+    by_column = ", ".join(
+        f"{named_columns([place], names)}: {counts[place]}" for place in gaps[:_MOST_NAMED].tolist()
+    )
+    listed = named_columns(gaps.tolist(), names)
+    if hasattr(data, "fillna"):
+        keep = "frame.dropna()" if np.isnan(matrix[bad]).all() else "frame[np.isfinite(frame).all(axis=1)]"
+        ways = (keep, f"frame.drop(columns=[{listed}])", "frame.fillna(frame.median())")
+    elif is_frame(data):
+        table = "ew.read_table(frame, {})".format
+        ways = (table('missing="drop rows"'), table(f"drop=[{listed}]"), table('missing="median"'))
+    else:
+        listed = named_columns(gaps.tolist(), None)
+        keep = "X[np.isfinite(X).all(axis=1)]"
+        ways = (
+            keep,
+            f"np.delete(X, [{listed}], axis=1)",
+            "np.where(np.isnan(X), np.nanmedian(X, axis=0), X)",
         )
+    raise ValueError(
+        f"data contain {kind} (Input contains NaN or infinity) at {where}; {int(bad.sum())} such value(s) in "
+        f"all ({by_column} by column). Drop these {int(bad.any(axis=1).sum())} rows, {ways[0]}; or drop the "
+        f"columns, {ways[1]}; or fill the gaps, e.g. {ways[2]}, before clustering."
+    )
 
 
-def check_spread(matrix: FloatArray, model: ModelName) -> None:
+def named_columns(places: Sequence[int], names: Sequence[str] | None) -> str:
+    """Columns by name, or by number where they have none."""
+    shown = [str(place) if names is None else repr(names[place]) for place in places[:_MOST_NAMED]]
+    return ", ".join(shown) + (", …" if len(places) > _MOST_NAMED else "")
+
+
+def check_spread(matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None) -> None:
     """Refuse data on which the likelihood of `model` is not defined: too little spread, too few rows."""
     n_objects, n_features = matrix.shape
     constant = np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0))
     if constant.size == n_features:
         raise ValueError("all rows are equal, so there is nothing to cluster; check the input.")
     if model != "I" and constant.size:
-        columns = ", ".join(str(column) for column in constant[:10])
-        raise ValueError(f'column(s) {columns} are constant; drop them, or use model "I".')
+        listed = named_columns(constant.tolist(), names)
+        raise ValueError(f'column(s) {listed} are constant; drop them, or use model "I".')
     if model == "III" and n_objects <= n_features + 1:
         raise ValueError(
             f"model III estimates a full covariance and needs more than d + 1 = {n_features + 1} objects; "
             f'got n_samples = {n_objects}. Reduce the columns (PCA, or drop some), or use model "I" or "II".'
         )
+
+
+def dependent_columns(columns: FloatArray, tolerance: float, fewest: int = _FEW_ROWS) -> list[Dependence]:
+    """Columns that follow from those before them: from one (a copy) or from several.
+
+    Parameters
+    ----------
+    columns
+        Data with columns of mean 0; constant ones are passed over.
+    tolerance
+        Largest 1 − R² of a column that follows from others.
+    fewest
+        In fewer rows than these, nothing is said; 1 where it is known that the rank is too small.
+    """
+    n_objects, n_features = columns.shape
+    if n_features < 2 or n_objects < fewest or n_objects * n_features**2 > _COPY_CELLS:
+        return []
+    gram = columns.T @ columns
+    lengths = np.sqrt(np.diag(gram))
+    varying = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
+    correlations = gram[np.ix_(varying, varying)] / np.outer(lengths[varying], lengths[varying])
+    if n_objects < min(fewest, 2) * n_features:
+        # In so few rows columns follow from the others by chance; only copies say something.
+        found = _copies(correlations, tolerance)
+    elif fewest > 1 and _is_definite(correlations - tolerance * np.eye(varying.size)):
+        return []
+    else:
+        found = _follow(columns[:, varying] / lengths[varying], correlations, tolerance)
+    places = varying.tolist()
+    return [
+        Dependence(places[column], tuple(places[other] for other in on), is_copy)
+        for column, on, is_copy in found
+    ]
+
+
+def _is_definite(matrix: FloatArray) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _copies(correlations: FloatArray, tolerance: float) -> list[Dependence]:
+    alike = np.triu(correlations**2 > 1.0 - tolerance, 1)
+    first = alike.argmax(axis=0)
+    return [
+        Dependence(place, (int(first[place]),), True) for place in np.flatnonzero(alike.any(axis=0)).tolist()
+    ]
+
+
+def _follow(unit: FloatArray, correlations: FloatArray, tolerance: float) -> list[Dependence]:
+    """Go through columns of length one, keeping an orthonormal basis of those that stand for themselves."""
+    basis = np.zeros_like(unit)
+    kept: list[int] = []
+    found = []
+    for column in range(unit.shape[1]):
+        rest = unit[:, column].copy()
+        for _ in range(2):  # what rounding left of the first projection is removed by the second
+            rest -= basis[:, : len(kept)] @ (basis[:, : len(kept)].T @ rest)
+        if rest @ rest > tolerance:
+            basis[:, len(kept)] = rest / np.linalg.norm(rest)
+            kept.append(column)
+            continue
+        twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
+        if twins:
+            found.append(Dependence(column, (twins[0],), True))
+        else:
+            weights = np.abs(np.linalg.lstsq(unit[:, kept], unit[:, column], rcond=None)[0])
+            telling = np.flatnonzero(weights > 0.01 * weights.max()).tolist()
+            found.append(Dependence(column, tuple(kept[place] for place in telling), False))
+    return found
+
+
+def dependence_text(found: Sequence[Dependence], names: Sequence[str] | None) -> str:
+    """Say which columns follow from which."""
+    parts = []
+    for column, on, is_copy in found[:_MOST_NAMED]:
+        kind = "a copy of" if is_copy else "a linear combination of"
+        parts.append(f"{named_columns([column], names)} is {kind} {named_columns(on, names)}")
+    return "; ".join(parts) + ("; …" if len(found) > _MOST_NAMED else "")
+
+
+def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[str] | None) -> None:
+    """Warn, under models I and II, of columns that follow from others: what they say counts again.
+
+    Parameters
+    ----------
+    columns
+        The data, centred.
+    model, names
+        For the message.
+    """
+    found = dependent_columns(columns, _NEARLY)
+    if found:
+        listed = named_columns([column for column, _, _ in found], names)
+        warnings.warn(
+            f"column {dependence_text(found, names)} (nearly): model {model} counts what they share once for "
+            f"each, which can change the clusters. Drop column(s) {listed}, unless this weight is meant.",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
+def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Sequence[str] | None) -> str:
+    """Why model III cannot take columns that follow from others, and which to drop."""
+    found = dependent_columns(unit, tolerance, fewest=1)
+    count = unit.shape[1]
+    start = f"the data have rank {rank}, less than their {count} columns: "
+    if not found:
+        return f"{start}some are linear combinations of others. Reduce them (PCA, or drop columns)."
+    listed = named_columns([column for column, _, _ in found], names)
+    # Not for copies: they would count twice there, and clusters multiply.
+    has_copies = any(is_copy for _, _, is_copy in found)
+    other = "" if has_copies else ', or use model "I" or "II", which let what they share count again'
+    return (
+        f"{start}column {dependence_text(found, names)}. They say nothing that the others do not: drop "
+        f"column(s) {listed} (or reduce all by PCA, or drop columns that these follow from){other}."
+    )
+
+
+def column_findings(X: FloatArray, names: Sequence[str]) -> list[str]:
+    """What in a table of finite numbers may mislead a clustering, a sentence for each finding."""
+    found: list[str] = []
+    discrete: list[str] = []
+    shares = [len(np.unique(column)) / len(X) for column in X.T]
+    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
+        others = shares[:place] + shares[place + 1 :]
+        kind = _counting_finding(name, column) or _code_finding(name, column)
+        if (
+            not kind
+            and len(X) >= 2 * _SOME_ROWS
+            and shares[place] < 0.1
+            and others
+            and np.median(others) > 0.5
+        ):
+            discrete.append(name)
+        found += filter(None, [kind, _skew_finding(name, column), _stand_in_finding(name, column)])
+    if discrete:
+        listed = ", ".join(map(repr, discrete[:_MOST_NAMED]))
+        found.append(
+            f"column(s) {listed} take few values while the others hardly repeat one: equal values may become "
+            "clusters of their own. Measure them finer, or leave them out and see what changes."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - X.mean(axis=0)
+        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
+    if alike:
+        listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
+        found.append(
+            f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
+            f"Leave out: drop=[{listed}]."
+        )
+    return found
+
+
+def _counting_finding(name: str, column: FloatArray) -> str:
+    if len(column) < _FEW_ROWS or not np.array_equal(column, np.round(column)):
+        return ""
+    steps = np.diff(column)
+    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
+    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
+    if not is_ordered and not is_dense:
+        return ""
+    how = "in order" if is_ordered else "without large gaps"
+    return (
+        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
+        f"{how}): as a feature it makes clusters of neighbouring rows. Use it for names, names={name!r}, or "
+        f"leave it out, drop={name!r}."
+    )
+
+
+def _code_finding(name: str, column: FloatArray) -> str:
+    values = np.unique(column)
+    if len(column) < _SOME_ROWS or not 2 <= len(values) <= min(_MOST_CODES, len(column) // 4):
+        return ""
+    if not np.array_equal(values, np.round(values)):
+        return ""
+    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    return (
+        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
+        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
+        f"compare with, classes={name!r}."
+    )
+
+
+def _skew_finding(name: str, column: FloatArray) -> str:
+    if len(column) < _SOME_ROWS or column.min() <= 0.0 or column.max() == column.min():
+        return ""
+    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
+    if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
+        return ""
+    return (
+        f"column {name!r} is positive and strongly skewed (skewness {skewness:.1f}, of its logarithms "
+        f"{of_logarithms:.1f}): a long tail is cut into clusters. Logarithms?"
+    )
+
+
+def _skewness(column: FloatArray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = column / np.abs(column).max()
+        centred = scaled - scaled.mean()
+        spread = np.sqrt(np.mean(centred**2))
+        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
+
+
+def _stand_in_finding(name: str, column: FloatArray) -> str:
+    """A number such as −999 that stands far from all others, more than once."""
+    for value in _STAND_FOR_MISSING:
+        is_there = column == value
+        rest = column[~is_there]
+        if is_there.sum() < 2 or len(rest) < 2:
+            continue
+        gap = rest.min() - value if value < 0 else value - rest.max()
+        if gap > max(np.ptp(rest), 1.0):
+            return (
+                f"column {name!r} has {int(is_there.sum())} times {value:g}, far from its other values: does "
+                "it stand for a missing value? Then leave these cells empty."
+            )
+    return ""

@@ -1,16 +1,19 @@
 """Tables that anybody may upload: read, or refused in words."""
 
+import csv
+import io
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from fuzz.hostile import mutated, seeded
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.tables import LARGEST_FILE, TableError, read_table
+from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
 
 EXAMPLES = [
     b"length,width,species\n1,2,setosa\n3,4,virginica\n5,6.5,setosa\n",
@@ -45,7 +48,9 @@ cells_of_a_table = st.sampled_from(
 
 def read(content: bytes) -> Dataset | None:
     try:
-        data = read_table(content, "some file.csv")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # what a table warns of is tested elsewhere
+            data = read_table(content, "some file.csv")
     except TableError as fault:
         assert 20 < len(str(fault)) < 2000  # noqa: PT017 - in words, and not the whole file
         return None
@@ -59,6 +64,8 @@ def read(content: bytes) -> Dataset | None:
         assert len(set(data.label_names)) == len(data.label_names)
     assert "Dataset" in repr(data)
     assert "<table>" in data._repr_html_()
+    assert set(data.account.named("feature")) == set(data.feature_names)
+    assert "Account" in repr(data.account)
     return data
 
 
@@ -117,7 +124,8 @@ def test_one_long_cell_does_not_make_all_long() -> None:
     rows = "".join(f"{k},{'q' * (100_000 if k == 7 else 1 + k % 3)}\n" for k in range(15_000))
     tracemalloc.start()
     try:
-        data = read_table(f"x,class\n{rows}".encode())
+        with pytest.warns(DataWarning, match="'x' looks like a number of the row"):
+            data = read_table(f"x,class\n{rows}".encode())
         assert tracemalloc.get_traced_memory()[1] < 100_000_000
     finally:
         tracemalloc.stop()
@@ -159,3 +167,67 @@ def test_any_message_of_an_upload(content: Any, buffers: Any) -> None:  # noqa: 
     for name, value in seen:
         assert isinstance(name, str)
         assert isinstance(value, bytes | int)
+
+
+# Ways to write one number: each takes a value with two decimals, the digits of which are certain.
+POINTS = {
+    "plain": lambda value: f"{value:.2f}",
+    "thousands": lambda value: f"{value:,.2f}",
+    "apostrophes": lambda value: f"{value:,.2f}".replace(",", "'"),
+    "spaces": lambda value: f"{value:,.2f}".replace(",", "\u202f"),
+    "unit": lambda value: f"{value:.2f} mg",
+    "per cent": lambda value: f"{value:,.2f}%",
+    "currency": lambda value: f"${value:,.2f}" if value >= 0 else f"-${-value:,.2f}",
+    "exponent": lambda value: f"{value:.8e}",
+    "real minus": lambda value: f"{value:.2f}".replace("-", "−"),
+}
+SWAPPED = str.maketrans(".,", ",.")
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(
+    values=st.integers(1, 4).flatmap(
+        lambda width: st.lists(
+            st.lists(st.integers(-(10**9), 10**9), min_size=width, max_size=width), min_size=2, max_size=8
+        )
+    ),
+    ways=st.lists(st.sampled_from(sorted(POINTS)), min_size=4, max_size=4),
+    has_commas=st.booleans(),
+    separator=st.sampled_from(",;\t|"),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
+    end=st.sampled_from(["\n", "\r\n", "\n\n"]),
+    has_names=st.booleans(),
+)
+def test_numbers_in_any_format_come_back(
+    values: list[list[int]],
+    ways: list[str],
+    has_commas: bool,
+    separator: str,
+    encoding: str,
+    end: str,
+    has_names: bool,
+) -> None:
+    X = np.array(values) / 100.0
+    # Two decimals are certain; whole hundreds would be written so too, and constant columns are left out.
+    X += 0.01 * (np.round(X) == X)
+    rows = [[POINTS[way](value) for way, value in zip(ways, row, strict=False)] for row in X.tolist()]
+    if has_commas:
+        rows = [[cell.translate(SWAPPED) for cell in row] for row in rows]
+    header = [f"column {place}" for place in range(X.shape[1])]
+    if has_names:
+        header, rows = ["name", *header], [[f"row {place}", *row] for place, row in enumerate(rows)]
+    assume(len(header) > 1 or not has_commas)  # in one column, a comma might as well separate two
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=separator, lineterminator=end).writerows([header, *rows])
+    varies = np.ptp(X, axis=0) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        if not varies.any():
+            with pytest.raises(TableError, match="no column of numbers"):
+                read_table(buffer.getvalue().encode(encoding))
+            return
+        data = read_table(buffer.getvalue().encode(encoding))
+    np.testing.assert_allclose(data.X, X[:, varies], rtol=1e-8)
+    names = None if not has_names else tuple(f"row {place}" for place in range(len(X)))
+    assert data.row_names == names

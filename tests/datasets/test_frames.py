@@ -1,0 +1,241 @@
+"""DataFrames of pandas and of others: the same columns, names and gaps, whoever made them."""
+
+import copy
+import ctypes
+import datetime as dt
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ewens_widgets as ew
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.tables import TableError, read_table
+
+pd = pytest.importorskip("pandas")
+
+
+def measurements() -> Any:  # noqa: ANN401 - pandas has no types here
+    return pd.DataFrame(
+        {
+            "Length": [1.5, 2.5, 3.5, 9.0],
+            "Count": pd.array([4, None, 2, 8], dtype="Int64"),
+            "kind": ["u", "v", None, "u"],
+            "when": pd.to_datetime(["2024-01-31", "2024-02-01", None, "2024-03-01"]),
+            "is_large": [True, False, True, False],
+            "site": pd.Categorical(["a", "b", "a", None]),
+        },
+        index=["r1", "r2", "r3", "r4"],
+    )
+
+
+class Interchange:
+    """Only what the dataframe interchange protocol asks for."""
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - as above
+        self._frame = frame
+
+    def __dataframe__(self) -> Any:  # noqa: ANN401 - as above, PLW3201
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pandas announces that it will drop the protocol
+            return self._frame.__dataframe__()
+
+
+class Packed:
+    """A column of truth values, eight to a byte, as Arrow keeps them; the second is missing."""
+
+    offset, dtype, describe_null = 1, (20, 1, "b", "="), (3, 0)
+
+    def __init__(self) -> None:
+        self.memory = ctypes.create_string_buffer(bytes([0b01010, 0b11011]), 2)
+
+    def size(self) -> int:
+        return 4
+
+    def get_chunks(self) -> list["Packed"]:
+        return [self]
+
+    def get_buffers(self) -> dict[str, Any]:
+        start = ctypes.addressof(self.memory)
+        data = (type("Memory", (), {"ptr": start, "bufsize": 1}), (20, 1, "b", "="))
+        validity = (type("Memory", (), {"ptr": start + 1, "bufsize": 1}), (20, 1, "b", "="))
+        return {"data": data, "validity": validity, "offsets": None}
+
+
+class Polars:
+    """As polars: Arrow's stream, and columns that it can list itself."""
+
+    def __init__(self, content: dict[str, list[Any]]) -> None:
+        self.content = content
+
+    def __arrow_c_stream__(self) -> None: ...
+
+    def to_arrow(self) -> None: ...
+
+    def to_dict(self, as_series: bool) -> dict[str, list[Any]]:
+        assert not as_series
+        return self.content
+
+
+def columns(data: object) -> dict[str, list[Any]]:
+    frame = frame_of(data)
+    texts = [
+        ["" if str(value) in {"None", "nan", "NaT"} else value for value in column.tolist()]
+        for column in frame.values
+    ]
+    return dict(zip(frame.names, texts, strict=True))
+
+
+def test_pandas_columns() -> None:
+    frame = frame_of(measurements())
+    assert frame.names == ("Length", "Count", "kind", "when", "is_large", "site")
+    assert [column.dtype.kind for column in frame.values] == list("ffOMbO")
+    np.testing.assert_array_equal(frame.values[1], [4, np.nan, 2, 8])
+    assert frame.values[2].tolist() == ["u", "v", None, "u"]
+    assert frame.values[5].tolist() == ["a", "b", "a", None]
+    assert frame.row_names == ("r1", "r2", "r3", "r4")
+    assert frame_of(pd.DataFrame({"a": [1, 2]})).row_names is None
+
+
+def test_the_interchange_protocol_gives_the_same() -> None:
+    table = measurements()
+    expected, found = columns(table), columns(Interchange(table))
+    assert found.pop("when")[0].startswith("2024-01-31")
+    del expected["when"]
+    assert found == expected
+    data = read_table(
+        Interchange(table), features=["Length", "is_large"], classes="site", missing="drop rows"
+    )
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [2.5, 0], [3.5, 1]])
+    assert data.classes == ("a", "b", "a")
+
+
+def test_truth_values_in_bits() -> None:
+    table = type("Table", (), {"column_names": lambda _: ["a"], "get_column_by_name": lambda *_: Packed()})()
+    frame = frame_of(type("Frame", (), {"__dataframe__": lambda _: table})())
+    assert frame.values[0].tolist() == [True, None, True, False]
+
+
+def test_arrow_frames() -> None:
+    day = dt.date(2024, 1, 31)
+    table = Polars(
+        {"x": [1, None, 3], "y": [1.5, float("nan"), 2.5], "kind": ["a", "b", None], "when": [day] * 3}
+    )
+    assert columns(table) == {
+        "x": [1.0, "", 3.0],
+        "y": [1.5, "", 2.5],
+        "kind": ["a", "b", ""],
+        "when": [day] * 3,
+    }
+    data = read_table(table, missing="drop rows", drop="kind")
+    np.testing.assert_array_equal(data.X, [[1, 1.5], [3, 2.5]])
+    assert data.account["when"].role == "left out"
+
+
+def test_other_arrow_frames_need_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(TypeError, match="needs the package pyarrow"):
+        frame_of(type("Other", (), {"__arrow_c_stream__": None})())
+
+
+def test_what_is_no_frame() -> None:
+    for thing in (None, [[1]], np.eye(2), {"a": [1]}, pd.Series([1]), pd.DataFrame):
+        assert not is_frame(thing)
+    with pytest.raises(TypeError, match="path of a file, its bytes, or a DataFrame; got ndarray"):
+        read_table(np.eye(3))
+
+
+def test_a_frame_is_read_with_its_names() -> None:
+    with pytest.raises(
+        TableError, match=r"'is_large' \('True', 'False'\): numbers, classes or neither\? Say read_as="
+    ) as caught:
+        read_table(measurements(), classes="kind", drop="site")
+    assert caught.value.account["is_large"].choices == ("numbers",)
+    said = {"read_as": {"is_large": "numbers"}, "classes": "kind", "drop": "site", "missing": "drop rows"}
+    data = read_table(measurements(), "plants", **said)
+    assert data.name == "plants"
+    assert data.feature_names == ("Length", "Count", "is_large")
+    assert data.row_names == ("r1", "r4")
+    assert data.classes == ("u", "u")
+    roles = {column.name: column.role for column in data.account.columns}
+    assert roles.pop("site") == roles.pop("when") == "left out"
+    assert roles == {"Length": "feature", "Count": "feature", "kind": "classes", "is_large": "feature"}
+    assert data.account.notes == (
+        "2 rows with missing values are left out.",
+        "The index of the frame names the rows.",
+    )
+
+
+def test_gaps_are_named_by_row_and_column() -> None:
+    frame = measurements()[["Length", "Count"]]
+    with pytest.raises(
+        TableError, match=r"1 missing value: row 'r2', column 'Count'\. By column: 'Count' 1\."
+    ):
+        read_table(frame)
+    assert read_table(frame, missing="median").X[1, 1] == 4.0
+
+
+def test_text_in_a_frame_is_understood_like_that_of_a_file() -> None:
+    frame = pd.DataFrame({"weight": ["1,007", "2,150.5", "980"], "dose": ["5 mg", "7 mg", "8 mg"]})
+    data = read_table(frame)
+    np.testing.assert_array_equal(data.X, [[1007, 5], [2150.5, 7], [980, 8]])
+    assert data.account["dose"].reason == "in mg"
+
+
+def test_odd_names_of_columns() -> None:
+    frame = pd.DataFrame(np.array([[1.0, 5.0, 2.0], [2.0, 1.0, 4.0]]), columns=[0, ("a", "b"), ""])
+    data = read_table(frame, features=[0, ("a", "b")])
+    assert data.feature_names == ("0", "a b")
+    with pytest.raises(ValueError, match=r"features: there is no column 'a c'; did you mean 'a b'\?"):
+        read_table(frame, features=["a c"])
+
+
+def test_a_dataset_of_a_frame_keeps_its_names() -> None:
+    frame = pd.DataFrame({"Length": [1.0, 2.0], "Diagonal": [3, 4]}, index=["a", "b"])
+    data = Dataset(frame)
+    assert data.feature_names == ("Length", "Diagonal")
+    assert data.row_names == ("a", "b")
+    assert data.series([1, 0]).to_dict() == {"a": 1, "b": 0}
+    for other in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data)):  # noqa: S301 - our own
+        assert other.row_names == data.row_names
+        assert list(other.index) == list(data.index)
+    assert Dataset(frame, feature_names=("u", "v"), row_names=("c", "d")).row_names == ("c", "d")
+    with pytest.raises(ValueError, match=r"column\(s\) 'kind' \('x', 'y'\) hold text.*read_table"):
+        Dataset(frame.assign(kind=["x", "y"]))
+    with pytest.raises(ValueError, match="row_names has 1 names, but X has 2 rows"):
+        Dataset(np.eye(2), row_names=("a",))
+    with pytest.raises(ValueError, match=r"one value a row, 2 in all, got shape \(3,\)"):
+        data.series([1, 2, 3])
+
+
+def test_labels_come_back_with_the_index(rng: np.random.Generator) -> None:
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"], index=[f"r{k}" for k in range(30)])
+    frame.iloc[:15] += 20.0
+    labels = ew.AffineClustering(model="II", n_clusters=2, draws=20, burn_in=20, random_state=0).fit_predict(
+        frame
+    )
+    assert isinstance(labels, pd.Series)
+    assert labels.index.equals(frame.index)
+    assert labels.name == "cluster"
+    frame.loc["r3", "a"] = None
+    data = read_table(frame, missing="drop rows")
+    clustering = ew.AffineClustering(model="II", n_clusters=2, draws=20, burn_in=20, random_state=0).fit(data)
+    beside = frame.join(clustering.labels_)
+    assert beside["cluster"].isna().sum() == 1
+    assert beside["cluster"].groupby(np.arange(30) < 15).nunique().tolist() == [1, 1]
+    assert clustering.predict(data.X[:3]).shape == (3,)
+
+
+def test_text_is_refused_by_the_estimator_in_words() -> None:
+    frame = pd.DataFrame({"code": ["CR0000", "CR0001", "CR0002"], "x": [1.0, 2.0, 4.0]})
+    with pytest.raises(
+        ValueError, match=r"column\(s\) 'code' \('CR0000', 'CR0001', 'CR0002'\) hold text.*drop"
+    ):
+        ew.AffineClustering().fit(frame)
+    with pytest.raises(ValueError, match=r"must be numeric.*'CR0000'.*encode the columns"):
+        ew.AffineClustering().fit(frame.to_numpy())
+    with pytest.raises(ValueError, match=r"row 1, column 'x'|column 'x'; 1 such value.*frame\.dropna\(\)"):
+        ew.AffineClustering().fit(frame[["x"]].where(frame["x"] != 2.0))
