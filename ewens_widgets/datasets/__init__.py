@@ -16,6 +16,7 @@ loader                     n × d       what
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.datasets._bundled import leukemia, wine
 from ewens_widgets.datasets._dataset import Account, ColumnAccount, Dataset
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
+from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._synthetic import half_moons, unit_square
 from ewens_widgets.files import cache_directory
 
@@ -56,4 +58,7 @@ def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
     """What a widget was given, as a data set; the unit square if it was given nothing."""
     if data is None:
         return LOADERS["unit square"]()
-    return data if isinstance(data, Dataset) else Dataset(X=np.asarray(data))
+    if isinstance(data, Dataset):
+        return data
+    given: Any = data
+    return Dataset(X=given if is_frame(given) else np.asarray(given))
