@@ -19,6 +19,7 @@ from ewens_widgets.analysis.convergence import (
     Fault,
     diagnose,
 )
+from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Report", "Verdict", "chains_sentence", "report"]
@@ -26,7 +27,6 @@ __all__ = ["Report", "Verdict", "chains_sentence", "report"]
 Verdict = Literal["trust", "unconfirmed", "run longer", "do not trust"]
 
 _EDGE = 0.3  # Probability at an end of the grid of θ from which on the grid is too short.
-_PAPER_MOVES = {"reassign", "split-merge"}
 
 _HEADLINES: dict[Verdict, str] = {
     "trust": "Trust this run: the chains agree.",
@@ -262,7 +262,8 @@ def _remarks(chains: Sequence[Trace]) -> Iterator[str]:
 
 def _advice(numbers: Diagnostics, chains: Sequence[Trace], verdict: Verdict) -> Iterator[str]:
     doubtful = verdict in {"run longer", "do not trust"}
-    if doubtful and set(chains[0].move_counts) <= _PAPER_MOVES:
+    papers = {name for name, kind in MOVES.items() if kind.from_paper}
+    if doubtful and set(chains[0].move_counts) <= papers:
         yield 'Use moves="default": it mixes far faster than the moves of the paper.'
     if doubtful and numbers.least_ess < WANTED_ESS:
         factor = WANTED_ESS / max(numbers.least_ess, 1.0)

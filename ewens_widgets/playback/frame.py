@@ -11,6 +11,7 @@ import numpy as np
 
 from ewens_widgets.playback.summaries import Summary
 from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.moves.move import MOVES
 
 __all__ = [
     "Frame",
@@ -203,6 +204,9 @@ def _kind(frame: Frame) -> str:
     previous = frame.summary.n_clusters[-2:-1]
     before = event.n_clusters if not event.accepted else int(previous[0]) if len(previous) else None
     after = int(np.max(event.proposed_labels)) + 1
-    if before is None or event.moves[0].name == "reassign":
+    made = MOVES.get(event.moves[0].name)
+    if made is None:  # Of a record whose move is not registered here.
+        return "proposal"
+    if before is None or made.moves_one:
         return "move"
     return "split" if after > before else "merge" if after < before else "move"

@@ -1,9 +1,8 @@
 """The changes of a partition that moves make: split a cluster, merge two, relocate an object.
 
 Each has three steps that callers take apart: set the exchange up, look at the change of the log posterior,
-carry it out.
-
-How two partitions are related: whether one is a split of a single cluster of the other.
+carry it out. `single_split` looks the other way: it tells which split or merge leads from one partition to
+another, if one does.
 """
 
 import numpy as np

@@ -396,8 +396,12 @@ class Move:
     draw
         Of a sweep: makes the draw of one object, with notes; called with problem, workspace, outcome, object
         and generator.
+    from_paper
+        Whether it is one of the paper's moves.
     has_printed_ratio
         Whether the paper prints a ratio for it that differs from the right one.
+    moves_one
+        Whether a proposal moves a single object, even where that founds or ends a cluster.
     choosable
         Options that panels offer.
     factors
@@ -410,7 +414,9 @@ class Move:
     needs_distances: ClassVar[bool] = False
     is_sweep: ClassVar[bool] = False
     draw: ClassVar[Callable[..., None] | None] = None
+    from_paper: ClassVar[bool] = False
     has_printed_ratio: ClassVar[bool] = False
+    moves_one: ClassVar[bool] = False
     choosable: ClassVar[tuple[Option, ...]] = ()
     factors: ClassVar[tuple[str, ...]] = ()
 

@@ -109,6 +109,8 @@ class Reassign(Move):
     name: ClassVar[str] = "reassign"
     title: ClassVar[str] = "reassign (paper 1)"
     kernel = staticmethod(reassign)
+    from_paper: ClassVar[bool] = True
+    moves_one: ClassVar[bool] = True
     factors: ClassVar[tuple[str, ...]] = (
         "this object",
         "to this cluster",

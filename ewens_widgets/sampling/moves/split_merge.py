@@ -341,6 +341,7 @@ class SplitMerge(Move):
     title: ClassVar[str] = "split-merge (paper 2)"
     kernel = staticmethod(split_merge)
     needs_distances: ClassVar[bool] = True
+    from_paper: ClassVar[bool] = True
     has_printed_ratio: ClassVar[bool] = True
     factors: ClassVar[tuple[str, ...]] = FACTORS
     choosable: ClassVar[tuple[Option, ...]] = (

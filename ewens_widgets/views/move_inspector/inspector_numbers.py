@@ -25,7 +25,7 @@ from ewens_widgets.analysis.explanation.inspection import Inspection
 from ewens_widgets.analysis.explanation.proposal import Proposal, Term
 from ewens_widgets.analysis.plots.palette import colour_of
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.sampling.moves.move import Choice, count, signed
+from ewens_widgets.sampling.moves.move import MOVES, Choice, count, signed
 from ewens_widgets.views.base import assign
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, nice_limits, set_limits
 
@@ -102,7 +102,7 @@ def printed_sentence(proposal: Proposal) -> str:
     if proposal.proposed is None:
         return "Nothing was proposed, so there is no ratio, printed or not."
     if not proposal.has_printed_ratio:
-        if proposal.move == "reassign":
+        if MOVES[proposal.move].from_paper:
             return "For this move both ways are as probable: turned upside down, the ratio stays what it is."
         return "This move is not in the paper, which prints no ratio for it."
     right, printed = proposal.accepted(as_printed=False), proposal.accepted(as_printed=True)

@@ -117,7 +117,7 @@ class StageScatter(Panel):
     def _is_single(self, stage: Scene) -> bool:
         return (
             self._proposal is not None
-            and self._proposal.kind in {"reassign", "draw"}
+            and [choice.objects.size for choice in self._proposal.choices[:1]] == [1]
             and stage.ringed.size > 0
         )
 
