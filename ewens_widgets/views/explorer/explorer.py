@@ -23,10 +23,8 @@ from ewens_widgets.sampling.session import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View
 from ewens_widgets.views.explorer.data_panel import DataPanel
-from ewens_widgets.views.explorer.exports import Exports
-from ewens_widgets.views.explorer.files_panel import FilesPanel
-from ewens_widgets.views.explorer.run_panel import RunPanel
-from ewens_widgets.views.explorer.settings import Settings, SettingsPanel
+from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
+from ewens_widgets.views.explorer.settings import RunPanel, Settings, SettingsPanel
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
