@@ -10,6 +10,15 @@ from playwright.sync_api import Page, expect
 
 QUANTITIES = ("n_clusters", "log_posterior", "theta")
 
+# Whether there are numbers, and none is broken into two lines.
+ONE_LINE = """
+cells => cells.length > 0 && cells.every(cell => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return text.getClientRects().length === 1;
+})
+"""
+
 
 def rhats(widget: OpenedWidget) -> dict[str, float]:
     return {name: widget.number(f'td[data-rhat="{name}"]') for name in QUANTITIES}
@@ -57,6 +66,7 @@ def test_chains_that_come_to_agree(
         assert pictures.last.get_attribute("src") != early
         view.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
         assert_whole(view)
+        assert view.part(".ew-chain-numbers td[data-value]").evaluate_all(ONE_LINE)
         assert_readable(view)
         screenshot("chains-view")
 
