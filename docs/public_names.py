@@ -31,8 +31,11 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 # Modules whose docstrings hold the mathematics.
 MATHEMATICS = [
+    "model.priors.partition_prior",
     "model.priors.ewens",
     "model.priors.dirichlet_multinomial",
+    "model.priors.finite_mixture",
+    "model.priors.pitman_yor",
     "model.likelihood",
     "model.posterior",
 ]

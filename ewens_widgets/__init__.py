@@ -16,6 +16,7 @@ _MODULES = {
     "moves": "sampling.moves",
     "paper": "paper",
     "plots": "analysis.plots",
+    "priors": "model.priors",
 }
 _NAMES = {
     "adjusted_rand": "analysis.agreement",

@@ -23,7 +23,7 @@ from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_
 from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
 from ewens_widgets.model.priors import ewens
-from ewens_widgets.model.priors.ewens import Concentration, Gamma, check_concentration, log_count_weights
+from ewens_widgets.model.priors.ewens import Concentration, Ewens, Gamma, check_concentration
 from ewens_widgets.partition import check_labels
 
 __all__ = ["Posterior", "default_theta_grid", "log_theta_prior"]
@@ -108,7 +108,7 @@ class Posterior:
     @cached_property
     def log_count_weights(self) -> FloatArray:
         """Weights c_K with log p(B) = c_K + Σ_b log Γ(n_b); a Gamma prior of λ is integrated out."""
-        weights = log_count_weights(self.n_objects, self.concentration)
+        weights = Ewens(self.concentration).log_count_weights(self.n_objects)
         weights.setflags(write=False)
         return weights
 
@@ -118,7 +118,7 @@ class Posterior:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
         if known.size <= most:
-            known = log_count_weights(self.n_objects, self.concentration, min(2 * most, self.n_objects))
+            known = Ewens(self.concentration).log_count_weights(self.n_objects, min(2 * most, self.n_objects))
             known.setflags(write=False)
             self.__dict__["_first_count_weights"] = known
         return known[: most + 1]

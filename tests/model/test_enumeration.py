@@ -8,7 +8,6 @@ import oracle
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.model.priors.ewens import log_count_weights
 
 GRID = [0.25, 1.0, 4.0, 32.0]
 
@@ -75,7 +74,10 @@ def test_a_gamma_prior_of_the_concentration_is_a_mixture(data: np.ndarray) -> No
     mixed = ew.exact_posterior(data, concentration=prior, theta_grid=GRID)
     fixed = ew.exact_posterior(data, concentration=1.0, theta_grid=GRID)
     counts = fixed.labels.max(axis=1) + 1
-    log_ratio = log_count_weights(6, prior)[counts] - log_count_weights(6, 1.0)[counts]
+    log_ratio = (
+        ew.priors.Ewens(prior).log_count_weights(6)[counts]
+        - ew.priors.Ewens(1.0).log_count_weights(6)[counts]
+    )
     reweighted = fixed.joint * np.exp(log_ratio)[:, None]
     np.testing.assert_allclose(mixed.joint, reweighted / reweighted.sum(), rtol=1e-10)
 

@@ -1,3 +1,28 @@
-"""Priors on partitions, one a file."""
+"""Priors on partitions, one a file; all are p(B) = V(K) Π_b W(n_b), and all are used in the same way.
 
-__all__: list[str] = []
+===============================  =====================================================================
+`Ewens`                          the paper's: about λ log n clusters, most of them small
+`DirichletMultinomial`           a fixed number of components
+`FiniteMixture`                  an unknown number of components: their number is the question
+`PitmanYor`                      many small clusters, about n^σ of them
+===============================  =====================================================================
+
+What they share, and what follows from it, is in `partition_prior`.
+"""
+
+from ewens_widgets.model.priors.dirichlet_multinomial import DirichletMultinomial
+from ewens_widgets.model.priors.ewens import Ewens
+from ewens_widgets.model.priors.finite_mixture import CountPrior, FiniteMixture, Geometric, Poisson
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
+from ewens_widgets.model.priors.pitman_yor import PitmanYor
+
+__all__ = [
+    "CountPrior",
+    "DirichletMultinomial",
+    "Ewens",
+    "FiniteMixture",
+    "Geometric",
+    "PartitionPrior",
+    "PitmanYor",
+    "Poisson",
+]

@@ -1,34 +1,104 @@
-r"""How many clusters, and of what sizes, the prior expects: infinitely many components, and finitely many.
+r"""Finitely many components: the partition that k components with random weights induce.
 
-Seated one by one under k components with symmetric Dirichlet(:math:`\lambda/k`) weights, with i objects
-seated in j clusters, the next object
+The weights of the k components are symmetric Dirichlet(:math:`\lambda/k`), each object belongs to a component
+drawn by them, and objects of the same component form a cluster. With n objects in :math:`K \le k` clusters,
+
+.. math:: p(B) = \frac{k!}{(k-K)!} \, \frac{\Gamma(\lambda)}{\Gamma(n+\lambda)}
+    \prod_b \frac{\Gamma(n_b + \lambda/k)}{\Gamma(\lambda/k)},
+
+and more than k clusters are impossible. Seated one by one, with i objects seated in j clusters, the next
+object
 
 * joins a cluster of m members with probability :math:`(m + \lambda/k) / (\lambda + i)`, and
 * opens a new one with probability :math:`\lambda (1 - j/k) / (\lambda + i)`.
 
-The number of clusters K is therefore a Markov chain of its own, whose law is found by a recursion with
-positive terms only, so nothing cancels however many objects there are. As k grows the probabilities become
-those of the Ewens prior (see `ewens`), for which
-
-.. math:: p(K = j) = \frac{\lambda^j}{\lambda (\lambda+1) \cdots (\lambda+n-1)}
-        \left[ {n \atop j} \right], \qquad
-    E[K] = \sum_{i<n} \frac{\lambda}{\lambda+i} \approx \lambda \log n,
-
-the bracket being an unsigned Stirling number of the first kind. The expected number of clusters with m
-members is, writing :math:`x^{(r)} = x (x+1) \cdots (x+r-1)`, a = λ/k and c = λ − a (a = 0 for Ewens),
+As k grows the probabilities become those of the Ewens prior (see `ewens`). The expected number of clusters
+with m members is, writing :math:`x^{(r)} = x (x+1) \cdots (x+r-1)`, a = λ/k and c = λ − a (a = 0 for Ewens),
 
 .. math:: E[C_m] = \lambda \binom{n}{m} \frac{(a+1)^{(m-1)} \, c^{(n-m)}}{\lambda^{(n)}},
 
 for Ewens' prior close to λ/m while m is much smaller than n.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.priors.partition_prior import log_rising_factorial
+from ewens_widgets.model.priors.partition_prior import (
+    Counts,
+    PartitionPrior,
+    SeatingRule,
+    log_rising_factorial,
+    log_rising_products,
+)
 
-__all__ = ["expected_sizes", "finite_count_pmf"]
+__all__ = ["DirichletMultinomial", "expected_sizes", "finite_count_pmf"]
+
+_MOST_COMPONENTS = 2**53  # Floats tell whole numbers apart up to here.
+
+
+@dataclass(frozen=True)
+class DirichletMultinomial(PartitionPrior):
+    """A fixed number k of components: V_n(K) = k!/(k−K)! Γ(λ)/Γ(n+λ), W(m) = Γ(m+λ/k)/Γ(λ/k).
+
+    Parameters
+    ----------
+    k
+        Number of components; no more than k clusters are possible.
+    concentration
+        Concentration λ, the sum of the k parameters of the Dirichlet distribution.
+
+    Examples
+    --------
+    >>> DirichletMultinomial(2, 1.0).count_pmf(3).round(4).tolist()
+    [0.0, 0.625, 0.375, 0.0]
+    """
+
+    k: int
+    concentration: float
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no prior."""
+        components = check_count("the number of components", self.k, 1)
+        if components > _MOST_COMPONENTS:
+            raise ValueError(
+                f"the number of components must not exceed 2**53; got {components}. "
+                "With so many it is the Ewens prior: use Ewens(concentration)."
+            )
+        object.__setattr__(self, "k", components)
+        object.__setattr__(self, "concentration", check_positive("concentration", self.concentration))
+
+    @property
+    def share(self) -> float:
+        """Parameter λ/k of each component."""
+        return self.concentration / self.k
+
+    @property
+    def _discount(self) -> float:
+        return -self.share
+
+    @property
+    def _most_clusters(self) -> float:
+        return self.k
+
+    @property
+    def _rule(self) -> SeatingRule:
+        return SeatingRule(self.concentration, self._discount, self.k)
+
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        steps = self._log_count_steps(n, np.arange(counts.max(initial=0)))
+        log_ways = np.concatenate([[0.0], np.cumsum(steps)])
+        return np.asarray(log_ways[counts] - log_rising_factorial(self.concentration, n), dtype=np.float64)
+
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        del n  # it does not matter here
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(self.k - counts, 0)), dtype=np.float64)
+
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        return log_rising_products(self.share, sizes)
 
 
 def finite_count_pmf(n: int, concentration: float, n_components: int) -> FloatArray:
@@ -42,27 +112,8 @@ def finite_count_pmf(n: int, concentration: float, n_components: int) -> FloatAr
         Concentration λ, the sum of the k parameters of the Dirichlet distribution.
     n_components
         Number of components k; no more than k clusters are possible.
-
-    Examples
-    --------
-    >>> finite_count_pmf(3, 1.0, 2).round(4).tolist()
-    [0.0, 0.625, 0.375, 0.0]
     """
-    n_objects = check_count("the number of objects", n, 1)
-    rate = check_positive("concentration", concentration)
-    components = check_count("the number of components", n_components, 1)
-    most = min(n_objects, components)
-    counts = np.arange(most + 1)
-    # Weights of joining, beyond the members already there, and of opening one more cluster.
-    spread = rate * (counts / components)
-    opening = rate * ((components - counts) / components)
-    pmf = np.zeros(most + 1)
-    pmf[0] = 1.0
-    for seated in range(n_objects):
-        joined = pmf * (seated + spread)
-        joined[1:] += pmf[:-1] * opening[:-1]
-        pmf = joined / (rate + seated)
-    return np.concatenate([pmf, np.zeros(n_objects - most)])
+    return DirichletMultinomial(n_components, concentration).count_pmf(n)
 
 
 def expected_sizes(n: int, concentration: float, n_components: int | None = None) -> FloatArray:
@@ -84,23 +135,7 @@ def expected_sizes(n: int, concentration: float, n_components: int | None = None
     """
     n_objects = check_count("the number of objects", n, 1)
     rate = check_positive("concentration", concentration)
-    expected = np.zeros(n_objects + 1)
     if n_components is None:
-        share, rest = 0.0, rate
-    else:
-        components = check_count("the number of components", n_components, 1)
-        share, rest = rate / components, rate * ((components - 1) / components)
-    if rest == 0.0:
-        expected[n_objects] = 1.0
-        return expected
-    first = (
-        np.log(n_objects)
-        + np.log(rate)
-        + log_rising_factorial(rest, n_objects - 1)
-        - log_rising_factorial(rate, n_objects)
-    )
-    sizes = np.arange(1.0, n_objects)
-    # From one size to the next; as logarithms, because the product runs over up to n factors.
-    steps = (n_objects - sizes) / (sizes + 1.0) * (sizes + share) / (n_objects - sizes - 1.0 + rest)
-    expected[1:] = np.exp(first + np.concatenate([[0.0], np.cumsum(np.log(steps))]))
-    return expected
+        return SeatingRule(rate).expected_sizes(n_objects)
+    components = check_count("the number of components", n_components, 1)
+    return SeatingRule(rate, -rate / components, components).expected_sizes(n_objects)

@@ -1,16 +1,365 @@
-"""What all priors on partitions share: long products, and the distance of two laws."""
+r"""What all priors on partitions have in common: a factor for their number of clusters, one for each size.
+
+A partition B of n objects into K clusters of sizes :math:`n_b` has probability
+
+.. math:: p(B) = V_n(K) \prod_b W(n_b), \qquad \frac{W(m+1)}{W(m)} = m - \sigma,
+
+a Gibbs-type prior (Gnedin & Pitman 2006). The discount σ < 1 is zero for Ewens' prior, positive for Pitman
+and Yor's, negative where there are finitely many components. Everything else follows.
+
+**Seats.** With i objects seated in K clusters, the next one joins a cluster of m members with weight
+:math:`m - \sigma` and opens a new one with weight :math:`W(1) \, V_{i+1}(K+1) / V_{i+1}(K)`; the weights sum
+to :math:`V_i(K) / V_{i+1}(K)`, because what n + 1 objects do without the last is what n objects do:
+
+.. math:: V_n(K) = (n - \sigma K) \, V_{n+1}(K) + W(1) \, V_{n+1}(K+1).
+
+For a fixed concentration λ the weight of a new cluster is :math:`\lambda + \sigma K`, the sum is
+:math:`\lambda + i`, and two numbers say it all (`SeatingRule`; Pitman 1995):
+
+* `Ewens`: :math:`\sigma = 0`;
+* `PitmanYor`: :math:`0 \le \sigma < 1`, :math:`\lambda > -\sigma`;
+* `DirichletMultinomial`: :math:`\sigma = -\lambda/k`, so that no cluster is opened beside k others.
+
+The others are averages: over λ (`Ewens` with a Gamma prior), or over k with λ = γk (`FiniteMixture`). They
+are drawn exactly by drawing λ or k first.
+
+**The number of clusters.** Under a rule K is a Markov chain, and its law a recursion with positive terms.
+For averages there is :math:`p(K) = V_n(K) \, G_n(K)`, where the generalised Stirling numbers
+:math:`G_n(K) = \sum \prod_b W(n_b)`, summed over partitions into K clusters, obey a recursion with positive
+terms too,
+
+.. math:: G_{n+1}(K) = (n - \sigma K) \, G_n(K) + W(1) \, G_n(K-1).
+
+Both take n steps over the numbers of clusters that are asked for; nothing cancels, whatever n.
+
+===================  ===========================================================
+symbol               name
+===================  ===========================================================
+n, K                 `n` objects; `counts` of clusters, of which `most` at most
+:math:`V_n, W`       `log_count_weights`, `log_size_weights`; their steps are
+                     :math:`\log V_n(K+1)/V_n(K)`, :math:`\log W(m+1)/W(m)`
+λ, σ, k              `concentration`, `discount`, `components`
+===================  ===========================================================
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.partition import check_labels, cluster_sizes
 
-__all__ = ["log_rising_factorial", "total_variation"]
+__all__ = [
+    "PartitionPrior",
+    "SeatingRule",
+    "log_rising_factorial",
+    "log_rising_products",
+    "stirling_remainder",
+    "total_variation",
+]
+
+Counts = NDArray[np.intp]
 
 _LONG_PRODUCT = 1000
 _STIRLING_START = 16
 # Coefficients of 1/x⁹, …, 1/x in Stirling's series of log Γ(x).
 _STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+
+
+class PartitionPrior(ABC):
+    """A prior on the partitions of any number of objects; see `ew.priors` for those there are.
+
+    A new one says its discount, its weights V and W, and either a rule of seats or how to draw one.
+    """
+
+    # What a prior has to say ----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _discount(self) -> float:
+        """The σ in W(m+1)/W(m) = m − σ."""
+
+    @abstractmethod
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        """Log V_n(K) for some K of at least 1."""
+
+    @abstractmethod
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        """Log of V_n(K+1)/V_n(K) for consecutive K ≥ 1; a difference of logs V would lose digits."""
+
+    @abstractmethod
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        """Log W(m) for some m of at least 1."""
+
+    @property
+    @abstractmethod
+    def _rule(self) -> "SeatingRule | None":
+        """The rule of seats, or None where it has a parameter that is averaged over."""
+
+    @property
+    def _most_clusters(self) -> float:
+        """How many clusters are possible at all."""
+        return np.inf
+
+    def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> "SeatingRule":
+        """Draw the parameter that is averaged over: one rule, or one for each of several draws."""
+        del rng, draws
+        return cast("SeatingRule", self._rule)
+
+    # What follows ---------------------------------------------------------------------------------
+
+    def log_pmf(self, labels: ArrayLike) -> float:
+        """Log probability of a partition, given as one label an object."""
+        sizes = cluster_sizes(check_labels(labels))
+        weight = self._log_count_weights(int(sizes.sum()), np.array([sizes.size]))[0]
+        return float(weight + self._log_size_weights(sizes).sum())
+
+    def sample(self, n: int, rng: np.random.Generator) -> Counts:
+        """Draw the canonical labels of a partition of n objects, seating one after the other."""
+        n_objects = _check_objects(n)
+        return self._draw_rule(rng, None).sample(n_objects, rng)
+
+    def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
+        """Draw the canonical labels of many partitions, a partition a row, seated side by side."""
+        n_objects = _check_objects(n)
+        n_draws = check_count("the number of draws", draws, 1)
+        return self._draw_rule(rng, n_draws).sample_partitions(n_objects, n_draws, rng)
+
+    def seating_probabilities(self, sizes: ArrayLike) -> FloatArray:
+        """Probabilities that the next object joins each of the clusters, and (last) that it opens a new one.
+
+        Parameters
+        ----------
+        sizes
+            Sizes of the clusters so far; none if nobody is seated.
+        """
+        members = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
+        if members.size == 0:
+            return np.ones(1)
+        if members.ndim != 1 or not np.all(members > 0.0):
+            raise ValueError("cluster sizes must be positive.")
+        if members.size > self._most_clusters:
+            raise ValueError(
+                f"{self} has at most {self._most_clusters:.0f} clusters; got the sizes of {members.size}."
+            )
+        weights = np.append(members - self._discount, self._opening_weight(members))
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+    def _opening_weight(self, members: FloatArray) -> float:
+        rule = self._rule
+        count = np.array([members.size])
+        if rule is not None:
+            return float(rule.opening_weights(count)[0])
+        step = self._log_count_steps(round(members.sum()) + 1, count)[0]
+        return float(np.exp(step + self._log_size_weights(np.array([1]))[0]))
+
+    def count_pmf(self, n: int, most: int | None = None) -> FloatArray:
+        """Probabilities of 0, 1, …, n clusters, or of those up to `most`, in O(n · most)."""
+        n_objects = _check_objects(n)
+        largest = _check_most(most, n_objects)
+        possible = int(min(largest, self._most_clusters))
+        rule = self._rule
+        if rule is not None:
+            pmf = rule.count_pmf(n_objects, possible)
+        else:
+            steps = self._log_count_steps(n_objects, np.arange(1, possible))
+            steps = steps + self._log_size_weights(np.array([1]))
+            log_pmf = self._log_together(n_objects) + np.concatenate([[0.0], np.cumsum(steps)])
+            log_pmf += _log_stirling_ratios(n_objects, possible, self._discount)
+            pmf = np.concatenate([[0.0], np.exp(log_pmf)])
+        return np.concatenate([pmf, np.zeros(largest - possible)])
+
+    def _log_together(self, n: int) -> float:
+        """Log probability that all share a cluster."""
+        return self.log_pmf(np.zeros(n, dtype=np.intp))
+
+    def expected_clusters(self, n: int) -> float:
+        """Mean number of clusters of n objects."""
+        n_objects = _check_objects(n)
+        rule = self._rule
+        return self._averaged_clusters(n_objects) if rule is None else float(np.sum(rule.openings(n_objects)))
+
+    def _averaged_clusters(self, n: int) -> float:
+        """Mean number of clusters where there is no rule."""
+        return float(self.count_pmf(n) @ np.arange(n + 1))
+
+    def log_count_weights(self, n: int, most: int | None = None) -> FloatArray:
+        """Log V_n(K) for K = 0, …, n, or up to `most`; the first is minus infinity."""
+        n_objects = _check_objects(n)
+        counts = np.arange(1, _check_most(most, n_objects) + 1)
+        return np.concatenate([[-np.inf], self._log_count_weights(n_objects, counts)])
+
+    def log_count_steps(self, n: int, most: int | None = None) -> FloatArray:
+        """Log of V_n(K+1)/V_n(K) for K = 0, …, n − 1, or below `most`; the first is infinite.
+
+        They are good to the last digits where a difference of `log_count_weights` is not: that of a million
+        objects is about −10⁷, so the difference of two would be good to nine digits after the point.
+        """
+        n_objects = _check_objects(n)
+        counts = np.arange(1, _check_most(most, n_objects))
+        return np.concatenate([[np.inf], self._log_count_steps(n_objects, counts)])
+
+    def log_size_weights(self, n: int) -> FloatArray:
+        """Log W(m) for m = 0, …, n; the first is zero, as an empty cluster is no factor."""
+        return np.concatenate([[0.0], self._log_size_weights(np.arange(1, _check_objects(n) + 1))])
+
+    def log_size_steps(self, n: int) -> FloatArray:
+        """Log of W(m+1)/W(m) for m = 0, …, n − 1; the first is log W(1)."""
+        steps = np.log(np.arange(1, _check_objects(n)) - self._discount)
+        return np.concatenate([self._log_size_weights(np.array([1])), steps])
+
+
+@dataclass(frozen=True)
+class SeatingRule:
+    """The rule of seats with two numbers: join m others with weight m − σ, or open with weight λ + σK.
+
+    Attributes
+    ----------
+    concentration
+        λ: a number, or an array with one for each of several draws.
+    discount
+        σ, below 1.
+    components
+        k, where there are finitely many; then σ = −λ/k. A number, or an array as above.
+    """
+
+    concentration: float | FloatArray
+    discount: float = 0.0
+    components: float | FloatArray | None = None
+
+    def opening_weights(self, counts: Counts | int) -> FloatArray:
+        """Weight of a new cluster beside so many others; exactly zero beside k of k."""
+        if self.components is None:
+            return np.asarray(self.concentration + self.discount * counts, dtype=np.float64)
+        return np.asarray(
+            self.concentration * ((self.components - counts) / self.components), dtype=np.float64
+        )
+
+    def openings(self, n: int) -> FloatArray:
+        r"""Chances that the first, second, …, nth object opens a cluster.
+
+        That of the object after i others is :math:`(\lambda+\sigma)^{(i)} / (\lambda+1)^{(i)}`, with rising
+        factorials; of Ewens' prior :math:`\lambda/(\lambda+i)` is left.
+        """
+        if self.discount == 0.0:
+            return np.asarray(self.concentration / (self.concentration + np.arange(n)), dtype=np.float64)
+        seated = np.arange(1.0, n)
+        ratios = (self.opening_weights(1) + (seated - 1.0)) / (self.concentration + seated)
+        return np.concatenate([[1.0], np.cumprod(ratios)])
+
+    def count_pmf(self, n: int, most: int) -> FloatArray:
+        """Probabilities of 0, 1, …, `most` clusters of n objects."""
+        counts = np.arange(most + 1)
+        joining, opening = -self.discount * counts, self.opening_weights(counts)
+        pmf = np.zeros(most + 1)
+        pmf[1] = 1.0
+        for seated in range(1, n):
+            new = slice(2, min(seated + 1, most) + 1)
+            old = slice(1, new.stop)
+            joined = pmf[old] * (seated + joining[old])
+            joined[1:] += pmf[1 : new.stop - 1] * opening[1 : new.stop - 1]
+            pmf[old] = joined / (self.concentration + seated)
+        return pmf
+
+    def expected_sizes(self, n: int) -> FloatArray:
+        r"""Expected number of clusters with 0, 1, …, n members.
+
+        .. math:: E[C_m] = \binom{n}{m}
+            \frac{(1-\sigma)^{(m-1)} (\lambda+\sigma)^{(n-m)}}{(\lambda+1)^{(n-1)}}
+        """
+        expected = np.zeros(n + 1)
+        concentration, rest = float(self.concentration), float(self.opening_weights(1))
+        if rest == 0.0:
+            expected[n] = 1.0
+            return expected
+        first = (
+            np.log(n) + log_rising_factorial(rest, n - 1) - log_rising_factorial(concentration + 1.0, n - 1)
+        )
+        sizes = np.arange(1.0, n)
+        # From one size to the next; as logarithms, because the product runs over up to n factors.
+        steps = (n - sizes) / (sizes + 1.0) * (sizes - self.discount) / (n - sizes - 1.0 + rest)
+        expected[1:] = np.exp(first + np.concatenate([[0.0], np.cumsum(np.log(steps))]))
+        return expected
+
+    def sample(self, n: int, rng: np.random.Generator) -> Counts:
+        """Draw the canonical labels of a partition of n objects, seating one after the other."""
+        concentration, discount = float(self.concentration), self.discount
+        most = n if self.components is None else float(self.components)
+        labels = np.zeros(n, dtype=np.intp)
+        pool, share = (labels, -discount) if discount <= 0.0 else (np.zeros(n, dtype=np.intp), 1.0 - discount)
+        n_clusters = 1
+        for seated, uniform in enumerate(rng.random(n - 1), start=1):
+            place = uniform * (seated + concentration)
+            if place >= seated - discount * n_clusters and n_clusters < most:
+                labels[seated] = n_clusters
+                n_clusters += 1
+                continue
+            pooled = seated if discount <= 0.0 else seated - n_clusters
+            # The cluster of an evenly chosen earlier object is a cluster chosen in proportion to its size.
+            joined = pool[int(place)] if place < pooled else int((place - pooled) / share)
+            labels[seated] = min(joined, n_clusters - 1)
+            if discount > 0.0:
+                pool[pooled] = labels[seated]
+        return labels
+
+    def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
+        """Draw many partitions, a partition a row: all are seated side by side, object by object.
+
+        Weights m − σ are those of m objects and of the cluster with weight −σ; for a positive σ, those of the
+        m − 1 objects that joined it (the pool) and of the cluster with weight 1 − σ.
+        """
+        rows, most = np.arange(draws), np.inf if self.components is None else self.components
+        labels = np.zeros((draws, n), dtype=np.intp)
+        everybody = self.discount <= 0.0
+        pool, share = (labels, -self.discount) if everybody else (np.zeros_like(labels), 1.0 - self.discount)
+        n_clusters = np.ones(draws, dtype=np.intp)
+        for seated in range(1, n):
+            place = rng.random(draws) * (seated + self.concentration)
+            opens = (place >= seated - self.discount * n_clusters) & (n_clusters < most)
+            pooled = np.full(draws, seated) if everybody else seated - n_clusters
+            by_object = place < pooled
+            joined = pool[rows, np.where(by_object, place, 0).astype(np.intp)]
+            if share > 0.0:
+                by_cluster = (np.where(by_object, 0.0, place - pooled) / share).astype(np.intp)
+                joined = np.minimum(np.where(by_object, joined, by_cluster), n_clusters - 1)
+            labels[:, seated] = np.where(opens, n_clusters, joined)
+            if not everybody:
+                pool[rows, pooled] = joined  # of those who open one it is overwritten by the next
+            n_clusters += opens
+        return labels
+
+
+def _log_stirling_ratios(n: int, most: int, discount: float) -> FloatArray:
+    """Log of G_n(K) / (W(1)^(K−1) G_n(1)) for K = 1, …, `most`.
+
+    Relative to one cluster, so that the numbers stay small: G_n(1) = W(n) itself is about n!.
+    """
+    counts = np.arange(1.0, most + 1.0)
+    ratios = np.full(most, -np.inf)
+    ratios[0] = 0.0
+    for seated in range(1, n):
+        reached = min(seated + 1, most)
+        joined = ratios[1:reached] + np.log((seated - discount * counts[1:reached]) / (seated - discount))
+        ratios[1:reached] = np.logaddexp(joined, ratios[: reached - 1] - np.log(seated - discount))
+    return ratios
+
+
+def _check_objects(n: int) -> int:
+    return check_count("the number of objects", n, 1)
+
+
+def _check_most(most: int | None, n: int) -> int:
+    """Return the largest number of clusters that is asked for: n by default."""
+    if most is None:
+        return n
+    largest = check_count("the largest number of clusters", most, 1)
+    if largest > n:
+        raise ValueError(f"{n} objects have at most {n} clusters; got most={most}.")
+    return largest
 
 
 def log_rising_factorial(start: FloatArray | float, count: int) -> FloatArray:
@@ -28,12 +377,24 @@ def log_rising_factorial(start: FloatArray | float, count: int) -> FloatArray:
     return total if one_by_one == count else total + _stirling(start + one_by_one, count - one_by_one)
 
 
-def _stirling(start: FloatArray | float, count: int) -> FloatArray:
+def log_rising_products(start: float, counts: Counts) -> FloatArray:
+    """Log of Γ(x + k)/Γ(x) for one positive x and many k."""
+    total = np.zeros(counts.shape)
+    for step in range(_STIRLING_START):
+        total += np.where(counts > step, np.log(start + step), 0.0)
+    return total + _stirling(start + _STIRLING_START, np.maximum(counts - _STIRLING_START, 0))
+
+
+def _stirling(start: FloatArray | float, count: Counts | int) -> FloatArray:
     """Log of Γ(x + k)/Γ(x) for x of at least 16, where the series is good to the last digit."""
-    end = start + count
-    series = [np.polyval(_STIRLING, (1.0 / x) ** 2) / x for x in (start, end)]
+    end: FloatArray | float = start + np.asarray(count, dtype=np.float64)
     smooth = (start - 0.5) * np.log1p(count / start) + count * np.log(end) - count
-    return np.asarray(smooth + (series[1] - series[0]), dtype=np.float64)
+    return np.asarray(smooth + (stirling_remainder(end) - stirling_remainder(start)), dtype=np.float64)
+
+
+def stirling_remainder(x: FloatArray | float) -> FloatArray:
+    """What Stirling's series adds to (x − 1/2) log x − x + log(2π)/2 to make log Γ(x), for x from 16 on."""
+    return np.asarray(np.polyval(_STIRLING, (1.0 / x) ** 2) / x, dtype=np.float64)
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> float:

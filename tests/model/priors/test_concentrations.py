@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import ewens_widgets as ew
-from ewens_widgets.model.priors.ewens import check_concentration, log_count_weights
+from ewens_widgets.model.priors.ewens import check_concentration
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 
 
@@ -60,7 +60,7 @@ def quadrature(n_objects: int, prior: ew.Gamma, count: int) -> float:
 
 @pytest.mark.parametrize("concentration", [1e-9, 0.4, 1.0, 7.0, 1e9])
 def test_weights_of_a_fixed_concentration(concentration: float) -> None:
-    weights = log_count_weights(6, concentration)
+    weights = ew.priors.Ewens(concentration).log_count_weights(6)
     assert weights.shape == (7,)
     assert weights[0] == -math.inf
     for clusters in oracle.set_partitions(range(6)):
@@ -86,13 +86,13 @@ def test_weights_of_a_fixed_concentration(concentration: float) -> None:
 )
 def test_integrated_weights_agree_with_quadrature(n_objects: int, shape: float, rate: float) -> None:
     prior = ew.Gamma(shape, rate)
-    weights = log_count_weights(n_objects, prior)
+    weights = ew.priors.Ewens(prior).log_count_weights(n_objects)
     for count in {1, 2, n_objects // 2 + 1, n_objects}:
         assert weights[count] == pytest.approx(quadrature(n_objects, prior, count), rel=0, abs=1e-9)
 
 
 def test_quadrature_would_notice_a_slightly_wrong_prior() -> None:
-    weights = log_count_weights(6, ew.Gamma(2.001, 0.5))
+    weights = ew.priors.Ewens(ew.Gamma(2.001, 0.5)).log_count_weights(6)
     assert abs(weights[3] - quadrature(6, ew.Gamma(2.0, 0.5), 3)) > 1e-6
 
 
@@ -114,13 +114,13 @@ def test_quadrature_would_notice_a_slightly_wrong_prior() -> None:
 def test_integrated_probabilities_sum_to_one(n_objects: int, shape: float, rate: float) -> None:
     if n_objects == 900 and shape != 1.0:
         n_objects = 60
-    weights = log_count_weights(n_objects, ew.Gamma(shape, rate))
+    weights = ew.priors.Ewens(ew.Gamma(shape, rate)).log_count_weights(n_objects)
     assert np.all(np.isfinite(weights[1:]))
     assert log_total_probability(weights) == pytest.approx(0.0, abs=1e-8)
 
 
 def test_integrated_probabilities_of_wrong_weights_do_not_sum_to_one() -> None:
-    weights = log_count_weights(10, ew.Gamma(1.0, 1.0))
+    weights = ew.priors.Ewens(ew.Gamma(1.0, 1.0)).log_count_weights(10)
     assert abs(log_total_probability(weights + 0.01 * np.arange(11.0))) > 1e-3
     coarse = weights.copy()
     coarse[1] = np.logaddexp(coarse[1], coarse[1] - 10.0)
@@ -129,17 +129,19 @@ def test_integrated_probabilities_of_wrong_weights_do_not_sum_to_one() -> None:
 
 def test_an_almost_certain_prior_is_a_fixed_concentration() -> None:
     for shape, tolerance in ((1e4, 0.03), (1e7, 3e-5)):
-        certain = log_count_weights(20, ew.Gamma(shape, shape / 3.0))
-        np.testing.assert_allclose(certain[1:], log_count_weights(20, 3.0)[1:], rtol=0, atol=tolerance)
+        certain = ew.priors.Ewens(ew.Gamma(shape, shape / 3.0)).log_count_weights(20)
+        np.testing.assert_allclose(
+            certain[1:], ew.priors.Ewens(3.0).log_count_weights(20)[1:], rtol=0, atol=tolerance
+        )
 
 
 def test_integrated_prior_is_a_mixture_of_fixed_ones() -> None:
     # An average over many draws of the concentration, with its Monte-Carlo error.
     rng = np.random.default_rng(8)
     values = rng.gamma(2.0, 1 / 1.5, size=4000)
-    weights = log_count_weights(5, ew.Gamma(2.0, 1.5))
+    weights = ew.priors.Ewens(ew.Gamma(2.0, 1.5)).log_count_weights(5)
     for count in range(1, 6):
-        fixed = np.exp([log_count_weights(5, float(value))[count] for value in values])
+        fixed = np.exp([ew.priors.Ewens(float(value)).log_count_weights(5)[count] for value in values])
         assert abs(fixed.mean() - math.exp(weights[count])) < 4.5 * fixed.std() / math.sqrt(values.size)
 
 

@@ -1,0 +1,290 @@
+r"""A mixture of an unknown number of components (Miller & Harrison 2018).
+
+The number of components k has a prior p(k) of its own on 1, 2, …; given k the weights of the components are
+symmetric Dirichlet(γ), so that the partition is that of `dirichlet_multinomial` with λ = γk. Averaged over k,
+
+.. math:: p(B) = V_n(K) \prod_b \frac{\Gamma(n_b + \gamma)}{\Gamma(\gamma)}, \qquad
+    V_n(K) = \sum_{k \ge K} p(k) \, \frac{k!}{(k-K)!} \, \frac{\Gamma(\gamma k)}{\Gamma(\gamma k + n)}.
+
+Seated one by one, with i objects seated in K clusters, the next object joins a cluster of m members with
+weight m + γ and opens a new one with weight :math:`\gamma V_{i+1}(K+1) / V_{i+1}(K)`, where
+
+.. math:: V_n(K) = (n + \gamma K) \, V_{n+1}(K) + \gamma \, V_{n+1}(K+1).
+
+As n grows K settles at the number of components, and every cluster grows in proportion to n: unlike Ewens'
+prior this one does not open small clusters for ever. Draws take k from its prior, then seats given k.
+
+**The series.** Write :math:`f_K(k)` for the terms without p(k). From one k to the next they change by
+
+.. math:: \frac{f_K(k+1)}{f_K(k)} = \frac{k+1}{k+1-K} \, e^{-R(k)}, \qquad
+    R(k) = \log \frac{\Gamma(\gamma k + \gamma + n) \, \Gamma(\gamma k)}
+    {\Gamma(\gamma k + n) \, \Gamma(\gamma k + \gamma)} > 0,
+
+and with these ratios the terms are summed, as logarithms, relative to the first of them,
+:math:`f_K(K) = K! \, \Gamma(\gamma K)/\Gamma(\gamma K+n)`:
+
+.. math:: V_n(K) = f_K(K) \, S_K, \qquad \frac{V_n(K+1)}{V_n(K)} = (K+1) \, e^{-R(K)} \, \frac{S_{K+1}}{S_K}.
+
+R is a double difference of log Gamma functions; Stirling's large terms are subtracted on paper, so that it is
+good to the last digits for n from 1 to millions, and so are the steps of log V.
+
+*Where the series may stop.* Seen as a function of a real k,
+
+.. math:: k \, \frac{d}{dk} \log f_K(k) = \sum_{j<K} \frac{1}{1 - j/k} - \sum_{i<n} \frac{1}{1 + i/(\gamma k)}
+
+falls as k grows. So :math:`f_K` first rises, by factors that fall, and then falls: no later factor exceeds
+the larger of 1 and the present one. Let p be log-concave, i.e. p(k+1)/p(k) never rises. Then past the term at
+k no factor exceeds :math:`\rho = \max(1, f_K(k+1)/f_K(k)) \, p(k+1)/p(k)`, and what is left out is at most
+:math:`\rho/(1-\rho)` times that term. We stop when this is below :math:`2^{-54}` of the sum.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from ewens_widgets.arguments import check_positive
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.priors.partition_prior import (
+    Counts,
+    PartitionPrior,
+    SeatingRule,
+    log_rising_factorial,
+    log_rising_products,
+    stirling_remainder,
+)
+
+__all__ = ["CountPrior", "FiniteMixture", "Geometric", "Poisson"]
+
+_NEGLIGIBLE = -54.0 * np.log(2.0)
+_FIRST_TERMS = 64
+_MOST_ENTRIES = 4_000_000  # Terms that are held at once.
+_MOST_EXPECTED = 1000.0  # Components: with more, sums over their number take too long.
+_SHIFT = 16  # Arguments from here on are large enough for Stirling's series.
+
+
+class CountPrior(ABC):
+    """A prior of the number of components on k = 1, 2, …, with p(k+1)/p(k) never rising (log-concave)."""
+
+    @property
+    def largest(self) -> float:
+        """The largest k that is possible."""
+        return np.inf
+
+    @abstractmethod
+    def log_pmf(self, counts: NDArray[np.integer]) -> FloatArray:
+        """Log probabilities of some k of at least 1; minus infinity where k is impossible."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> NDArray[np.int64]:
+        """Draw one k, or several."""
+
+    def likely(self, log_tail: float) -> Counts:
+        """Values 1, …, k beyond which there is less than exp(`log_tail`) of the probability."""
+        size = _FIRST_TERMS
+        while True:
+            counts = np.arange(1, int(min(size, self.largest)) + 1)
+            if counts[-1] == self.largest:
+                return counts
+            last, following = self.log_pmf(np.array([counts[-1], counts[-1] + 1]))
+            if last - following > 0.0 and following - np.log(-np.expm1(following - last)) < log_tail:
+                return counts
+            size *= 2
+
+
+@dataclass(frozen=True)
+class Geometric(CountPrior):
+    """p(k) = p (1−p)^(k−1) on k = 1, 2, …: the number of tosses until the first success, with mean 1/p.
+
+    Parameters
+    ----------
+    probability
+        Probability p of success, at most 1.
+    """
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no probability, or leads to more components than can be summed over."""
+        value = check_positive("the probability of the geometric prior", self.probability)
+        if not 1.0 / _MOST_EXPECTED <= value <= 1.0:
+            raise ValueError(
+                f"the probability of the geometric prior must lie between {1.0 / _MOST_EXPECTED:g} and 1; "
+                f"got {value!r}."
+            )
+        object.__setattr__(self, "probability", value)
+
+    @property
+    def largest(self) -> float:
+        """1 if success is certain."""
+        return 1.0 if self.probability == 1.0 else np.inf
+
+    def log_pmf(self, counts: NDArray[np.integer]) -> FloatArray:
+        """Log p(k)."""
+        if self.probability == 1.0:
+            return np.where(counts == 1, 0.0, -np.inf)
+        log_pmf = np.log(self.probability) + (counts - 1) * np.log1p(-self.probability)
+        return np.asarray(log_pmf, dtype=np.float64)
+
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> NDArray[np.int64]:
+        """Draw one k, or several."""
+        return np.asarray(rng.geometric(self.probability, size=size))
+
+
+@dataclass(frozen=True)
+class Poisson(CountPrior):
+    """p(k) = e^(−rate) rate^(k−1) / (k−1)! on k = 1, 2, …: k − 1 is a Poisson number, k has mean 1 + rate.
+
+    Parameters
+    ----------
+    rate
+        Mean of k − 1.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that is not positive, or leads to more components than can be summed over."""
+        value = check_positive("the rate of the Poisson prior", self.rate)
+        if value > _MOST_EXPECTED:
+            raise ValueError(
+                f"the rate of the Poisson prior must not exceed {_MOST_EXPECTED:g}; got {value!r}."
+            )
+        object.__setattr__(self, "rate", value)
+
+    def log_pmf(self, counts: NDArray[np.integer]) -> FloatArray:
+        """Log p(k)."""
+        log_pmf = (counts - 1) * np.log(self.rate) - self.rate - gammaln(counts)
+        return np.asarray(log_pmf, dtype=np.float64)
+
+    def sample(self, rng: np.random.Generator, size: int | None = None) -> NDArray[np.int64]:
+        """Draw one k, or several."""
+        return np.asarray(1 + rng.poisson(self.rate, size=size))
+
+
+@dataclass(frozen=True)
+class FiniteMixture(PartitionPrior):
+    """An unknown number of components: V_n(K) = Σ_k p(k) k!/(k−K)! Γ(γk)/Γ(γk+n), W(m) = Γ(m+γ)/Γ(γ).
+
+    Parameters
+    ----------
+    gamma
+        Parameter γ of the Dirichlet weights of the components. With 1 all weights are equally likely; the
+        larger, the more alike the clusters' sizes.
+    count
+        Prior of the number of components: `Geometric` or `Poisson`, or another `CountPrior`.
+
+    Examples
+    --------
+    >>> prior = FiniteMixture()
+    >>> prior.expected_clusters(10) < prior.expected_clusters(10_000) < 2.0
+    True
+    """
+
+    gamma: float = 1.0
+    count: CountPrior = Geometric(0.5)
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no prior."""
+        object.__setattr__(self, "gamma", check_positive("gamma", self.gamma))
+        if not isinstance(self.count, CountPrior):
+            raise TypeError(
+                "count must be a prior of the number of components, such as Geometric(0.5) or Poisson(3.0); "
+                f"got {self.count!r}."
+            )
+
+    @property
+    def _discount(self) -> float:
+        return -self.gamma
+
+    @property
+    def _most_clusters(self) -> float:
+        return self.count.largest
+
+    @property
+    def _rule(self) -> None:
+        return None
+
+    def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> SeatingRule:
+        components = self.count.sample(rng, draws).astype(np.float64)
+        return SeatingRule(self.gamma * components, -self.gamma, components)
+
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        first = gammaln(counts + 1.0) - log_rising_factorial(self.gamma * counts.astype(np.float64), n)
+        return np.asarray(first + self._log_sums(n, counts), dtype=np.float64)
+
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        sums = self._log_sums(n, np.append(counts, counts[-1:] + 1))
+        possible = counts < self._most_clusters
+        # Where nothing more is possible both sums are empty.
+        change = np.where(possible, sums[1:], -np.inf) - np.where(possible, sums[:-1], 0.0)
+        return np.asarray(np.log(counts + 1.0) - self._log_falls(n, counts) + change, dtype=np.float64)
+
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        return log_rising_products(self.gamma, sizes)
+
+    def _log_together(self, n: int) -> float:
+        # V_n(1) W(n) = f_1(1) S_1 W(n), and f_1(1) = 1/W(n).
+        return float(self._log_sums(n, np.array([1]))[0])
+
+    def _averaged_clusters(self, n: int) -> float:
+        """Average over k the number of components that are not empty, k (1 − exp(−R(k−1)))."""
+        counts = self.count.likely(_NEGLIGIBLE - np.log(n))
+        occupied = np.ones(counts.shape)
+        occupied[1:] = -np.expm1(-self._log_falls(n, counts[:-1]))
+        return float(np.sum(np.exp(self.count.log_pmf(counts)) * counts * occupied))
+
+    def _log_falls(self, n: int, counts: Counts) -> FloatArray:
+        """R(k): how much Γ(γk)/Γ(γk+n) falls, as a logarithm, when there is one component more.
+
+        The double difference of Stirling's main terms is, for x = γk shifted to at least 16,
+        (x − 1/2) log(1 − γn/((x+γ)(x+n))) + γ log(1 + n/(x+γ)) + n log(1 + γ/(x+n)).
+        """
+        gamma, x = self.gamma, self.gamma * counts.astype(np.float64)
+        falls = np.zeros(counts.shape)
+        for _ in range(_SHIFT):
+            falls += np.log1p(gamma / x * (n / (x + gamma + n)))
+            x = x + 1.0
+        falls += (x - 0.5) * np.log1p(-gamma / (x + gamma) * (n / (x + n)))
+        falls += gamma * np.log1p(n / (x + gamma)) + n * np.log1p(gamma / (x + n))
+        falls += stirling_remainder(x + gamma + n) - stirling_remainder(x + n)
+        return falls - (stirling_remainder(x + gamma) - stirling_remainder(x))
+
+    def _log_sums(self, n: int, counts: Counts) -> FloatArray:
+        """Log S_K: the series relative to f_K(K), with as many terms for each K as it needs."""
+        sums = np.full(counts.shape, -np.inf)
+        waiting = np.flatnonzero(counts <= self._most_clusters)
+        size = _FIRST_TERMS
+        while waiting.size:
+            rows = max(1, _MOST_ENTRIES // size)
+            left = []
+            for chosen in np.array_split(waiting, -(-waiting.size // rows)):
+                sums[chosen], done = self._partial_sums(n, counts[chosen], size)
+                left.append(chosen[~done])
+            waiting = np.concatenate(left)
+            size *= 2
+        return sums
+
+    def _partial_sums(self, n: int, counts: Counts, size: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Sum the first terms of the series for some K, and tell where the others are negligible."""
+        lowest = int(counts[0])
+        components = np.arange(lowest, int(counts[-1]) + size + 1)
+        rises = np.log(components[:-1] + 1.0) - self._log_falls(n, components[:-1])
+        log_priors = self.count.log_pmf(components)
+        later = np.arange(size)
+        places = (counts - lowest)[:, None] + later
+        # Log of f_K(K+j+1)/f_K(K+j), and of f_K(K+j)/f_K(K).
+        ratios = rises[places] - np.log(later + 1.0)
+        terms = np.zeros(ratios.shape)
+        np.cumsum(ratios[:, :-1], axis=1, out=terms[:, 1:])
+        terms += log_priors[places]
+        sums = np.asarray(logsumexp(terms, axis=1), dtype=np.float64)
+        last = places[:, -1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            log_factor = np.maximum(0.0, ratios[:, -1]) + log_priors[last + 1] - log_priors[last]
+            rest = terms[:, -1] + log_factor - np.log(-np.expm1(np.minimum(log_factor, 0.0)))
+        # Past the end of what is possible nothing is left, once something has been found.
+        done = (rest < sums + _NEGLIGIBLE) | ((log_priors[last] == -np.inf) & (sums > -np.inf))
+        return sums, done
