@@ -92,6 +92,9 @@ class Sampler:
     (200, 300)
     """
 
+    runs_aside = True  # Another thread may call `advance`: it touches nothing but the chain.
+    _pending: tuple[State, int] | None  # state before the last block, and how much of it has been given out
+
     def __init__(
         self,
         X: ArrayLike | Dataset,
@@ -114,20 +117,8 @@ class Sampler:
         raw = np.array(check_data(X)) if metric == "euclidean" else None
         generator = np.random.Generator(np.random.PCG64(seed))
         first = first_state(posterior, initial, generator)
-        self._warn_of_a_slow_start(first.labels, schedule)
+        _warn_of_a_slow_start(first.labels, schedule)
         self._assemble(posterior, schedule, raw, acceptance, first, first)
-
-    @staticmethod
-    def _warn_of_a_slow_start(labels: NDArray[np.intp], schedule: tuple[Repeated, ...]) -> None:
-        n_clusters = int(labels.max()) + 1
-        sweeps = any(entry.move.is_sweep for entry in schedule)
-        if sweeps and labels.size * n_clusters > _SLOW_SWEEP:
-            warnings.warn(
-                f"starting from {n_clusters} clusters, the first sweeps compare each of {labels.size} "
-                "objects with all of them, which takes long and cannot be interrupted; use "
-                'initial="k-means".',
-                stacklevel=3,
-            )
 
     @classmethod
     def from_parts(
@@ -148,45 +139,13 @@ class Sampler:
         )
         return sampler
 
-    def _assemble(
-        self,
-        posterior: Posterior,
-        schedule: tuple[Repeated, ...],
-        raw: FloatArray | None,
-        acceptance: str,
-        first: State,
-        current: State,
-        warn: bool = True,
-    ) -> None:
-        if acceptance not in ACCEPTANCES:
-            raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
-        if acceptance == "as-printed" and warn:
-            warnings.warn(
-                'acceptance="as-printed" uses the ratio that the paper prints, with its proposal terms '
-                "upside down: the chain does not sample the posterior. It is there for teaching.",
-                stacklevel=3,
-            )
-        self.posterior = posterior
-        self.schedule = schedule
-        self.acceptance = acceptance
-        self.raw_data = raw  # Only where distances are wanted in the units of the data.
-        self.first_state = first
-        self._driver = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
-        self._block = 0  # Number of the block that was run last; a generator of events checks it.
-        # State before the block, and how much of it has been given out.
-        self._pending: tuple[State, int] | None = None
-        self._driver.load(current)
-
-    def _pairs(self) -> FloatArray | None:
-        if not any(entry.move.needs_distances for entry in self.schedule):
-            return None
-        n_objects = self.posterior.n_objects
-        check_fits(
-            16 * n_objects**2,
-            f"the distances between {n_objects} objects",
-            'Use moves="default", which needs none, or fewer rows.',
+    def __repr__(self) -> str:
+        """Tell data, model, schedule and iteration."""
+        moves = " + ".join(f"{entry.repeats} × {entry.move.name}" for entry in self.schedule)
+        return (
+            f"Sampler({self.posterior.n_objects} objects × {self.posterior.n_features} features, "
+            f'model "{self.posterior.model}", {moves}, iteration {self.iteration})'
         )
-        return pair_distances(self.posterior.coordinates if self.raw_data is None else self.raw_data)
 
     @property
     def move_names(self) -> tuple[str, ...]:
@@ -217,54 +176,6 @@ class Sampler:
         """Canonical labels of the current partition."""
         return canonical_labels(self.state.labels)
 
-    def reset(self) -> None:
-        """Go back to the initial state; the same chain will be run again."""
-        self.restore(self.first_state)
-
-    def restore(self, state: State) -> None:
-        """Put the chain into a state of the same data and settings; it goes on from there, bit for bit."""
-        self._block += 1
-        self._pending = (state, 0)  # interrupted in the next line, it is done later
-        self._driver.load(state)
-        self._pending = None
-
-    def _stand_at_last_event(self) -> None:
-        """Where events of the last block are still to be given out, go back to the last one that has been."""
-        if self._pending is None:
-            return
-        before, given = self._pending
-        self._block += 1
-        self._driver.load(before)
-        if given:
-            self._run(given)
-        self._pending = None
-
-    def _run(self, rows: int, thin: int = 1, report: bool = False, recorder: Recorder | None = None) -> Block:
-        """Run a block, and record it where there is a recorder; interrupted, neither has happened."""
-        before, length = self._driver.state(), 0 if recorder is None else len(recorder)
-        try:
-            records, outcome = self._driver.advance(rows, thin, report and self._driver.reports)
-            iterations = before.iteration + thin * np.arange(1, rows + 1)
-            told = _report(outcome) if report else None
-            columns = {**records._asdict(), "iterations": iterations}
-            block = Block(self.posterior, self.move_names, columns, told)
-            if recorder is not None:
-                recorder.extend(block)
-        except BaseException:
-            # A second interrupt must not keep the chain from going back. (Not in a function of its own: an
-            # interrupt at its very beginning would pass by.)
-            is_done = recorder is not None and len(recorder) != length
-            while not is_done:
-                try:
-                    self._driver.load(before)
-                    is_done = True
-                except KeyboardInterrupt:
-                    continue
-            raise
-        return block
-
-    runs_aside = True  # Another thread may call `advance`: it touches nothing but the chain.
-
     def advance(self, n: int, thin: int = 1, report: bool | None = None) -> Block:
         """Run the chain on and return the block of its next `n` records; interrupted, nothing has happened.
 
@@ -281,21 +192,6 @@ class Sampler:
         rows, thin = check_count("the number of iterations", n, 1), check_count("thin", thin, 1)
         self._stand_at_last_event()
         return self._run(rows, thin, rows * thin == 1 if report is None else report)
-
-    def snapshot(self) -> Event:
-        """Describe the current state as an event, without moving; θ has the weights of this partition."""
-        state = self.state
-        labels = canonical_labels(state.labels)
-        log_posterior = self.posterior.log_density(labels, state.theta_index, state.concentration)
-        columns = {
-            "iterations": state.iteration,
-            "theta_index": state.theta_index,
-            "theta_weights": self.posterior.theta_conditional(labels),
-            "labels": labels,
-            "log_posterior": log_posterior,
-            "concentration": state.concentration,
-        }
-        return Block(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
 
     def events(self, n: int | None = None, block: int | None = None) -> Iterator[Event]:
         """Run the chain and yield an event for each of the next `n` iterations (None: without end).
@@ -331,9 +227,6 @@ class Sampler:
                 yield event
                 if self._block != number:
                     break  # Somebody else used the sampler; go on from where it stands now.
-
-    def _largest_block(self) -> int:
-        return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))
 
     def sample(self, draws: int = 1000, burn_in: int = 0, thin: int = 1, progress: bool = True) -> Trace:
         """Run the chain and return its draws.
@@ -399,21 +292,31 @@ class Sampler:
         self._run_blocks(1, burn_in, None, done)
         self._run_blocks(draws, thin, recorder, done)
 
-    def _run_blocks(
-        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
-    ) -> None:
-        """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
-        sizer = BlockSizer(self._largest_block())
-        remaining = draws * thin
-        while remaining:
-            grown, started = sizer.size(_UNWATCHED_SECONDS), time.perf_counter()
-            rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
-            step = min(grown, remaining) if recorder is None else thin
-            self._run(rows, step, recorder=recorder)
-            sizer.measured(rows * step, time.perf_counter() - started)
-            remaining -= rows * step
-            if done is not None:
-                done(rows * step)
+    def snapshot(self) -> Event:
+        """Describe the current state as an event, without moving; θ has the weights of this partition."""
+        state = self.state
+        labels = canonical_labels(state.labels)
+        log_posterior = self.posterior.log_density(labels, state.theta_index, state.concentration)
+        columns = {
+            "iterations": state.iteration,
+            "theta_index": state.theta_index,
+            "theta_weights": self.posterior.theta_conditional(labels),
+            "labels": labels,
+            "log_posterior": log_posterior,
+            "concentration": state.concentration,
+        }
+        return Block(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
+
+    def reset(self) -> None:
+        """Go back to the initial state; the same chain will be run again."""
+        self.restore(self.first_state)
+
+    def restore(self, state: State) -> None:
+        """Put the chain into a state of the same data and settings; it goes on from there, bit for bit."""
+        self._block += 1
+        self._pending = (state, 0)  # interrupted in the next line, it is done later
+        self._driver.load(state)
+        self._pending = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""
@@ -436,13 +339,98 @@ class Sampler:
                 f"{str(path)!r} does not hold a complete sampler ({fault}); save it again."
             ) from fault
 
-    def __repr__(self) -> str:
-        """Tell data, model, schedule and iteration."""
-        moves = " + ".join(f"{entry.repeats} × {entry.move.name}" for entry in self.schedule)
-        return (
-            f"Sampler({self.posterior.n_objects} objects × {self.posterior.n_features} features, "
-            f'model "{self.posterior.model}", {moves}, iteration {self.iteration})'
+    def _assemble(
+        self,
+        posterior: Posterior,
+        schedule: tuple[Repeated, ...],
+        raw: FloatArray | None,
+        acceptance: str,
+        first: State,
+        current: State,
+        warn: bool = True,
+    ) -> None:
+        if acceptance not in ACCEPTANCES:
+            raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
+        if acceptance == "as-printed" and warn:
+            warnings.warn(
+                'acceptance="as-printed" uses the ratio that the paper prints, with its proposal terms '
+                "upside down: the chain does not sample the posterior. It is there for teaching.",
+                stacklevel=3,
+            )
+        self.posterior = posterior
+        self.schedule = schedule
+        self.acceptance = acceptance
+        self.raw_data = raw  # Only where distances are wanted in the units of the data.
+        self.first_state = first
+        self._driver = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
+        self._block = 0  # Number of the block that was run last; a generator of events checks it.
+        self._pending = None
+        self._driver.load(current)
+
+    def _pairs(self) -> FloatArray | None:
+        if not any(entry.move.needs_distances for entry in self.schedule):
+            return None
+        n_objects = self.posterior.n_objects
+        check_fits(
+            16 * n_objects**2,
+            f"the distances between {n_objects} objects",
+            'Use moves="default", which needs none, or fewer rows.',
         )
+        return pair_distances(self.posterior.coordinates if self.raw_data is None else self.raw_data)
+
+    def _run(self, rows: int, thin: int = 1, report: bool = False, recorder: Recorder | None = None) -> Block:
+        """Run a block, and record it where there is a recorder; interrupted, neither has happened."""
+        before, length = self._driver.state(), 0 if recorder is None else len(recorder)
+        try:
+            records, outcome = self._driver.advance(rows, thin, report and self._driver.reports)
+            iterations = before.iteration + thin * np.arange(1, rows + 1)
+            told = _report(outcome) if report else None
+            columns = {**records._asdict(), "iterations": iterations}
+            block = Block(self.posterior, self.move_names, columns, told)
+            if recorder is not None:
+                recorder.extend(block)
+        except BaseException:
+            # A second interrupt must not keep the chain from going back. (Not in a function of its own: an
+            # interrupt at its very beginning would pass by.)
+            is_done = recorder is not None and len(recorder) != length
+            while not is_done:
+                try:
+                    self._driver.load(before)
+                    is_done = True
+                except KeyboardInterrupt:
+                    continue
+            raise
+        return block
+
+    def _run_blocks(
+        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
+    ) -> None:
+        """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
+        sizer = BlockSizer(self._largest_block())
+        remaining = draws * thin
+        while remaining:
+            grown, started = sizer.size(_UNWATCHED_SECONDS), time.perf_counter()
+            rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
+            step = min(grown, remaining) if recorder is None else thin
+            self._run(rows, step, recorder=recorder)
+            sizer.measured(rows * step, time.perf_counter() - started)
+            remaining -= rows * step
+            if done is not None:
+                done(rows * step)
+
+    def _largest_block(self) -> int:
+        return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))
+
+    def _stand_at_last_event(self) -> None:
+        """Where events of the last block are still to be given out, go back to the last one that has been."""
+        if self._pending is None:
+            return
+        before, given = self._pending
+        self._block += 1
+        self._driver.load(before)
+        if given:
+            self._run(given)
+        self._pending = None
 
 
 def _report(outcome: Outcome) -> StepReport | None:
@@ -454,3 +442,15 @@ def _report(outcome: Outcome) -> StepReport | None:
         accepted=bool(outcome.flags[ACCEPTED]),
         log_ratio=float(outcome.reals[LOG_RATIO]),
     )
+
+
+def _warn_of_a_slow_start(labels: NDArray[np.intp], schedule: tuple[Repeated, ...]) -> None:
+    n_clusters = int(labels.max()) + 1
+    sweeps = any(entry.move.is_sweep for entry in schedule)
+    if sweeps and labels.size * n_clusters > _SLOW_SWEEP:
+        warnings.warn(
+            f"starting from {n_clusters} clusters, the first sweeps compare each of {labels.size} "
+            "objects with all of them, which takes long and cannot be interrupted; use "
+            'initial="k-means".',
+            stacklevel=3,
+        )
