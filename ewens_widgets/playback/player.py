@@ -391,9 +391,17 @@ class Worker(Engine[Tick, WorkerStatus]):
     def replace(self, work: Work) -> None:
         """Turn to other work, at once; if work was under way, so is this."""
         self._take_up(work)
-        is_running = self._state.is_running and not work.is_done
-        self._enter(self._state if is_running else PlayerState.PAUSED)
+        if self._state.is_running and not work.is_done:
+            self._enter(self._state)
+        else:
+            self._steps = 0
+            self._enter(PlayerState.PAUSED)
         self._display.outdate(urgently=True)
+
+    @posted()
+    def refresh(self) -> None:
+        """Show the work to all views now, whether or not anybody looks; raise what a view raises."""
+        self._display.send()
 
     @posted()
     def outdate(self) -> None:

@@ -49,7 +49,7 @@ def play(iterations: int, speed: float | None, moves: str) -> None:
         recorder = Recorder(sampler.posterior, sampler.move_names)
         player = Player(sampler, recorder, target_iterations=iterations, speed=speed)
         player.play()
-        assert (await player.wait(120)).state is PlayerState.FINISHED
+        assert (await player.wait()).state is PlayerState.FINISHED
 
     asyncio.run(main())
 

@@ -204,6 +204,16 @@ def test_a_view_that_raises_stops_the_work() -> None:
     play(scene)
 
 
+def test_a_view_that_raises_in_the_foreground_is_heard_and_asked_again() -> None:
+    bench = Bench(most=5)
+    bench.screen.raises = RuntimeError("cannot draw")
+    with pytest.raises(RuntimeError, match="cannot draw"):
+        bench.worker.refresh()
+    bench.screen.raises = None
+    bench.worker.refresh()
+    assert bench.screen.shown[-1] == (2, False, 0)
+
+
 def test_work_that_does_nothing_is_a_fault_and_no_endless_loop() -> None:
     async def scene(bench: Bench) -> None:
         bench.work.advance = lambda _: 0  # type: ignore[method-assign]
