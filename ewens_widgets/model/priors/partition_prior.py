@@ -76,8 +76,6 @@ class PartitionPrior(ABC):
     A new one says its discount, its weights V and W, and either a rule of seats or how to draw one.
     """
 
-    # What a prior has to say ----------------------------------------------------------------------
-
     @property
     @abstractmethod
     def _discount(self) -> float:
@@ -109,8 +107,6 @@ class PartitionPrior(ABC):
         """Draw the parameter that is averaged over: one rule, or one for each of several draws."""
         del rng, draws
         return cast("SeatingRule", self._rule)
-
-    # What follows ---------------------------------------------------------------------------------
 
     def log_pmf(self, labels: ArrayLike) -> float:
         """Log probability of a partition, given as one label an object."""
