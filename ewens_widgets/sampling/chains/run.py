@@ -30,7 +30,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Chunk", "Course", "Pace", "Run", "Share", "next_share"]
+__all__ = ["Chunk", "Course", "Pace", "Run", "Share"]
 
 _SECONDS = 1.0
 _LONGEST = 2**40  # what bounds a chunk is its time and its draws
@@ -61,29 +61,20 @@ class Pace:
         self._sizer = BlockSizer(largest=_LONGEST, first=64, growth=4, newest=1.0)
         self._most_draws = max(1, _DRAWS_BYTES // draw_bytes(posterior))
 
-    def iterations(self) -> int:
-        """Iterations that the next chunk should have."""
-        return self._fixed or self._sizer.size(_SECONDS)
-
-    def most_draws(self, thin: int) -> int:
-        """Draws that the next chunk may have at most; at least one, as a draw is never cut in two."""
-        if self._fixed:
-            return max(1, self._fixed // thin)
-        return min(max(1, self._sizer.size(_SECONDS) // thin), self._most_draws)
+    def share(self, plan: Plan, state: State, goal: int) -> Share:
+        """Part of a chain to run next, from a state towards `goal` draws."""
+        size, left = self._fixed or self._sizer.size(_SECONDS), max(0, plan.burn_in - state.iteration)
+        if left >= size:
+            return Share(size, 0)
+        # A draw is never cut in two: after the burn-in there is room for at least one.
+        room = max((size - left) // plan.thin, 0 if left else 1)
+        most = max(1, size // plan.thin) if self._fixed else min(max(1, size // plan.thin), self._most_draws)
+        return Share(left, min(goal - plan.kept(state), room, most))
 
     def learn(self, iterations: int, seconds: float) -> None:
         """Take the measured time of a chunk into account."""
         if iterations:
             self._sizer.measured(iterations, seconds)
-
-
-def next_share(plan: Plan, state: State, goal: int, pace: Pace) -> Share:
-    """Part of the chain to run next, towards `goal` draws."""
-    thin, size, left = plan.thin, pace.iterations(), max(0, plan.burn_in - state.iteration)
-    if left >= size:
-        return Share(size, 0)
-    room = max((size - left) // thin, 0 if left else 1)
-    return Share(left, min(goal - plan.kept(state), room, pace.most_draws(thin)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +132,11 @@ class Course:
         self._posterior = posterior
         self._traces: list[Trace] = []
 
-    def take(self, piece: Piece) -> Trace:
+    def take(self, piece: Piece, trace: Trace) -> None:
         """Go on to the state that a task brought back, and keep its draws."""
-        done = piece.state.iteration - self.state.iteration
-        trace = piece.trace(self._posterior)
+        self.pace.learn(piece.state.iteration - self.state.iteration, piece.seconds)
         self.keep(trace, piece.state)
-        self.pace.learn(done, piece.seconds)
         self.ticket, self.faults, self.send_data = None, 0, False
-        return trace
 
     def keep(self, trace: Trace, state: State) -> None:
         """Add draws that lead up to a state."""
@@ -295,7 +283,7 @@ class Run:
 
     def _submit(self, course: Course) -> None:
         plan, setup = self.plan, self.plan.setup
-        share = next_share(plan, course.state, self.goal, course.pace)
+        share = course.pace.share(plan, course.state, self.goal)
         ticket = secrets.token_hex(8)
         send = course.send_data or setup.n_bytes < _LIGHT
         sent = setup if send else None
@@ -334,16 +322,16 @@ class Run:
         return None
 
     def _take(self, course: Course, piece: Piece) -> Chunk:
+        trace = piece.trace(self.plan.setup.posterior)
         if self.checkpoint is not None:
-            self._write(self.checkpoint, course, piece)
-        trace = course.take(piece)
+            self._write(self.checkpoint, Place(course.number, course.state), trace, piece.state)
+        course.take(piece, trace)
         start = self.plan.starts[course.number]
         return Chunk(course.number, trace, course.state.iteration, self._kept(course), self.goal, start)
 
-    def _write(self, checkpoint: Checkpoint, course: Course, piece: Piece) -> None:
-        trace = piece.trace(self.plan.setup.posterior)
+    def _write(self, checkpoint: Checkpoint, place: Place, trace: Trace, state: State) -> None:
         try:
-            checkpoint.write(Place(course.number, course.state), trace, piece.state)
+            checkpoint.write(place, trace, state)
         except OSError as fault:
             raise ChainsError(
                 f"the checkpoint could not be written ({fault}). What was written before is whole: make room "

@@ -1,6 +1,8 @@
-"""Where tasks run: local processes by default, or any executor that is given.
+"""Where tasks run: local processes, or any executor that is given; and what is said when they fail.
 
-What can go wrong with a run, told so that nothing is lost.
+Of an executor only `submit` is asked. Ours may be killed and replaced when a worker hangs; one that was given
+is used as it is, as its workers may have other things to do. An error carries the draws made so far, so that
+none is lost.
 """
 
 import signal
