@@ -131,6 +131,7 @@ class View(Panel):
         self._error = note("ew-view-error")
         self._error.layout.display = "none"
         self.tools: tuple[Widget, ...] = ()
+        # Marks are made before the box: they need no more than the stage, and the box is sent whole.
         body = self.build()
         super().__init__((*body, self._error), self.tools, **traits)
         self.stage.observe(self.redraw)
@@ -167,6 +168,7 @@ class View(Panel):
             return
         self._frame = frame
         now = time.perf_counter()
+        # A chain that runs sends the next frame soon; one that rests may send none.
         if frame.status.is_running and now < self._due:
             return
         self.draw(frame)
@@ -176,6 +178,7 @@ class View(Panel):
         """Draw the last frame again, because something else than the chain has changed."""
         if self._frame is None or self._failed:
             return
+        # Called by the stage and not by the player, who would catch the fault.
         try:
             self.draw(self._frame)
         except Exception as error:

@@ -212,6 +212,7 @@ class PictureBuffers:
     def show(self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys") -> None:
         """Show a picture in a mark, if it is another one than before; distances in a named colour map."""
         content = encode_png(pixels, picture_palette(colours))
+        # A picture is by far the largest message of a frame.
         if content == self._content:
             return
         self._content = content

@@ -111,6 +111,7 @@ class HeatmapView(View):
         if self._rows is None:
             self._order = order = self.stage.order(frame, self._n_objects)
         else:
+            # The stage has no tree of so many objects; these few are quickly put in order.
             order = average_order(whole)
             self._order = self._rows[order]
         levels = distance_pixels(whole, order)

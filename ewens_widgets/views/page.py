@@ -127,6 +127,7 @@ class Dashboard(VBox):
         groups = {
             f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in self.panels
         }
+        # ipywidgets has no trait for these attributes; the page sets them on the elements.
         self.page.names = {**groups, ".ew-status": STATUS, **(names or {})}
         self.children = (*children, self.page)
 

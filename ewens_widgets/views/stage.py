@@ -85,6 +85,7 @@ class Stage:
         self._observers: list[Callable[[], None]] = []
         self._mailbox = Mailbox()
         self.post = self._mailbox.post
+        # The views observe the stage alone, so that a new selection draws each of them once.
         self.selection.observe(self.changed)
         self._forget()
 
@@ -149,6 +150,7 @@ class Stage:
         labels = self.labels(frame)
         if labels is None:
             return None
+        # Matching clusters costs more than comparing labels, and several views ask for the same frame.
         if self._labels is None or not np.array_equal(labels, self._labels):
             self._labels = labels
             self._colours = self._cluster_colours.assign(labels)
@@ -174,6 +176,7 @@ class Selection:
     def set(self, objects: ArrayLike, source: object = None) -> None:
         """Select these objects and no others, in the name of `source`; tell the observers of a change."""
         chosen = np.unique(np.asarray(objects, dtype=np.intp))
+        # The same objects from another source matter: the brush that had selected them must vanish.
         if np.array_equal(chosen, self._objects) and source is self.source:
             return
         self.source = source

@@ -97,6 +97,7 @@ class Transport(VBox):
         if self._silence:
             return
         status = self._player.status
+        # At the right end the display follows the chain again.
         wanted = max(int(change["new"]), status.first_iteration)
         self._player.seek(None if wanted >= status.iteration else wanted)
 

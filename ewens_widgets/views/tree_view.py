@@ -71,6 +71,7 @@ class TreeView(View):
             drag_size=1.4,
             enable_move=True,
             restrict_y=True,
+            # Tell of each step of the drag and not of its end only, so that colours follow the line.
             update_on_move=True,
         )
         self.handle.observe(self._on_dragged, "y")
@@ -170,6 +171,7 @@ class TreeView(View):
         """Send the outline if the tree has changed, the cut and the leaves' colours."""
         self.brush.follow()
         tree = self.stage.live_tree.tree(frame)
+        # The stage keeps a tree until there is a new one; an outline is hundreds of numbers.
         if tree is not self._tree:
             self._tree = tree
             self._draw_outline(tree)

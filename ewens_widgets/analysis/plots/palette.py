@@ -139,6 +139,7 @@ def matching_colours(classes: ArrayLike, labels: ArrayLike) -> list[str]:
     match = best_match(found, true)
     n_classes = int(true.max()) + 1
     free = (colour for colour in class_colours(n_classes + len(colours)) if colour not in colours)
+    # A class that matches a singleton gets a colour too: classes are never grey.
     chosen = [colours[match[label]] if label in match else GREY for label in range(n_classes)]
     return [next(free, colour) if colour == GREY else colour for colour in chosen]
 
@@ -182,6 +183,7 @@ class ClusterColours:
         clean = _without_singletons(labels)
         if self._colours is None or self._colours.size != clean.size:
             self._colours = np.full(clean.size, ALONE, dtype=np.intp)
+        # Objects that were grey before (−1) match nothing, so a cluster of them is a new one.
         colour_by_label = best_match(self._colours, clean)
         taken = set(colour_by_label.values())
         values, counts = np.unique(clean[clean >= 0], return_counts=True)

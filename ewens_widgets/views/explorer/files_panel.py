@@ -91,6 +91,7 @@ class FilesPanel(VBox):
         try:
             name, content, media_type = self._makers[self.chooser.value]()
         except (ValueError, OSError) as error:
+            # There may be nothing to write yet, such as the cut of a tree before the first draw.
             self._say(str(error))
             return
         if len(content) <= _LARGEST_DOWNLOAD:
