@@ -29,6 +29,7 @@ function render({ model, el }) {
 
   let isAsked = false;
   let lastSign = performance.now();
+  let sweptAt = 0;
   const acknowledge = () => {
     if (isAsked) return;
     isAsked = true;
@@ -37,7 +38,11 @@ function render({ model, el }) {
       lastSign = performance.now();
       const number = model.get("frame");
       say("painted", { number });
-      if (number % SWEPT_FRAMES === 0) sweep();
+      // Not at fixed numbers: of two frames that come together only the later is seen here.
+      if (Math.abs(number - sweptAt) >= SWEPT_FRAMES) {
+        sweptAt = number;
+        sweep();
+      }
     });
   };
 
