@@ -48,7 +48,7 @@ from ewens_widgets.sampling.kernel.workspace import (
     report,
 )
 from ewens_widgets.sampling.moves.distances import Distances
-from ewens_widgets.sampling.moves.move import MOVES, OWN, Account, Choice, Move, Notes, Option, register
+from ewens_widgets.sampling.moves.move import MOVES, OWN, BareProposal, Choice, Move, Notes, Option, register
 from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
 
 PAIR = OWN
@@ -119,7 +119,7 @@ class Swap(Move):
     def options(self, as_printed: bool = False) -> tuple[float, float]:  # noqa: ARG002 - part of the contract
         return self.laziness, 1.0
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         item, other, _ = notes.of(PAIR)[0]
         n_objects = notes.slots.size
         n_pairs = n_objects * (n_objects - 1) // 2

@@ -34,7 +34,7 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_workspace,
 )
 from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.move import Account, Factor, Move, Notes, Way, frozen
+from ewens_widgets.sampling.moves.move import BareProposal, Factor, Move, Notes, Way, frozen
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.state import State
 
@@ -70,7 +70,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Proposal(Account):
+class Proposal(BareProposal):
     """One proposal of one move.
 
     Attributes
@@ -245,7 +245,7 @@ def _explained(
     )
 
 
-def _without_underflow(account: Account, changes: Changes) -> Way | None:
+def _without_underflow(account: BareProposal, changes: Changes) -> Way | None:
     """The way back; an exact conditional is in proportion to the posterior, which tells what underflows."""
     back = account.backward
     if account.log_uniform is not None or account.forward is None or back is None:

@@ -65,7 +65,7 @@ from ewens_widgets.sampling.kernel.workspace import (
 )
 from ewens_widgets.sampling.moves.move import (
     OWN,
-    Account,
+    BareProposal,
     Choice,
     Factor,
     Move,
@@ -142,7 +142,7 @@ class Gibbs(Move):
     is_sweep: ClassVar[bool] = True
     draw = staticmethod(_noted_draw)
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         """An object whose turn it is, and the cluster that was drawn."""
         item, chosen, uniform = notes.of(_DRAWN)[0]
         weights = np.array([weight for *_, weight in notes.of(_CANDIDATE)])
@@ -160,7 +160,7 @@ class Gibbs(Move):
         after[item] = chosen
         log_forward = math.log(probabilities[chosen])
         log_backward = math.log(own_probability) if own_probability > 0.0 else -math.inf
-        return Account(
+        return BareProposal(
             labels=notes.labels,
             proposed=frozen(canonical_labels(after)),
             kind="draw",
@@ -172,7 +172,7 @@ class Gibbs(Move):
             backward=Way(log_backward, (Factor("the cluster it came from", log_backward),)),
         )
 
-    def tell(self, account: Account) -> Iterator[Scene]:
+    def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell whose turn it is, the candidates, and the draw."""
         item, target = account.choices
         yield Scene(

@@ -62,7 +62,7 @@ from ewens_widgets.sampling.moves.move import (
     CORES,
     FORWARD,
     MEMBER,
-    Account,
+    BareProposal,
     Choice,
     Move,
     Notes,
@@ -285,7 +285,7 @@ class InformedSplitMerge(Move):
     kernel = staticmethod(informed_split_merge)
     factors: ClassVar[tuple[str, ...]] = ("certain, given the pair", "each member on its side")
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         """A pair of objects, and the sides of those who are with them."""
         item, partner, _ = notes.of(CORES)[0]
         n_objects = notes.slots.size
@@ -302,7 +302,7 @@ class InformedSplitMerge(Move):
         allocation = notes.allocation(is_replay=is_merge)
         return notes.account("merge" if is_merge else "split", choices=(pair,), allocation=allocation)
 
-    def tell(self, account: Account) -> Iterator[Scene]:
+    def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell the pair, and how the others fall onto its sides."""
         (pair,), allocation = account.choices, account.allocation
         if allocation is None or account.backward is None:

@@ -52,8 +52,8 @@ __all__ = [
     "MEMBER",
     "MOVES",
     "OWN",
-    "Account",
     "Allocation",
+    "BareProposal",
     "Choice",
     "Factor",
     "Move",
@@ -195,8 +195,8 @@ class Allocation:
 
 
 @dataclass(frozen=True, eq=False)
-class Account:
-    """One proposal of a move.
+class BareProposal:
+    """One proposal, as far as the move itself knows it.
 
     Attributes
     ----------
@@ -301,12 +301,12 @@ class Notes:
         factors = tuple(Factor(self._factors[place], value) for place, _, value in self.of(topic))
         return Way(log_probability, factors or (Factor("the proposal", log_probability),))
 
-    def account(self, kind: str, **details: Any) -> Account:  # noqa: ANN401 - of Account
+    def account(self, kind: str, **details: Any) -> BareProposal:  # noqa: ANN401 - of BareProposal
         """Put the account of a Metropolis step together: what was chosen is given, the rest is known."""
         if not self._outcome.flags[PROPOSED]:
-            return Account(self.labels, kind="nothing", **details)
+            return BareProposal(self.labels, kind="nothing", **details)
         reals = self._outcome.reals
-        return Account(
+        return BareProposal(
             labels=self.labels,
             proposed=frozen(canonical_labels(self._outcome.labels)),
             kind=kind,
@@ -354,7 +354,7 @@ class Scene:
     shares: FloatArray | None = None
 
     @classmethod
-    def of_sides(cls, account: Account, allocation: Allocation, rule: str, log_sides: float) -> "Scene":
+    def of_sides(cls, account: BareProposal, allocation: Allocation, rule: str, log_sides: float) -> "Scene":
         """The members on their sides: the rule, then how they fell; or would have to, and how probably."""
         sides = allocation.sides
         if allocation.jumped is not None:  # It jumps later.
@@ -424,11 +424,11 @@ class Move:
         """Options in the form that the kernel takes."""
         return None
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         """Read the kernel's notes of one proposal."""
         return notes.account(self.name, reason="The move proposed nothing this time.")
 
-    def tell(self, account: Account) -> Iterator[Scene]:
+    def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell what was chosen, between the scene of the present partition and that of the proposed one."""
         for choice in account.choices:
             options = count(choice.probabilities.size, "possibility", "possibilities")

@@ -37,7 +37,7 @@ from ewens_widgets.sampling.moves.move import (
     BACKWARD,
     FORWARD,
     OWN,
-    Account,
+    BareProposal,
     Choice,
     Move,
     Notes,
@@ -117,7 +117,7 @@ class Reassign(Move):
         "either of the two objects may move",
     )
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         """An object, and where it is to go; both are chosen evenly."""
         item, target, options = notes.of(_TARGET)[0]
         n_objects, n_options = notes.slots.size, int(options)
@@ -132,7 +132,7 @@ class Reassign(Move):
         )
         return notes.account("reassign", choices=chosen)
 
-    def tell(self, account: Account) -> Iterator[Scene]:
+    def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell who was chosen, and where it is to go."""
         item, target = account.choices
         yield Scene(

@@ -70,8 +70,8 @@ from ewens_widgets.sampling.moves.distances import (
 from ewens_widgets.sampling.moves.move import (
     BACKWARD,
     FORWARD,
-    Account,
     Allocation,
+    BareProposal,
     Choice,
     Move,
     Notes,
@@ -390,7 +390,7 @@ class SplitMerge(Move):
             WITHIN[self.within], BETWEEN[self.between], split, merge, self.core_jump, as_printed
         )
 
-    def account(self, notes: Notes) -> Account:
+    def account(self, notes: Notes) -> BareProposal:
         """What was tried, which cluster or pair was chosen, and how its members fall onto two sides."""
         action, _, _ = notes.of(ACTION)[0]
         n_objects = notes.slots.size
@@ -410,7 +410,7 @@ class SplitMerge(Move):
             _ACTIONS[action], choices=tuple(choices), allocation=allocation, reason="".join(reasons)
         )
 
-    def tell(self, account: Account) -> Iterator[Scene]:
+    def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell what is tried with whom, the cores, the sides, and the core jump."""
         action, *chosen = account.choices
         split, merge, keep = action.probabilities
@@ -475,7 +475,7 @@ def _first_core_first(allocation: Allocation) -> Allocation:
     return replace(allocation, sides=frozen(1 - allocation.sides)) if first > second else allocation
 
 
-def _tell_sides(account: Account, allocation: Allocation) -> Iterator[Scene]:
+def _tell_sides(account: BareProposal, allocation: Allocation) -> Iterator[Scene]:
     first, second = (core + 1 for core in allocation.cores)
     back = allocation.is_replay
     whose = "Of both together, the" if back else "Its"

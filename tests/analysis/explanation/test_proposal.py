@@ -259,3 +259,12 @@ def test_nothing_to_choose_from_is_refused() -> None:
     choose = getattr(parameters.choose, "py_func", parameters.choose)
     assert choose(np.array([0.0, 2.0, 0.0]), 3, 0.999) == 1
     assert choose(np.zeros(3), 3, 0.5) == -1
+
+
+def test_notes_that_do_not_fit_are_taken_again() -> None:
+    """All pairs of 40 singletons are more options than there is room for at first."""
+    data = ew.datasets.unit_square(per_cluster=10, seed=2)
+    merging = SplitMerge(probabilities=(0.01, 0.98, 0.01))
+    (step,) = proposals(1, merging, data, initial="singletons", seed=1)
+    assert step.explained.choices[1].probabilities.size == 40 * 39 // 2
+    assert_alike([step])
