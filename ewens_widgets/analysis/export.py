@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.datasets import as_dataset
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, saved_columns
@@ -57,24 +59,54 @@ def draws_csv(trace: Trace) -> str:
     return _csv_text(header, rows)
 
 
-def to_arviz(traces: Sequence[Trace]) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+def to_arviz(
+    traces: Sequence[Trace],
+    data: Any = None,  # noqa: ANN401 - a Dataset, a DataFrame or an array
+) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
     """Export traces, a chain each, to ArviZ.
 
     The posterior group holds ``n_clusters``, ``theta`` and, where it is sampled, ``concentration``: what
     diagnostics make sense for. The group ``sample_stats`` holds ``log_posterior``, ``acceptance`` by move,
     and the ``labels`` of the objects, whose numbers change meaning from draw to draw. The canonical
     coordinates of the data are ``observed_data``. Which quantity goes where is said in the table of what is
-    recorded, `ewens_widgets.sampling.draws`.
+    recorded, ``ewens_widgets.sampling.draws``.
+
+    Parameters
+    ----------
+    traces
+        Chains of one length on the same data.
+    data
+        The data that they were run on, if these have names: a `Dataset` or a DataFrame. The coordinate
+        ``object`` then holds the names of the rows, and ``feature`` those of the columns; numbers otherwise.
+        Under model III the canonical coordinates mix columns, and stay numbered.
 
     Returns
     -------
     an `InferenceData` before ArviZ 1.0, a `DataTree` from then on
     """
     groups, dims, coords = _arviz_content(traces)
+    coords |= {} if data is None else _names(data, traces[0].posterior)
     arviz = _import_arviz()
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups, dims=dims, coords=coords)
     return arviz.from_dict(**groups, dims=dims, coords=coords)
+
+
+def _names(data: Any, posterior: Posterior) -> dict[str, list[str]]:  # noqa: ANN401 - as above
+    """Coordinates by name, where the data have names that differ."""
+    dataset = as_dataset(data)
+    if dataset.X.shape != posterior.coordinates.shape:
+        raise ValueError(
+            f"the chains were run on {posterior.n_objects} rows and {posterior.n_features} columns; got data "
+            f"with {dataset.n_objects} and {dataset.n_features}."
+        )
+    rows, columns = dataset.row_names, dataset.feature_names
+    names: dict[str, list[str]] = {}
+    if rows is not None and len(set(rows)) == len(rows):
+        names["object"] = list(rows)
+    if posterior.model != "III" and len(set(columns)) == len(columns):
+        names["feature"] = list(columns)
+    return names
 
 
 def _import_arviz() -> ModuleType:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frame", "distinct_names", "frame_of", "is_frame", "short_name"]
+__all__ = ["Frame", "distinct_names", "frame_names", "frame_of", "is_frame", "short_name"]
 
 _LONGEST_NAME = 60
 _SHOWN = 3
@@ -95,10 +95,22 @@ def frame_of(data: Any) -> Frame:  # noqa: ANN401 - of any library
     else:
         content = _arrow_content(data)
         keys, values = list(content), [_tidy(_objects(column)) for column in content.values()]
-    parts = [" ".join(filter(None, map(str, key))) if isinstance(key, tuple) else str(key) for key in keys]
-    names = distinct_names([short_name(part) or f"x{place}" for place, part in enumerate(parts, start=1)])
     n_rows = len(values[0]) if values else 0 if index is None else len(index)
-    return Frame(keys, tuple(names), values, n_rows, index, _index_names(index))
+    return Frame(keys, _as_names(keys), values, n_rows, index, _index_names(index))
+
+
+def frame_names(data: Any) -> tuple[str, ...]:  # noqa: ANN401 - as above
+    """Names of the columns alone; the values are not touched."""
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas and polars
+        return _as_names(list(data.columns))
+    return frame_of(data).names
+
+
+def _as_names(keys: list[Any]) -> tuple[str, ...]:
+    parts = [" ".join(filter(None, map(str, key))) if isinstance(key, tuple) else str(key) for key in keys]
+    return tuple(
+        distinct_names([short_name(part) or f"x{place}" for place, part in enumerate(parts, start=1)])
+    )
 
 
 def distinct_names(names: list[str]) -> list[str]:

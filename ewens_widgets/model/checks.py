@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.datasets._frames import frame_names, frame_of, is_frame
 
 __all__ = [
     "DataWarning",
@@ -155,7 +155,7 @@ def column_names(data: ArrayLike | Dataset) -> tuple[str, ...] | None:
     """Names of the columns, for messages; None for data without."""
     if isinstance(data, Dataset):
         return data.feature_names
-    return frame_of(data).names if is_frame(data) else None
+    return frame_names(data) if is_frame(data) else None
 
 
 def _as_floats(raw: NDArray[Any]) -> FloatArray:

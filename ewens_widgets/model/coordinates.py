@@ -14,10 +14,19 @@ III     shift, any non-singular linear map              :math:`Y^T Y = n I`
 Euclidean distances in these coordinates are invariant too; for model III they are Mahalanobis distances.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.model.checks import FloatArray, ModelName, check_spread
+from ewens_widgets.model.checks import (
+    FloatArray,
+    ModelName,
+    check_spread,
+    dependence_error,
+    named_columns,
+    warn_of_dependence,
+)
 
 __all__ = ["canonical_coordinates", "check_canonical", "on_exact_grid"]
 
@@ -26,17 +35,27 @@ _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
-def canonical_coordinates(matrix: FloatArray, model: ModelName) -> FloatArray:
-    """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model."""
-    check_spread(matrix, model)
+def canonical_coordinates(
+    matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None
+) -> FloatArray:
+    """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
+
+    Messages call the columns by their `names`, or number them where they have none. Columns that follow from
+    others are refused by model III; I and II warn of them.
+    """
+    check_spread(matrix, model, names)
     centred, precision = _centred(matrix, common_scale=model == "I")
-    _check_precision(precision, model)
+    _check_precision(precision, model, names)
     n_objects, n_features = matrix.shape
     if model == "I":
         centred /= np.sqrt(np.sum(centred * centred) / n_features)
     else:
         centred /= np.sqrt(np.sum(centred * centred, axis=0))
-    representative = _whitened(centred, precision) if model == "III" else centred
+    if model == "III":
+        representative = _whitened(centred, precision, names)
+    else:
+        warn_of_dependence(centred, model, names)
+        representative = centred
     representative *= np.sqrt(n_objects)
     return np.ascontiguousarray(representative)
 
@@ -63,7 +82,7 @@ def _scaled_to_one(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, 
     return np.ldexp(matrix, -exponent), exponent
 
 
-def _check_precision(precision: FloatArray, model: ModelName) -> None:
+def _check_precision(precision: FloatArray, model: ModelName, names: Sequence[str] | None) -> None:
     """Refuse columns that vary by a few units of the last digit only: their spread is rounding error."""
     noise = np.flatnonzero(precision > 0.125)
     if model == "I" and noise.size:
@@ -71,13 +90,13 @@ def _check_precision(precision: FloatArray, model: ModelName) -> None:
             "all rows are equal but for rounding error, so there is nothing to cluster; check the input."
         )
     if noise.size:
-        columns = ", ".join(str(column) for column in noise[:10])
+        listed = named_columns(noise.tolist(), names)
         raise ValueError(
-            f'column(s) {columns} are constant but for rounding error; drop them, or use model "I".'
+            f'column(s) {listed} are constant but for rounding error; drop them, or use model "I".'
         )
 
 
-def _whitened(unit: FloatArray, precision: FloatArray) -> FloatArray:
+def _whitened(unit: FloatArray, precision: FloatArray, names: Sequence[str] | None) -> FloatArray:
     """Orthonormal basis of the columns; refuse those that only rounding of the input made independent."""
     left, singular, _ = np.linalg.svd(unit, full_matrices=False)
     # Bounds of two norms: error of the decomposition, and of a few roundings in every entry of the input.
@@ -85,10 +104,9 @@ def _whitened(unit: FloatArray, precision: FloatArray) -> FloatArray:
     rounding = 4.0 * np.sqrt(unit.shape[0]) * np.linalg.norm(precision * np.abs(unit).max(axis=0))
     rank = int(np.sum(singular > max(decomposition, rounding)))
     if rank < singular.size:
-        raise ValueError(
-            f"the data have rank {rank}, less than their {singular.size} columns: some columns are linear "
-            'combinations of others. Reduce them (PCA, or drop columns), or use model "I" or "II".'
-        )
+        # A residual can be larger than the singular value it belongs to, by about the number of columns.
+        tolerance = (10.0 * np.sqrt(singular.size) * max(decomposition, rounding)) ** 2
+        raise ValueError(dependence_error(unit, rank, tolerance, names))
     if np.sqrt(left.shape[0]) * np.abs(left.mean(axis=0)).max() > _TILTED:
         # In almost dependent columns, what rounding left of the means is large beside the smallest spread.
         left = np.linalg.svd(left - left.mean(axis=0), full_matrices=False)[0]

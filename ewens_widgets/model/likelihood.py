@@ -32,7 +32,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_model, check_theta
+from ewens_widgets.model.checks import (
+    FloatArray,
+    ModelName,
+    check_data,
+    check_model,
+    check_theta,
+    column_names,
+)
 from ewens_widgets.model.coordinates import canonical_coordinates
 from ewens_widgets.partition import check_labels
 
@@ -114,7 +121,7 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
     matrix = check_data(X)
     canonical = check_labels(labels, matrix.shape[0])
     ratio = check_theta(theta)
-    coordinates = canonical_coordinates(matrix, name)
+    coordinates = canonical_coordinates(matrix, name, column_names(X))
     n_objects, n_features = coordinates.shape
     sizes, sums = cluster_statistics(coordinates, canonical)
     residuals = coordinates - (sums / sizes[:, None])[canonical]

@@ -19,7 +19,14 @@ from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import FloatArray, ModelName, check_data, check_model, check_theta_grid
+from ewens_widgets.model.checks import (
+    FloatArray,
+    ModelName,
+    check_data,
+    check_model,
+    check_theta_grid,
+    column_names,
+)
 from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
 from ewens_widgets.model.priors import ewens
@@ -81,7 +88,7 @@ class Posterior:
         name = check_model(model)
         grid = default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid)
         return cls(
-            coordinates=on_exact_grid(canonical_coordinates(check_data(X), name)),
+            coordinates=on_exact_grid(canonical_coordinates(check_data(X), name, column_names(X))),
             model=name,
             concentration=check_concentration(concentration),
             alpha=check_positive("alpha", alpha),

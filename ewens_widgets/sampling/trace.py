@@ -302,11 +302,14 @@ class Trace:
 
         return self._once("report", lambda: report(self))
 
-    def to_arviz(self) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
-        """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
+    def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+        """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on.
+
+        Given the `data`, a `Dataset` or a DataFrame, rows and columns are called by their names.
+        """
         from ewens_widgets.analysis.export import to_arviz
 
-        return to_arviz([self])
+        return to_arviz([self], data)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the draws as a table, a draw a row: iteration, parameters, then the label of each object."""

@@ -127,9 +127,20 @@ class Reading:
                     settle(place)
         undecided = [place for place, (role, _) in self.roles.items() if role == "undecided"]
         if undecided:
-            raise TableError(self._questions(sorted(undecided)), self.account())
+            raise TableError(
+                self._questions(sorted(undecided)), self.account(), problem=self._asked(undecided)
+            )
         if not self._having("feature"):
-            raise TableError("there is no column of numbers; clustering needs at least one.", self.account())
+            raise TableError(self._nothing_text(), self.account())
+
+    def _nothing_text(self) -> str:
+        constant = [self._name(place) for place, (_, why) in self.roles.items() if why.startswith("constant")]
+        if constant:
+            return (
+                f"all rows are equal in {_listed(list(map(repr, constant)), ', ')}, and there are no other "
+                "columns of numbers, so there is nothing to cluster."
+            )
+        return "there is no column of numbers; clustering needs at least one."
 
     def _settle_wishes(self) -> None:
         wishes = self.wishes
@@ -331,13 +342,15 @@ class Reading:
             f"{self._name(place)!r} {count}" for place, count in zip(features, counts, strict=True) if count
         ]
         gappy = [self._name(place) for place, count in zip(features, counts, strict=True) if count]
+        problem = f"{_count(len(told), 'missing value')}: {_listed(told)}"
         return TableError(
-            f"{_count(len(told), 'missing value')}: {_listed(told)}. By column: {_listed(by_column, ', ')}. "
-            f"Leave the {_count(int(lost.sum()), 'row')} out: {self._code(missing='drop rows')}; or the "
-            f"columns: {self._code(drop=gappy[:_MOST_REPORTED])}; or put the column's median there: "
+            f"{problem}. By column: {_listed(by_column, ', ')}. Leave the {_count(int(lost.sum()), 'row')} "
+            f"out: {self._code(missing='drop rows')}; or the columns: "
+            f"{self._code(drop=gappy[:_MOST_REPORTED])}; or put the column's median there: "
             f"{self._code(missing='median')}.",
             self.account(),
             int(lost.sum()),
+            problem,
         )
 
     def _labels(self, kept: NDArray[np.bool_]) -> tuple[NDArray[np.intp] | None, tuple[str, ...] | None]:
@@ -391,6 +404,11 @@ class Reading:
                 f"column {name!r} ({self._shown(place)}): {self.roles[place][1]} Say {', or '.join(ways)}"
             )
         return ". ".join(told) + "."
+
+    def _asked(self, places: list[int]) -> str:
+        """The same in short, for where controls offer the choices."""
+        told = [f"{self._name(place)!r} ({self._shown(place)})" for place in sorted(places)]
+        return f"it is not certain what to make of {_listed(told)}"
 
     def _having(self, role: str) -> list[int]:
         return sorted(place for place, (given, _) in self.roles.items() if given == role)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ewens_widgets.datasets import Account
 from ewens_widgets.datasets._frames import distinct_names, frame_of, is_frame, short_name
 from ewens_widgets.tables.cells import Cells, Meaning, is_missing, looks_like_number, looks_like_unit
 
@@ -47,12 +48,17 @@ class TableError(ValueError):
         What was understood of the columns so far, or None if there are no columns yet.
     incomplete
         Number of rows that have missing values, if that is what is wrong.
+    problem
+        What is wrong, without the ways out: for where controls offer these.
     """
 
-    def __init__(self, message: str, account: Any = None, incomplete: int = 0) -> None:  # noqa: ANN401 - Account
+    def __init__(
+        self, message: str, account: Account | None = None, incomplete: int = 0, problem: str = ""
+    ) -> None:
         super().__init__(message)
         self.account = account
         self.incomplete = incomplete
+        self.problem = problem or message
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The objects in two dimensions, coloured by cluster."""
 
 import time
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import bqplot
@@ -26,6 +27,7 @@ __all__ = ["PartitionView"]
 FloatArray = NDArray[np.float64]
 
 _MOST_IN_LEGEND = 12
+_MOST_NAMED = 8
 _LEGEND_REST = 0.2  # seconds; numbers cannot be read any faster
 
 
@@ -156,8 +158,15 @@ class PartitionView(View):
         return f'<div title="adjusted Rand index">agreement with known classes {index:.2f}</div>'
 
     def _selected(self) -> str:
-        count = len(self.stage.selection)
-        return f" · {count} selected" if count else ""
+        objects = self.stage.selection.objects
+        if not objects.size:
+            return ""
+        names = self._dataset.row_names if self._dataset is not None else None
+        if names is None:
+            return f" · {objects.size} selected"
+        shown = ", ".join(names[row] for row in objects[:_MOST_NAMED].tolist())
+        more = ", …" if objects.size > _MOST_NAMED else ""
+        return f" · {objects.size} selected: {escape(shown)}{more}"
 
     def paint(self, axes: "Axes") -> None:
         """Draw the scatter with matplotlib."""

@@ -5,6 +5,7 @@ import pytest
 from traces import blob_trace
 
 from ewens_widgets.analysis.export import draws_csv, labels_csv, to_arviz
+from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
 
@@ -83,3 +84,20 @@ def test_refusals(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
     with pytest.raises(ImportError, match="pip install arviz"):
         trace.to_arviz()
+
+
+def test_names_are_coordinates_of_arviz() -> None:
+    trace = blob_trace(n_draws=10)
+    shape = trace.posterior.coordinates.shape
+    rows, columns = [f"row {k}" for k in range(shape[0])], [f"column {k}" for k in range(shape[1])]
+    data = Dataset(np.array(trace.posterior.coordinates), feature_names=columns, row_names=rows)
+    exported = trace.to_arviz(data)
+    assert exported.sample_stats["object"].values.tolist() == rows
+    assert exported.observed_data["feature"].values.tolist() == (
+        columns if trace.posterior.model != "III" else list(range(shape[1]))
+    )
+    assert to_arviz([trace]).sample_stats["object"].values.tolist() == list(range(shape[0]))
+    with pytest.raises(ValueError, match=rf"run on {shape[0]} rows .* got data with 2 and 2"):
+        trace.to_arviz(np.eye(2))
+    twice = Dataset(data.X, feature_names=columns, row_names=["same"] * shape[0])
+    assert trace.to_arviz(twice).sample_stats["object"].values.tolist() == list(range(shape[0]))

@@ -1,6 +1,7 @@
 """Input: what is refused, with which words, and what is taken as it comes."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import oracle
@@ -10,7 +11,12 @@ from scipy import sparse
 import ewens_widgets as ew
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
+from ewens_widgets.model.checks import (
+    DataWarning,
+    check_data,
+    check_model,
+    check_theta_grid,
+)
 
 TABLE = np.array([[0, 3], [1, 5], [4, 2], [6, 6], [2, 9], [7, 1]])
 LABELS = [0, 0, 1, 1, 0, 1]
@@ -114,11 +120,59 @@ def test_the_smallest_data_of_each_model_are_taken(rng: np.random.Generator) -> 
 def test_rank_deficient_data_are_refused_with_a_way_out(rng: np.random.Generator) -> None:
     X = rng.normal(size=(30, 3))
     X = np.column_stack([X, X @ [1.0, -2.0, 0.5], X[:, 0]])
-    with pytest.raises(
-        ValueError, match=r'rank 3, less than their 5 columns.*PCA, or drop columns.*model "I" or "II"'
-    ):
+    message = (
+        "rank 3, less than their 5 columns: column 3 is a linear combination of 0, 1, 2; 4 is a copy of 0.*"
+        r"drop column\(s\) 3, 4 \(or reduce all by PCA, or drop columns that these follow from\)\.$"
+    )
+    with pytest.raises(ValueError, match=message):
         ew.Posterior.from_data(X, model="III")
-    assert ew.Posterior.from_data(X, model="II").n_features == 5
+    with pytest.warns(DataWarning, match="4 is a copy of 0.*model II counts"):
+        assert ew.Posterior.from_data(X, model="II").n_features == 5
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+@pytest.mark.parametrize(
+    ("column", "finding"),
+    [
+        (lambda X: 2.54 * X[:, 0] + 3.0, "'extra' is a copy of 'length'"),
+        (lambda X: -X[:, 2], "'extra' is a copy of 'depth'"),
+        (lambda X: X[:, 0] + X[:, 1], "'extra' is a linear combination of 'length', 'width'"),
+    ],
+)
+def test_a_copied_or_collinear_column_is_named_under_every_model(
+    model: str,
+    column: Callable[[np.ndarray], np.ndarray],
+    finding: str,
+    rng: np.random.Generator,
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    X = rng.normal(size=(40, 3)) * [1.0, 30.0, 0.01]
+    frame = pandas.DataFrame(X, columns=["length", "width", "depth"]).assign(extra=column(X))
+    for data in (frame, Dataset(frame)):
+        if model == "III":
+            with pytest.raises(ValueError, match=rf"{finding}.*drop column\(s\) 'extra'") as caught:
+                ew.Posterior.from_data(data, model=model)
+            assert ("model" in str(caught.value)) == ("combination" in finding)
+        else:
+            with pytest.warns(DataWarning, match=rf"{finding}.*Drop column\(s\) 'extra'"):
+                ew.Posterior.from_data(data, model=model)
+
+
+@pytest.mark.parametrize("model", oracle.MODELS)
+def test_independent_columns_pass_in_silence(model: str, rng: np.random.Generator) -> None:
+    for shape in ((40, 3), (12, 5), (8, 6)):
+        ew.Posterior.from_data(rng.normal(size=shape), model=model)
+
+
+def test_a_nearly_copied_column_is_named_and_few_rows_say_nothing(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(40, 2))
+    near = np.column_stack([X, X[:, 1] + 1e-3 * rng.normal(size=40)])
+    with pytest.warns(DataWarning, match=r"2 is a copy of 1 \(nearly\)"):
+        ew.Posterior.from_data(near, model="II")
+    ew.Posterior.from_data(near[:9], model="II")
+    wide = rng.normal(size=(20, 30))
+    with pytest.warns(DataWarning, match="30 is a copy of 2"):
+        ew.Posterior.from_data(np.column_stack([wide, wide[:, 2]]), model="I")
 
 
 @pytest.mark.parametrize("model", ["i", "IV", 2, None, "", "diagonal"])
@@ -201,12 +255,26 @@ def test_pandas_tables_give_the_same_answer() -> None:
     mixed = frame.astype({"width": "Int64", "height": "float32"})
     for table in (frame, frame.astype("float64"), frame.astype("Int64"), mixed):
         assert ew.log_likelihood(table, LABELS, 4.0) == expected
-    with pytest.raises(ValueError, match="contain NaN"):
-        check_data(frame.where(frame != 9))
-    with pytest.raises(ValueError, match="must be numeric"):
+    ways = (
+        r"row 'y', column 'height'; 1 such value.*\('height': 1 by column\).*frame\.dropna\(\).*"
+        r"frame\.drop\(columns=\['height'\]\).*frame\.fillna\(frame\.median\(\)\)"
+    )
+    for gaps in (frame.where(frame != 9), frame.astype("Int64").where(frame != 9)):
+        with pytest.raises(ValueError, match=f"contain NaN .* at {ways}"):
+            check_data(gaps)
+    text = "must be numeric.*'kind' \\('a'\\).*frame\\.drop\\(columns=\\['kind'\\]\\).*read_table"
+    with pytest.raises(ValueError, match=text):
         check_data(frame.assign(kind=["a"] * 6))
-    with pytest.raises((TypeError, ValueError), match=r"must be numeric|contain NaN"):
-        check_data(frame.astype("Int64").where(frame != 9))
+
+
+def test_columns_of_a_table_are_named_in_messages() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE, columns=["width", "height"]).assign(year=2024, rest=0.1)
+    with pytest.raises(ValueError, match=r"column\(s\) 'year', 'rest' are constant; drop them"):
+        ew.Posterior.from_data(frame, model="II")
+    nearly = np.column_stack([TABLE, 1.0 + np.spacing(1.0) * (np.arange(6) % 2)])
+    with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant but for rounding"):
+        ew.Posterior.from_data(pandas.DataFrame(nearly, columns=list("abc")), model="II")
 
 
 def test_booleans_are_numbers() -> None:

@@ -55,6 +55,9 @@ GRIDS: dict[str, tuple[list[float] | None, float]] = {
 }
 
 
+@pytest.mark.filterwarnings(
+    "ignore::ewens_widgets.model.checks.DataWarning"
+)  # some columns are all but copies
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("grid", GRIDS)
 def test_chains_stay_valid(name: str, grid: str) -> None:

@@ -1,6 +1,7 @@
 """Sessions go on where they were saved, in the file format of today and in the first one."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +56,14 @@ def test_a_session_is_one_archive_without_archives_inside(tmp_path: Path) -> Non
         ew.Sampler.load(tmp_path / "session.npz")
     with pytest.raises(ValueError, match="holds a trace, not a session"):
         unpack_session(running().recorder.trace().to_bytes())
+
+
+def test_names_of_rows_come_back() -> None:
+    session = running()
+    data = session.dataset
+    names = tuple(f"row {k}" for k in range(data.n_objects))
+    named = Dataset(data.X, labels=data.labels, label_names=data.label_names, row_names=names)
+    loaded = unpack_session(pack_session(replace(session, dataset=named)))
+    assert loaded.dataset.row_names == names
+    assert loaded.dataset.classes == named.classes
+    assert unpack_session(pack_session(session)).dataset.row_names is None

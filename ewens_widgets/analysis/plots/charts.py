@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
 from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, by_size, class_colours, cluster_colours
-from ewens_widgets.analysis.plots.scatter_plot import feature_names
+from ewens_widgets.analysis.plots.scatter_plot import chosen_columns, feature_names
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Gamma
@@ -174,7 +174,7 @@ def plot_boxplots(
     X: ArrayLike | Dataset,
     labels: ArrayLike,
     *,
-    features: Sequence[int] | None = None,
+    features: Sequence[int | str] | None = None,
     ax: "Axes | None" = None,
 ) -> "Figure":
     """Draw boxplots of the features by cluster, the largest cluster first, all singletons as grey points.
@@ -186,14 +186,15 @@ def plot_boxplots(
     labels
         A partition of the objects.
     features
-        Columns to show; the first 30 by default.
+        Columns to show, by number or name; the first 30 by default.
     ax
         Axes to draw in, for a single feature; a figure with a panel for each feature by default.
     """
     matrix = check_data(X)
     found = check_labels(labels, len(matrix))
     names = feature_names(X, matrix.shape[1])
-    chosen = list(range(min(matrix.shape[1], _MOST_FEATURES))) if features is None else list(features)
+    first = range(min(matrix.shape[1], _MOST_FEATURES))
+    chosen = chosen_columns(first if features is None else features, names)
     if not chosen or not all(-matrix.shape[1] <= column < matrix.shape[1] for column in chosen):
         raise ValueError(f"features must be some of the {matrix.shape[1]} columns; got {chosen}.")
     if ax is not None and len(chosen) > 1:

@@ -1,6 +1,7 @@
 """Objects in two of their features, coloured by cluster."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
 from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, by_size, cluster_colours, cluster_markers
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data
+from ewens_widgets.model.checks import check_data, column_names
 from ewens_widgets.partition import check_labels
 
-__all__ = ["feature_names", "plot_scatter", "projections", "two_features"]
+__all__ = ["chosen_columns", "feature_names", "plot_scatter", "projections", "two_features"]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ def plot_scatter(
     X: ArrayLike | Dataset,
     labels: ArrayLike | None = None,
     *,
-    features: Sequence[int] | str = "auto",
+    features: Sequence[int | str] | str = "auto",
     true: ArrayLike | None = None,
     equal: bool = False,
     ax: "Axes | None" = None,
@@ -40,12 +41,13 @@ def plot_scatter(
     Parameters
     ----------
     X
-        Data, n objects by d features, or a `Dataset`.
+        Data, n objects by d features: an array, a `Dataset` or a DataFrame.
     labels
         A partition; known labels of a `Dataset` by default.
     features
-        Two columns, or ``"pca"`` for the first two principal components of the standardised columns;
-        ``"auto"`` takes the columns as they are if there are two, and principal components if there are more.
+        Two columns, by number or name, or ``"pca"`` for the first two principal components of the
+        standardised columns; ``"auto"`` takes the columns as they are if there are two, and principal
+        components if there are more.
     true
         Known classes; they decide the marker, so that errors can be seen.
     equal
@@ -89,7 +91,7 @@ def plot_scatter(
 
 
 def two_features(
-    X: ArrayLike | Dataset, features: Sequence[int] | str = "auto"
+    X: ArrayLike | Dataset, features: Sequence[int | str] | str = "auto"
 ) -> tuple[FloatArray, tuple[str, str]]:
     """Two columns of the data, or principal components, with their names."""
     matrix = check_data(X)
@@ -103,7 +105,7 @@ def two_features(
         # Two columns even if all but one are constant.
         (one, other), scores = np.append(shares, 0.0)[:2], np.pad(scores, ((0, 0), (0, 1)))[:, :2]
         return scores, (f"principal component 1 ({one:.0%})", f"principal component 2 ({other:.0%})")
-    columns = [int(column) for column in features]
+    columns = chosen_columns(features, names)
     if len(columns) == 1:
         # One feature is drawn against the number of the object, so that points do not cover each other.
         return np.column_stack([matrix[:, columns[0]], np.arange(len(matrix))]), (names[columns[0]], "object")
@@ -112,10 +114,23 @@ def two_features(
     return matrix[:, columns], (names[columns[0]], names[columns[1]])
 
 
+def chosen_columns(features: Iterable[int | str], names: Sequence[str]) -> list[int]:
+    """Numbers of the columns that are meant, each given by its number or its name."""
+    columns = []
+    for feature in features:
+        if isinstance(feature, str) and feature not in names:
+            near = difflib.get_close_matches(feature, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}."
+            raise ValueError(f"features: there is no column {feature!r}; {hint}")
+        columns.append(names.index(feature) if isinstance(feature, str) else int(feature))
+    return columns
+
+
 def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
     """Names of the columns, or numbers for data without."""
-    if isinstance(X, Dataset):
-        return X.feature_names
+    names = column_names(X)
+    if names is not None:
+        return names
     return tuple(f"feature {number}" for number in range(1, n_features + 1))
 
 

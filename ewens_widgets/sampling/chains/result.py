@@ -113,11 +113,11 @@ class Chains:
         self._need_chains()
         return report(self.traces)
 
-    def to_arviz(self) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
+    def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
         from ewens_widgets.analysis.export import to_arviz
 
-        return to_arviz(self.traces)
+        return to_arviz(self.traces, data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save all chains in one checked file, without pickle."""

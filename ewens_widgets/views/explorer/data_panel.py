@@ -1,24 +1,45 @@
 """Choosing data: one of the data sets that come along, or a file of one's own.
 
 A file is read by the browser and sent as bytes; one that is too large stays where it is. Tables are parsed
-without running anything (see `tables`). What cannot be used is explained beside the chooser.
+without running anything (see `tables`). What the reader made of each column is shown with a choice, which can
+be changed before the data are used, where the reader has to ask, and after. What cannot be used is explained
+beside the chooser. Everything that a table contains is shown as text.
 """
 
+import warnings
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anywidget
-from ipywidgets import HTML, Dropdown, VBox
+from ipywidgets import HTML, Button, Dropdown, VBox
 from traitlets import Int, Unicode
 
-from ewens_widgets.datasets import LOADERS, Dataset
-from ewens_widgets.tables import LARGEST_FILE, read_table
+from ewens_widgets.datasets import LOADERS, Account, ColumnAccount, Dataset
+from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
 from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.fields import Field
 
-__all__ = ["DataPanel", "Upload"]
+__all__ = ["ColumnsPanel", "DataPanel", "Upload"]
+
+_MOST_CONTROLS = 60
+_ROLES = {
+    "feature": "feature",
+    "names": "names of the rows",
+    "classes": "known classes",
+    "left out": "leave out",
+}
+_UNDECIDED = "please choose"
+_MISSING = "refuse"
+
+
+class _Table(NamedTuple):
+    """A table that can be read again."""
+
+    source: Any
+    name: str
+    options: dict[str, Any]
 
 
 class DataPanel(VBox):
@@ -32,6 +53,8 @@ class DataPanel(VBox):
         Brings a command to the event loop.
     on_data
         Called with a data set that was chosen or uploaded; raises `ValueError` if it cannot be used.
+    table
+        What the data set was read from, if its columns are to be chosen anew: a DataFrame, or bytes.
     """
 
     def __init__(
@@ -39,16 +62,19 @@ class DataPanel(VBox):
         given: Dataset,
         post: Callable[[Callable[[], None]], None],
         on_data: Callable[[Dataset], None],
+        table: Any = None,  # noqa: ANN401 - what `read_table` takes
     ) -> None:
         self._post = post
         self._on_data = on_data
         self._extra: dict[str, Dataset] = {given.name: given}
+        self._tables: dict[str, _Table] = {} if table is None else {given.name: _Table(table, given.name, {})}
+        self._table: _Table | None = None  # what the columns on show belong to
         self._silence = Silence()
         self.chooser = Dropdown(description="data", tooltip="Data set to cluster")
         self.field = Field(self.chooser, str, "ew-data")
         self.upload = Upload(
             "Upload a CSV file",
-            hint="Numbers, a row an object; a header and a column of known classes are recognised",
+            hint="A row an object; numbers, names and known classes are recognised, and can be changed below",
             accept=".csv,.tsv,.txt",
             on_file=lambda name, content: post(lambda: self._read(name, content)),
             on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
@@ -56,7 +82,8 @@ class DataPanel(VBox):
         self.upload.add_class("ew-upload")
         self.about = HTML()
         self.about.add_class("ew-about")
-        super().__init__((self.field, self.upload, self.about))
+        self.columns = ColumnsPanel(lambda: post(self._read_again))
+        super().__init__((self.field, self.upload, self.about, self.columns))
         self.show(given)
         self.chooser.observe(self._on_chosen, "value")
 
@@ -72,6 +99,11 @@ class DataPanel(VBox):
         shape = f"{dataset.n_objects} objects × {dataset.n_features} features{classes}."
         assign(self.about, value=escape(f"{shape} {_first_sentences(dataset.description)}"))
         self.field.problem = ""
+        self._table = self._tables.get(name)
+        if self._table is None:
+            self.columns.show(dataset.account)
+        else:
+            self.columns.show(dataset.account, True, 0, self._table.options)
 
     def _on_chosen(self, change: dict[str, Any]) -> None:
         if not self._silence:
@@ -81,7 +113,39 @@ class DataPanel(VBox):
         self._offer(lambda: self._extra[name] if name in self._extra else LOADERS[name](), name)
 
     def _read(self, name: str, content: bytes) -> None:
-        self._offer(lambda: read_table(content, name), None)
+        self._try_table(_Table(content, name, {}))
+
+    def _read_again(self) -> None:
+        """Read the table whose columns are on show as its controls say."""
+        if self._table is None:
+            return
+        try:
+            options = self.columns.options()
+        except ValueError as error:
+            self.field.problem = str(error)
+            return
+        self._try_table(self._table._replace(options=options))
+
+    def _try_table(self, table: _Table) -> None:
+        """Read a table; where the reader has to ask, show its columns with the choices."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # the account has them
+                dataset = read_table(table.source, table.name, **table.options)
+        except TableError as error:
+            hint = ". Choose below, then use these columns." if error.account is not None else ""
+            self.field.problem = error.problem + hint if error.problem != str(error) else str(error)
+            if error.account is not None:
+                self._table = table
+                self.columns.show(error.account, True, error.incomplete, table.options)
+            return
+        except (ValueError, TypeError) as error:
+            self.field.problem = str(error)
+            return
+        if not self._offer(lambda: dataset, None, table):
+            # The model refuses it, perhaps for a column that can be left out here.
+            self._table = table
+            self.columns.show(dataset.account, True, 0, table.options)
 
     def _refuse(self, name: str, size: int) -> None:
         self.field.problem = (
@@ -89,17 +153,155 @@ class DataPanel(VBox):
             "Keep fewer rows or columns."
         )
 
-    def _offer(self, load: Callable[[], Dataset], name: str | None) -> None:
+    def _offer(self, load: Callable[[], Dataset], name: str | None, table: _Table | None = None) -> bool:
         """Hand over a data set; if it cannot be used, say why, and leave everything as it is."""
         try:
             dataset = load()
-            self._on_data(dataset)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)
+                self._on_data(dataset)
         except (ValueError, TypeError, OSError) as error:
             self.field.problem = str(error)
-            return
+            return False
         if name is not None:
             self._extra[name] = dataset
+        if table is not None:
+            self._tables[dataset.name] = table
         self.show(dataset)
+        return True
+
+
+class ColumnsPanel(VBox):
+    """The account of a table with a choice for each column, and what to do with rows that are not complete.
+
+    Parameters
+    ----------
+    on_use
+        Called when the user wants the table read as the controls say.
+    """
+
+    def __init__(self, on_use: Callable[[], None]) -> None:
+        self.controls: dict[str, Dropdown] = {}
+        self.missing = Dropdown(
+            description="missing", tooltip="What to do with rows in which a value is missing"
+        )
+        self.use = Button(description="Use these columns", tooltip="Read the table again with these choices")
+        self.use.add_class("ew-use-columns")
+        self.use.on_click(lambda _: on_use())
+        self.mind = HTML()
+        self.mind.add_class("ew-help")
+        self._read_as: dict[str, str] = {}
+        self._unlisted: list[str] = []  # features beyond those that have a control
+        super().__init__(())
+        self.add_class("ew-columns")
+
+    def show(
+        self,
+        account: Account | None,
+        can_change: bool = False,
+        incomplete: int = 0,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Show an account, or nothing.
+
+        Parameters
+        ----------
+        account
+            What the reader did so far.
+        can_change
+            Whether the table is at hand to be read again.
+        incomplete
+            Number of rows with missing values, if they keep the table from being used.
+        options
+            How the table was read.
+        """
+        self.controls = {}
+        if account is None:
+            self.children = ()
+            return
+        given = options or {}
+        beyond = account.columns[_MOST_CONTROLS:]
+        self._unlisted = [column.name for column in beyond if column.role == "feature"]
+        self._read_as = dict(given.get("read_as", {}))
+        if can_change:
+            self.controls = {
+                column.name: _role_control(column) for column in account.columns[:_MOST_CONTROLS]
+            }
+        rows = [
+            part
+            for column in account.columns[:_MOST_CONTROLS]
+            for part in (*filter(None, [self.controls.get(column.name)]), _remark(column, can_change))
+        ]
+        self._show_missing(incomplete, str(given.get("missing", _MISSING)))
+        said = [*account.notes, *(f"Mind: {warning}" for warning in account.warnings)]
+        if beyond:
+            said.append(f"{len(beyond)} more columns are not listed here.")
+        assign(self.mind, value="".join(f"<p>{escape(text)}</p>" for text in said))
+        below = (self.missing, self.use) if can_change else ()
+        self.children = (*rows, *below, self.mind)
+
+    def _show_missing(self, incomplete: int, chosen: str) -> None:
+        which = f"these {incomplete} rows" if incomplete > 1 else "this row" if incomplete else "such rows"
+        ways = [
+            (f"leave {which} out", "drop rows"),
+            ("put the column's median", "median"),
+            ("refuse", _MISSING),
+        ]
+        # Where gaps are the problem, the first way out is offered; otherwise nothing is decided for the user.
+        assign(self.missing, options=ways, value="drop rows" if incomplete else chosen)
+
+    def options(self) -> dict[str, Any]:
+        """Arguments for `read_table` that the controls stand for; refuse what is not decided yet."""
+        chosen = {name: str(control.value) for name, control in self.controls.items()}
+        open_columns = [name for name, role in chosen.items() if role == _UNDECIDED]
+        if open_columns:
+            raise ValueError(f"choose first what {', '.join(map(repr, open_columns[:5]))} are.")
+        by_role = {role: [name for name, it in chosen.items() if it.split(":")[0] == role] for role in _ROLES}
+        for role in ("names", "classes"):
+            if len(by_role[role]) > 1:
+                listed = ", ".join(map(repr, by_role[role]))
+                raise ValueError(f"only one column can have the {_ROLES[role]}; these have it: {listed}.")
+        ways = {name: it.partition(":")[2] for name, it in chosen.items() if ":" in it}
+        return {
+            "features": by_role["feature"] + self._unlisted,
+            "names": next(iter(by_role["names"]), None),
+            "classes": next(iter(by_role["classes"]), None),
+            "drop": by_role["left out"],
+            "read_as": {**self._read_as, **ways},
+            "missing": str(self.missing.value),
+        }
+
+
+def _role_control(column: ColumnAccount) -> Dropdown:
+    options = [(text, role) for role, text in _ROLES.items()]
+    if column.choices and column.role != "feature":
+        # Only with one of these is it clear which numbers are meant.
+        options[:1] = [(f"feature: {way}", f"feature:{way}") for way in column.choices]
+    role = column.role
+    if role == "undecided":
+        options.insert(0, (_UNDECIDED, role := _UNDECIDED))
+    control = Dropdown(
+        options=options,
+        value=role,
+        description=column.name,
+        tooltip=f"What column {column.name} is",
+        style={"description_width": "45%"},
+    )
+    control.add_class("ew-column-role")
+    return control
+
+
+def _remark(column: ColumnAccount, has_control: bool) -> HTML:
+    """Values of a column and what was done with it, below its control or in its place."""
+    start = (
+        ""
+        if has_control
+        else f"<b>{escape(column.name)}</b>: {escape(_ROLES.get(column.role, column.role))} · "
+    )
+    texts = [", ".join(column.values), column.reason if column.role != "undecided" else ""]
+    remark = HTML(start + " · ".join(escape(text) for text in texts if text))
+    remark.add_class("ew-help")
+    return remark
 
 
 def _first_sentences(text: str, most: int = 160) -> str:

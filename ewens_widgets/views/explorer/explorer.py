@@ -14,6 +14,7 @@ from ipywidgets import Accordion, HBox
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset, as_dataset
+from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.playback import Player
 from ewens_widgets.playback.frame import status_text
@@ -21,6 +22,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.session import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.tables import read_table
 from ewens_widgets.views.base import Panel, View
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
@@ -43,7 +45,8 @@ class Explorer(Dashboard):
     Parameters
     ----------
     data
-        A `Dataset` or an array, n objects by d features; the unit square by default.
+        A `Dataset`, an array, n objects by d features, or a DataFrame, the columns of which are sorted as by
+        `read_table`; the unit square by default.
     model, concentration, alpha, theta_grid, moves, initial, metric, acceptance, seed
         As for `Sampler`; the page can change them.
     iterations
@@ -90,7 +93,8 @@ class Explorer(Dashboard):
             acceptance=acceptance,
             seed=seed,
         )
-        dataset = as_dataset(data)
+        # A frame may have columns of other kinds than numbers: the reader sorts them, and the panel says how.
+        dataset = read_table(data) if is_frame(data) else as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
         self._dataset, self._settings = dataset, settings
         self.stage = Stage()
@@ -110,7 +114,7 @@ class Explorer(Dashboard):
             "traces": TracesView(self.stage),
         }
         self.transport = Transport(self.player)
-        self._build_panels(iterations, burn_in)
+        self._build_panels(iterations, burn_in, data if is_frame(data) else None)
         self.lay_out(
             self.transport, self._columns(), names={".ew-progress": {"aria-label": "iterations done"}}
         )
@@ -118,12 +122,12 @@ class Explorer(Dashboard):
         self._prepare_views()
         self.attach(*self.views.values(), self.transport)
 
-    def _build_panels(self, iterations: int, burn_in: int) -> None:
+    def _build_panels(self, iterations: int, burn_in: int, table: Any) -> None:  # noqa: ANN401 - a DataFrame
         post = self.post
         self.panel = SettingsPanel(
             self._settings, lambda: post(self._settings_changed), lambda: post(self.apply_settings)
         )
-        self.data_panel = DataPanel(self._dataset, post, self._use_data)
+        self.data_panel = DataPanel(self._dataset, post, self._use_data, table)
         self.run_panel = RunPanel(iterations, burn_in, lambda: post(self._run_changed))
         self.files = FilesPanel(Exports(self).makers(), self.page, post, self._load)
 

@@ -167,8 +167,9 @@ class Exports:
 
     def _csv(self, part: str, labels: NDArray[np.intp]) -> File:
         data = self._explorer.dataset
-        known = {} if data.labels is None else {"known_class": data.labels}
-        return self._name("csv", f"-{part}"), labels_csv(labels, columns=known).encode(), "text/csv"
+        known = {} if data.classes is None else {"known_class": np.array(data.classes, dtype=object)}
+        text = labels_csv(labels, names=data.row_names, columns=known)
+        return self._name("csv", f"-{part}"), text.encode(), "text/csv"
 
     def _cut_labels(self) -> File:
         explorer = self._explorer

@@ -54,3 +54,25 @@ def test_principal_components_have_decreasing_spread(rng: np.random.Generator) -
     assert spreads == sorted(spreads, reverse=True)
     np.testing.assert_allclose(np.square(spreads).sum(), 4.0)
     assert abs(np.corrcoef(shown["PC 1"], shown["PC 2"])[0, 1]) < 1e-9
+
+
+def test_features_by_name() -> None:
+    wine = ew.datasets.wine()
+    assert two_features(wine, ["ash", "alcohol"])[1] == ("ash", "alcohol")
+    axes = plot_scatter(wine, features=("ash", 0)).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("ash", "alcohol")
+    with pytest.raises(ValueError, match=r"features: there is no column 'ashes'; did you mean 'ash'\?"):
+        two_features(wine, ["ashes", "alcohol"])
+    with pytest.raises(ValueError, match="there is no column 'Length'; there are 'feature 1', 'feature 2'"):
+        two_features(np.eye(5)[:, :2], ["Length", "Diagonal"])
+
+
+def test_a_data_frame_lends_its_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        np.random.default_rng(1).normal(size=(9, 3)), columns=["Length", "Width", "Diagonal"]
+    )
+    axes = plot_scatter(frame, features=("Length", "Diagonal")).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Length", "Diagonal")
+    panels = ew.plots.plot_boxplots(frame, [0] * 4 + [1] * 5, features=["Width"])
+    assert panels.axes[0].get_title() == "Width"

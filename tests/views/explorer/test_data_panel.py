@@ -73,3 +73,119 @@ class TestData:
         for name, make in explorer.files._makers.items():
             if "HTML" in name or "SVG" in name:
                 assert b"<script" not in make()[1]
+
+
+def upload(explorer: Explorer, content: bytes, name: str = "mine.csv") -> None:
+    explorer.data_panel.upload._on_message(None, {"kind": "file", "name": name}, [memoryview(content)])
+
+
+TWO_TEXTS = b"x,site,y,kind\n1.5,a,2,u\n2.5,b,7,v\n3.5,a,4,v\n9,b,1,u\n"
+
+
+class TestColumns:
+    def test_the_account_is_shown_and_can_be_changed(self, explorer: Explorer) -> None:
+        upload(explorer, b"id,x,y,class\n1007,1,2,a\n1003,1.5,2.5,a\n1020,9,8,b\n1001,9.5,8.5,b\n")
+        panel = explorer.data_panel.columns
+        roles = {name: control.value for name, control in panel.controls.items()}
+        assert roles == {"id": "names", "x": "feature", "y": "feature", "class": "classes"}
+        assert explorer.dataset.row_names == ("1007", "1003", "1020", "1001")
+        panel.controls["y"].value = "left out"
+        panel.controls["id"].value = "left out"
+        panel.use.click()
+        assert explorer.dataset.feature_names == ("x",)
+        assert explorer.dataset.row_names is None
+        assert explorer.data_panel.columns.controls["y"].value == "left out"
+
+    def test_where_the_reader_asks_the_panel_lets_choose(self, explorer: Explorer) -> None:
+        upload(explorer, TWO_TEXTS)
+        panel = explorer.data_panel
+        assert panel.field.problem == (
+            "it is not certain what to make of 'site' ('a', 'b'); 'kind' ('u', 'v'). "
+            "Choose below, then use these columns."
+        )
+        assert explorer.dataset.name == "unit square"
+        assert panel.columns.controls["site"].value == "please choose"
+        panel.columns.controls["site"].value = "left out"
+        panel.columns.use.click()
+        assert panel.field.problem == "choose first what 'kind' are."
+        panel.columns.controls["kind"].value = "classes"
+        panel.columns.use.click()
+        assert panel.field.problem == ""
+        assert explorer.dataset.name == "mine"
+        assert explorer.dataset.classes == ("u", "v", "v", "u")
+
+    def test_two_columns_cannot_both_have_the_classes(self, explorer: Explorer) -> None:
+        upload(explorer, TWO_TEXTS)
+        for name in ("site", "kind"):
+            explorer.data_panel.columns.controls[name].value = "classes"
+        explorer.data_panel.columns.use.click()
+        assert "only one column can have the known classes" in explorer.data_panel.field.problem
+
+    def test_a_way_to_read_numbers_is_chosen(self, explorer: Explorer) -> None:
+        upload(explorer, b'weight,y\n"1,007",2\n"2,150",7\n980,4\n"1,400",9\n')
+        control = explorer.data_panel.columns.controls["weight"]
+        assert [value for _, value in control.options][:3] == [
+            "please choose",
+            "feature:thousands",
+            "feature:decimals",
+        ]
+        control.value = "feature:thousands"
+        explorer.data_panel.columns.use.click()
+        assert explorer.dataset.X[:, 0].tolist() == [1007, 2150, 980, 1400]
+        explorer.data_panel.columns.controls["y"].value = "left out"
+        explorer.data_panel.columns.use.click()
+        assert explorer.dataset.X.tolist() == [[1007], [2150], [980], [1400]]
+
+    def test_rows_with_gaps_are_left_out_by_choice(self, explorer: Explorer) -> None:
+        upload(explorer, b"x,y\n1,2\nNA,7\n3,4\n9,\n8,1\n")
+        panel = explorer.data_panel
+        assert panel.field.problem.startswith(
+            "2 missing values: row 2, column 'x'; row 4, column 'y'. Choose"
+        )
+        assert panel.columns.missing.options[0] == ("leave these 2 rows out", "drop rows")
+        panel.columns.use.click()
+        assert explorer.dataset.X.tolist() == [[1, 2], [3, 4], [8, 1]]
+        assert "2 rows with missing values are left out." in panel.columns.mind.value
+        panel.columns.missing.value = "median"
+        panel.columns.use.click()
+        assert explorer.dataset.n_objects == 5
+
+    def test_a_copied_column_is_warned_of_and_left_out(self, explorer: Explorer) -> None:
+        rows = "".join(f"{k * 7 % 20}.5,{k * 11 % 20}.25,{2 * (k * 7 % 20) + 1}\n" for k in range(20))
+        upload(explorer, f"x,y,double\n{rows}".encode())
+        panel = explorer.data_panel
+        assert "column &#x27;double&#x27; is a copy of &#x27;x&#x27;" in panel.columns.mind.value
+        explorer.panel.fields["model"].control.value = "III"
+        assert "drop column(s) 'double'" in explorer.panel.fields["model"].problem
+        panel.columns.controls["double"].value = "left out"
+        panel.columns.use.click()
+        assert explorer.dataset.feature_names == ("x", "y")
+
+    def test_what_came_along_has_no_columns_to_choose(self, explorer: Explorer) -> None:
+        upload(explorer, CSV)
+        assert explorer.data_panel.columns.children
+        explorer.data_panel.chooser.value = "wine"
+        assert explorer.data_panel.columns.children == ()
+        explorer.data_panel.chooser.value = "mine"
+        assert set(explorer.data_panel.columns.controls) == {"height", "width", "class"}
+
+    def test_a_data_frame_is_sorted_and_can_be_changed(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(
+            {"Length": [1.0, 2.0, 9.0, 4.0], "kind": list("uvuv"), "Width": [3, 5, 4, 1]}, index=list("abcd")
+        )
+        explorer = Explorer(frame)
+        assert explorer.dataset.feature_names == ("Length", "Width")
+        assert explorer.dataset.row_names == tuple("abcd")
+        explorer.data_panel.columns.controls["kind"].value = "left out"
+        explorer.data_panel.columns.use.click()
+        assert explorer.dataset.labels is None
+        names = {
+            name: make()[1] for name, make in explorer.files._makers.items() if "labels of the last" in name
+        }
+        assert names["labels of the last draw (CSV)"].startswith(b"object,cluster\na,0\nb,1\n")
+
+    def test_classes_are_exported_by_name(self, explorer: Explorer) -> None:
+        upload(explorer, b"name,x,class\nr1,1,a\nr2,2,b\nr3,4,a\n")
+        text = explorer.files._makers["labels of the last draw (CSV)"]()[1].decode()
+        assert text == "object,cluster,known_class\nr1,0,a\nr2,1,b\nr3,2,a\n"
