@@ -162,7 +162,7 @@ def merge_losses(
     left, right
         The pairs to judge, as numbers of clusters.
     """
-    state = _State.of(posterior, sizes, sums)
+    state = _Merger.of(posterior, sizes, sums)
     step = max(1, _BLOCK_ENTRIES // max(posterior.n_features, posterior.theta_grid.size))
     blocks = [
         _block_losses(posterior, state, left[start : start + step], right[start : start + step])
@@ -190,7 +190,7 @@ def merge_levels(posterior: "Posterior", labels: IntArray) -> IntArray:
     return levels
 
 
-class _State(NamedTuple):
+class _Merger(NamedTuple):
     """What all candidate merges of one partition share; where arrays depend on θ, it is their first axis."""
 
     sizes: FloatArray
@@ -202,7 +202,7 @@ class _State(NamedTuple):
     log_weights: FloatArray
 
     @classmethod
-    def of(cls, posterior: Posterior, sizes: FloatArray, sums: FloatArray) -> "_State":
+    def of(cls, posterior: Posterior, sizes: FloatArray, sums: FloatArray) -> "_Merger":
         theta, n_objects = posterior.theta_grid[:, None], posterior.n_objects
         grown = 1.0 + theta * sizes
         shrinkage = theta / grown / n_objects
@@ -213,7 +213,7 @@ class _State(NamedTuple):
         return cls(sizes, sums, log_grown, shrinkage, scale, gram, log_weights - _log_sum_exp(log_weights))
 
 
-def _block_losses(posterior: Posterior, state: _State, left: IntArray, right: IntArray) -> FloatArray:
+def _block_losses(posterior: Posterior, state: _Merger, left: IntArray, right: IntArray) -> FloatArray:
     sizes, log_counts = state.sizes, posterior.count_weights(state.sizes.size)
     both = sizes[left] + sizes[right]
     log_prior_gain = log_counts[sizes.size - 1] - log_counts[sizes.size]
@@ -242,7 +242,7 @@ def _trace_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, F
     return trace[:, None], gram, sums.shape[1] * np.log(trace)
 
 
-def _trace_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+def _trace_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
     squares = np.diag(state.gram)
     together = squares[left] + squares[right] + 2.0 * state.gram[left, right]
     own = state.shrinkage * squares
@@ -257,7 +257,7 @@ def _diagonal_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray
     return diagonal, squares, np.log(diagonal).sum(axis=1)
 
 
-def _diagonal_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+def _diagonal_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
     columns = np.ascontiguousarray(state.sums.T)
     squares_left, squares_right = state.gram[:, left], state.gram[:, right]
     squares_both = (columns[:, left] + columns[:, right]) ** 2
@@ -280,7 +280,7 @@ def _determinant_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatAr
     return scatter, sums @ np.linalg.solve(scatter, sums.T[None]), np.linalg.slogdet(scatter)[1]
 
 
-def _determinant_change(state: _State, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+def _determinant_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
     squares = np.ascontiguousarray(np.diagonal(state.gram, axis1=1, axis2=2))
     squares_left, squares_right, cross = squares[:, left], squares[:, right], state.gram[:, left, right]
     own_left, own_right = state.shrinkage[:, left] - shrinkage, state.shrinkage[:, right] - shrinkage

@@ -1,6 +1,7 @@
 """The command line: ``ewens-widgets lab`` (JupyterLab on copies of the tutorials), ``paper`` and ``app``.
 
-``app``, the Explorer as a web page, has a chapter of its own: `web_app`.
+``app``, the Explorer as a web page, has a chapter of its own, `web_app`. It is read when the parser is made,
+since it uses what the commands share here: checked arguments, and the error that ends a command.
 """
 
 import argparse
@@ -8,13 +9,24 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ewens_widgets._version import __version__
-from ewens_widgets.app.options import StartError, need_package, port
-from ewens_widgets.app.web_app import add_explorer
 
-__all__ = ["FIRST_TUTORIAL", "add_lab", "add_paper", "copy_tutorials", "main", "shipped_tutorials"]
+__all__ = [
+    "FIRST_TUTORIAL",
+    "StartError",
+    "add_lab",
+    "add_paper",
+    "copy_tutorials",
+    "main",
+    "need_package",
+    "port",
+    "positive_integer",
+    "positive_number",
+    "shipped_tutorials",
+]
 
 _EXAMPLES = """\
 examples:
@@ -32,6 +44,8 @@ examples:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from ewens_widgets.app.web_app import add_explorer
+
     parser = argparse.ArgumentParser(
         prog="ewens-widgets",
         description="Affine-invariant Bayesian clustering with the Ewens process, live in Jupyter.",
@@ -200,3 +214,40 @@ def copy_tutorials(source: Path, directory: Path) -> int:
         # Not shutil.copy: a read-only installation must not make read-only copies.
         shutil.copyfile(path, directory / path.name)
     return len(missing)
+
+
+class StartError(Exception):
+    """Something is missing; the message says what, and what to do."""
+
+
+def need_package(name: str, title: str) -> None:
+    """Refuse to go on without a package of the extra `lab`, saying how to get it."""
+    if find_spec(name) is None:
+        raise StartError(f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[lab]"')
+
+
+def port(text: str) -> int:
+    """Read a port number."""
+    if not text.isdecimal() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a port; give a number from 0 (any free one) to 65535"
+        )
+    return int(text)
+
+
+def positive_integer(text: str) -> int:
+    """Read a whole number above 0."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Read a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number

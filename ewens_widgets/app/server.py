@@ -27,7 +27,7 @@ from traitlets import Float, Int, List, Unicode
 from traitlets.config import Config
 from voila.app import Voila
 
-from ewens_widgets.app.options import StartError
+from ewens_widgets.app.command_line import StartError
 
 __all__ = ["ExplorerServer", "OwnKernelSpecs", "VisitorKernels", "server_settings", "write_page"]
 

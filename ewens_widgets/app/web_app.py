@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ewens_widgets.app.options import StartError, need_package, port, positive_integer, positive_number
+from ewens_widgets.app.command_line import StartError, need_package, port, positive_integer, positive_number
 
 __all__ = ["UNKNOWN_DATA", "add_explorer"]
 

@@ -1,34 +1,56 @@
-"""Run all experiments, on several processes, and write the page with its figures."""
+"""Run all experiments, on several processes, and write the page: a table, how to read it, and figures."""
 
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ewens_widgets._version import __version__
+from ewens_widgets.analysis.convergence import GOOD_RHAT
+from ewens_widgets.analysis.evidence_tree import consensus_tree
+from ewens_widgets.analysis.plots import plot_heatmap, plot_scatter, plot_theta, plot_traces
+from ewens_widgets.analysis.plots.canvas import new_figure
 from ewens_widgets.files import write_atomically
 from ewens_widgets.paper.experiments import (
     CHAINS,
     EXPERIMENTS,
     FAST,
     METHODS,
+    PAPER_ITERATIONS,
     ROADS_VARIABLE,
+    STARTS,
     Experiment,
     Settings,
     Trial,
     TrialResult,
     experiment_named,
+    run_chain,
     run_trial,
 )
-from ewens_widgets.paper.results import draw_figures, markdown_page
 
-__all__ = ["PAGE", "run_paper"]
+__all__ = ["PAGE", "draw_figures", "markdown_page", "markdown_table", "run_paper"]
 
 PAGE = "results.md"
+_HEADER = (
+    "data",
+    "n × d",
+    "model",
+    "clusters",
+    "the paper says",
+    "its Algorithm 2",
+    "R-hat",
+    "our default",
+    "R-hat",
+    "k-means (the paper's)",
+    "k-means",
+    "Gaussian mixture",
+)
 
 
 def run_paper(
@@ -164,3 +186,195 @@ def _versions(minutes: float) -> str:
 
     versions = f"NumPy {np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
     return f"Made by ewens_widgets {__version__} with {versions}, in {minutes:.1f} minutes."
+
+
+def markdown_table(experiments: Sequence[Experiment], results: Sequence[TrialResult]) -> str:
+    """Draw the table: errors are shares of objects in the wrong cluster, averages over the seeds."""
+    rows = [_HEADER, ("---",) * len(_HEADER)]
+    for experiment in experiments:
+        data = experiment.load(0)
+        errors = {method: _errors(experiment, method, results) for method in METHODS}
+        rhats = {method: _rhat(experiment, method, results) for method in ("paper", "default")}
+        rows.append(
+            (
+                data.name if experiment.key.startswith("roads") else experiment.title,
+                f"{data.n_objects} × {data.n_features}",
+                experiment.model,
+                str(experiment.n_clusters),
+                experiment.claim,
+                _spread(errors["paper"]),
+                _verdict(rhats["paper"]),
+                f"**{_spread(errors['default'])}**",
+                _verdict(rhats["default"]),
+                experiment.k_means_claim,
+                _spread(errors["k-means"]),
+                _spread(errors["Gaussian mixture"]),
+            )
+        )
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def markdown_page(
+    experiments: Sequence[Experiment],
+    results: Sequence[TrialResult],
+    settings: Settings,
+    figures: Mapping[str, Sequence[tuple[str, str]]],
+    versions: str,
+) -> str:
+    """Write the page: what was done, the table, how to read it, and the figures."""
+    parts = ["# The paper's experiments, run again", _method_text(experiments, settings)]
+    parts.append(markdown_table(experiments, results))
+    parts.append(_reading_text(experiments, results))
+    for experiment in experiments:
+        entries = figures.get(experiment.key, ())
+        if entries:
+            parts.append(f"## {experiment.title}, model {experiment.model}")
+            parts += [f"![{caption}]({name})\n\n{caption}" for name, caption in entries]
+    parts.append(versions)
+    return "\n\n".join(parts) + "\n"
+
+
+def _method_text(experiments: Sequence[Experiment], settings: Settings) -> str:
+    draws, burn_in = settings.length("paper")
+    starts = ", ".join(STARTS[: settings.chains])
+    times = [f"{entry.thin} times on {entry.title} {entry.model}" for entry in experiments if entry.thin > 1]
+    slow = f" Where chains mix slowly they are longer: {', '.join(times)}." if times else ""
+    number = f"The paper runs {PAPER_ITERATIONS} on the unit square; we take this number for all its data."
+    if draws + burn_in != PAPER_ITERATIONS:
+        number = f"**Not the paper's number, which is {PAPER_ITERATIONS}: this page does not judge it.**"
+    return f"""\
+Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with Split-Merge Gibbs Sampler*
+(arXiv 1611.09890). Prior: concentration 1, α = 1, θ on 2⁻³ … 2¹⁰.
+
+- **Its Algorithm 2** (`moves="paper-2"`, with the correct acceptance ratio): {draws + burn_in} iterations
+  from all singletons. {number} The first {burn_in} are dropped, which is our choice.
+- **Our default**: {settings.burn_in + settings.draws} iterations of 20 informed split-merge proposals and a
+  Gibbs sweep, the first {settings.burn_in} dropped.{slow}
+- Both are read in the same way and cut at the true number of clusters: the half-moons by single linkage of
+  the distance between objects (clusters of fewer than 5 % of the objects do not count), the others by the
+  consensus of the evidence trees of up to 100 draws.
+- **k-means** (best of 10 starts) and **Gaussian mixture** (full covariances, best of 5 starts) are
+  scikit-learn's, in the units of the data and told the true number of clusters.
+- Errors are shares of objects in the wrong cluster under the best matching: the mean over {settings.seeds}
+  seeds, with the least and the largest in brackets. A seed draws the data too, where they are drawn.
+- **R-hat** is the largest of those of the number of clusters, θ, log posterior and size of the largest
+  cluster, for {settings.chains} chains from different starts ({starts}).
+  Above {GOOD_RHAT} the chains have **not converged**; errors then depend on the start and the seed."""
+
+
+def _reading_text(experiments: Sequence[Experiment], results: Sequence[TrialResult]) -> str:
+    lines = []
+    for method, name in (("paper", "The paper's Algorithm 2"), ("default", "Our default")):
+        values = {entry.key: _rhat(entry, method, results) for entry in experiments}
+        failed = [entry for entry in experiments if not values[entry.key] <= GOOD_RHAT]
+        which = ", ".join(f"{entry.title} {entry.model} ({_number(values[entry.key])})" for entry in failed)
+        count = f"{len(experiments) - len(failed)} of {len(experiments)}"
+        lines.append(
+            f"{name} has converged in {count} experiments" + (f"; not in {which}." if failed else ".")
+        )
+    if any(entry.key.startswith("roads") and "stand-in" in entry.load(0).name for entry in experiments):
+        lines.append(
+            "The real Denmark roads were not at hand: the row is for a stand-in, drawn from the means and "
+            "standard deviations that the paper prints. Name the file of the road network with `--roads`."
+        )
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _errors(experiment: Experiment, method: str, results: Sequence[TrialResult]) -> list[float]:
+    return [
+        result.error
+        for result in results
+        if result.trial.key == experiment.key
+        and result.trial.method == method
+        and result.trial.seed is not None
+    ]
+
+
+def _rhat(experiment: Experiment, method: str, results: Sequence[TrialResult]) -> float:
+    found = [
+        result.rhat
+        for result in results
+        if result.trial.key == experiment.key and result.trial.method == method and result.trial.seed is None
+    ]
+    return found[0] if found else float("nan")
+
+
+def _spread(errors: Sequence[float]) -> str:
+    if not errors:
+        return "–"
+    if np.ptp(errors) == 0.0:
+        return f"{errors[0]:.3f}"
+    return f"{np.mean(errors):.3f} ({min(errors):.3f}–{max(errors):.3f})"
+
+
+def _verdict(rhat: float) -> str:
+    return _number(rhat) if rhat <= GOOD_RHAT else f"{_number(rhat)}, not converged"
+
+
+def _number(rhat: float) -> str:
+    if np.isnan(rhat):
+        return "–"
+    return "∞" if np.isinf(rhat) else f"{rhat:.2f}"
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_figures(key: str, settings: Settings, folder: Path) -> list[tuple[str, str]]:
+    """Run the chains of one experiment again, with seed 0, and draw them.
+
+    Parameters
+    ----------
+    key
+        Short name of the experiment.
+    settings
+        How long the chains run.
+    folder
+        Where to write the pictures.
+
+    Returns
+    -------
+    names of the files, with captions
+    """
+    experiment = experiment_named(key)
+    data = experiment.load(0)
+    trace = run_chain(experiment, "default", 0, settings)
+    found = experiment.read(trace)
+    tree = trace.similarity_tree("single")
+    if experiment.reading == "consensus":
+        tree = consensus_tree(trace, experiment.n_clusters)
+    drawings = {
+        "heatmap": (
+            plot_heatmap(trace, tree=tree, labels=found, true=data.labels),
+            "distance between objects",
+        ),
+        "clusters": (plot_scatter(data, found, true=data.labels), f"cut at {experiment.n_clusters} clusters"),
+        "theta": (plot_theta(trace), "variance ratio"),
+        "traces": (_both_traces(key, settings), "chains from different starts, with burn-in"),
+    }
+    entries = []
+    for kind, (figure, caption) in drawings.items():
+        name = f"{key}-{kind}.png"
+        figure.savefig(folder / name, dpi=150)
+        entries.append((name, f"{data.name}, model {experiment.model}: {caption}"))
+    return entries
+
+
+def _both_traces(key: str, settings: Settings) -> "Figure":
+    """Traces of the paper's algorithm and of the default, burn-in included, side by side."""
+    experiment = experiment_named(key)
+    figure = new_figure(11.0, 4.4)
+    grid = figure.add_gridspec(1, 2)
+    parts = [figure.add_subfigure(grid[0, side]) for side in (0, 1)]
+    for method, title, part in zip(("paper", "default"), ("Algorithm 2", "our default"), parts, strict=True):
+        draws, burn_in = settings.length(method)
+        whole = Settings(paper_iterations=draws + burn_in, paper_burn_in=0, draws=draws + burn_in, burn_in=0)
+        starts = STARTS[: max(1, min(settings.chains, len(STARTS)))]
+        chains = [
+            run_chain(experiment, method, 0, whole, initial=start, chain_seed=k)
+            for k, start in enumerate(starts)
+        ]
+        plot_traces(chains, burn_in=int(chains[0].iterations[burn_in - 1]), figure=part)
+        part.suptitle(title, fontsize=10)
+    return figure

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ewens_widgets import __version__, app
-from ewens_widgets.app import command_line, options
+from ewens_widgets.app import command_line
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_the_checkout_is_opened_in_place(
 def test_without_jupyterlab_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(options, "find_spec", lambda _: None)
+    monkeypatch.setattr(command_line, "find_spec", lambda _: None)
     assert app.main(["lab", "--directory", str(tmp_path)]) == 1
     assert 'pip install "ewens-widgets[lab]"' in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

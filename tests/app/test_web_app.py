@@ -15,7 +15,7 @@ from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
 
 from ewens_widgets import app
-from ewens_widgets.app import options, precompile, server, web_app
+from ewens_widgets.app import command_line, precompile, server, web_app
 from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernels, server_settings, write_page
 
 
@@ -95,7 +95,7 @@ def test_the_page_shows_an_explorer(tmp_path: Path) -> None:
 def test_without_voila_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "voila" else name)
+    monkeypatch.setattr(command_line, "find_spec", lambda name: None if name == "voila" else name)
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "Voilà is not installed" in message

@@ -6,7 +6,7 @@ import pytest
 from ewens_widgets import app
 from ewens_widgets.paper import Settings, run_paper
 from ewens_widgets.paper.experiments import METHODS, Trial, TrialResult, experiment_named, run_trial
-from ewens_widgets.paper.results import markdown_page, markdown_table
+from ewens_widgets.paper.reproduction import markdown_page, markdown_table
 
 TINY = Settings(seeds=2, paper_iterations=60, paper_burn_in=20, draws=40, burn_in=20, chains=2)
 

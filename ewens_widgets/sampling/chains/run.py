@@ -157,7 +157,7 @@ _LIGHT = 2**18  # Bytes of data below which it is not worth asking whether a wor
 
 
 @dataclass(eq=False)
-class _Flight:
+class _Errand:
     """A task that is out."""
 
     course: Course
@@ -210,7 +210,7 @@ class Run:
             for number, state in enumerate(self.plan.first)
         ]
         self._arrivals: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[str, _Errand] = {}
         self._last_arrival = time.monotonic()
         if self.checkpoint is not None:
             for course in self.courses:
@@ -299,7 +299,7 @@ class Run:
                 self.chains(),
             ) from fault
         now = time.monotonic()
-        self._flights[ticket] = _Flight(course, future, course.state.iteration, now)
+        self._flights[ticket] = _Errand(course, future, course.state.iteration, now)
         future.add_done_callback(lambda _: self._arrivals.put(ticket))
 
     def _next_chunk(self) -> Chunk | None:
