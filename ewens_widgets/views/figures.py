@@ -2,26 +2,26 @@
 
 A picture of many objects is a PNG shown by a bqplot `Image` mark. The mark listens to which image widget it
 shows, not to its bytes; so there are two image widgets, and each new picture fills the hidden one and swaps
-them.
+them. A `Brush` selects objects by dragging over a figure.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import Dropdown, Image
+from ipywidgets import Dropdown, Image, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
+from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import Silence, assign
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ewens_widgets.views.stage import Stage
 
 __all__ = [
+    "Brush",
     "FeaturePlane",
     "PictureBuffers",
     "fit_axis",
@@ -32,9 +32,13 @@ __all__ = [
     "make_scatter",
     "nice_limits",
     "nice_ticks",
+    "places_between",
     "set_iterations",
     "set_limits",
 ]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _HORIZONS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000)
 _LONGEST_IN_FULL = 9999
@@ -219,3 +223,75 @@ class PictureBuffers:
         self.visible, self._hidden = self._hidden, self.visible
         assign(self.visible, value=content)
         assign(mark, image=self.visible)
+
+
+FloatArray = NDArray[np.float64]
+
+
+class Brush:
+    """A selector of bqplot that feeds the shared selection, and vanishes when somebody else selects.
+
+    Parameters
+    ----------
+    selector
+        `BrushSelector` or `BrushIntervalSelector`.
+    stage
+        Holds the selection.
+    choose
+        Objects in an area: corners (low x, low y), (high x, high y), or the two ends of an interval.
+    """
+
+    def __init__(
+        self, selector: Widget, stage: Stage, choose: Callable[[FloatArray], NDArray[np.intp]]
+    ) -> None:
+        self.selector = selector
+        self._stage = stage
+        self._choose = choose
+        self._silence = Silence()
+        selector.observe(self._on_brushed, "selected")
+
+    @classmethod
+    def rectangle(
+        cls,
+        x_scale: bqplot.Scale,
+        y_scale: bqplot.Scale,
+        stage: Stage,
+        choose: Callable[[FloatArray], NDArray[np.intp]],
+    ) -> "Brush":
+        """Brush of rectangles."""
+        selector = bqplot.interacts.BrushSelector(x_scale=x_scale, y_scale=y_scale, color=SELECTED)
+        return cls(selector, stage, choose)
+
+    @classmethod
+    def interval(
+        cls, scale: bqplot.Scale, stage: Stage, choose: Callable[[FloatArray], NDArray[np.intp]]
+    ) -> "Brush":
+        """Brush of horizontal intervals."""
+        return cls(bqplot.interacts.BrushIntervalSelector(scale=scale, color=SELECTED), stage, choose)
+
+    def _on_brushed(self, change: dict[str, Any]) -> None:
+        if self._silence:
+            return
+        area = None if change["new"] is None else np.array(change["new"], dtype=np.float64)
+        self._stage.post(lambda: self._select(area))
+
+    def _select(self, area: FloatArray | None) -> None:
+        if area is None or area.size == 0 or not np.all(np.isfinite(area)):
+            if self._stage.selection.source is self:
+                self._stage.selection.clear()
+            return
+        self._stage.selection.set(self._choose(np.sort(area, axis=0)), source=self)
+
+    def follow(self) -> None:
+        """Take the mark of the brush away where the selection is not its own."""
+        if self._stage.selection.source is self or self.selector.selected is None:
+            return
+        parts = ("selected_x", "selected_y") if self.selector.has_trait("selected_x") else ("selected",)
+        with self._silence:
+            assign(self.selector, **dict.fromkeys(parts))
+
+
+def places_between(low: float, high: float, n_objects: int) -> NDArray[np.intp]:
+    """Places of the objects that an interval touches, if all of them together have length 1."""
+    first, last = int(np.floor(low * n_objects)), int(np.ceil(high * n_objects))
+    return np.arange(max(0, first), min(n_objects, last))

@@ -24,8 +24,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, note
-from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import PictureBuffers, make_figure, make_scale
+from ewens_widgets.views.figures import Brush, PictureBuffers, make_figure, make_scale, places_between
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:

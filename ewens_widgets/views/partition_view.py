@@ -16,8 +16,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, chip, note
-from ewens_widgets.views.brushing import Brush
-from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
+from ewens_widgets.views.figures import Brush, FeaturePlane, make_figure, make_scatter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,15 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import Silence, View, assign, note
-from ewens_widgets.views.brushing import Brush, places_between
-from ewens_widgets.views.figures import PictureBuffers, make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.figures import (
+    Brush,
+    PictureBuffers,
+    make_axis,
+    make_figure,
+    make_scale,
+    places_between,
+    set_limits,
+)
 from ewens_widgets.views.heatmap_view import band_share
 from ewens_widgets.views.stage import TREE_KINDS, Cut
 
