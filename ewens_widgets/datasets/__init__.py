@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets._bundled import leukemia, wine
-from ewens_widgets.datasets._dataset import Account, ColumnAccount, Dataset
+from ewens_widgets.datasets._dataset import ColumnAccount, Dataset, TableAccount
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._synthetic import half_moons, unit_square
@@ -30,9 +30,9 @@ from ewens_widgets.files import cache_directory
 
 __all__ = [
     "LOADERS",
-    "Account",
     "ColumnAccount",
     "Dataset",
+    "TableAccount",
     "as_dataset",
     "cache_directory",
     "denmark_roads",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets._frames import frame_of, is_frame
 
-__all__ = ["Account", "ColumnAccount", "Dataset"]
+__all__ = ["ColumnAccount", "Dataset", "TableAccount"]
 
 _SHOWN = 6
 _WIDTH = 88
@@ -44,7 +44,7 @@ class ColumnAccount:
 
 
 @dataclass(frozen=True, repr=False)
-class Account:
+class TableAccount:
     """What a reader did with each column of a table; ``account["weight"]`` is that of one column.
 
     Attributes
@@ -140,7 +140,7 @@ class Dataset:
     description: str = ""
     label_names: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
-    account: Account | None = None
+    account: TableAccount | None = None
     index: Any = field(default=None)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frame", "distinct_names", "frame_names", "frame_of", "is_frame", "short_name"]
+__all__ = ["FrameColumns", "distinct_names", "frame_names", "frame_of", "is_frame", "short_name"]
 
 _LONGEST_NAME = 60
 _SHOWN = 3
@@ -27,7 +27,7 @@ _SENTINEL, _BIT_MASK, _BYTE_MASK = 2, 3, 4
 
 
 @dataclass(frozen=True)
-class Frame:
+class FrameColumns:
     """Columns of a frame.
 
     Attributes
@@ -82,7 +82,7 @@ def is_frame(data: object) -> bool:
     )
 
 
-def frame_of(data: Any) -> Frame:  # noqa: ANN401 - of any library
+def frame_of(data: Any) -> FrameColumns:  # noqa: ANN401 - of any library
     """Take a frame apart."""
     index = None
     if hasattr(data, "iloc") and hasattr(data, "columns"):
@@ -96,7 +96,7 @@ def frame_of(data: Any) -> Frame:  # noqa: ANN401 - of any library
         content = _arrow_content(data)
         keys, values = list(content), [_tidy(_objects(column)) for column in content.values()]
     n_rows = len(values[0]) if values else 0 if index is None else len(index)
-    return Frame(keys, _as_names(keys), values, n_rows, index, _index_names(index))
+    return FrameColumns(keys, _as_names(keys), values, n_rows, index, _index_names(index))
 
 
 def frame_names(data: Any) -> tuple[str, ...]:  # noqa: ANN401 - as above

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.datasets import Account, ColumnAccount, Dataset
+from ewens_widgets.datasets import ColumnAccount, Dataset, TableAccount
 from ewens_widgets.datasets._frames import distinct_names, short_name
 from ewens_widgets.model.checks import column_findings
 from ewens_widgets.tables.cells import READINGS, Meaning, decimal_evidence, is_missing, meaning_of
-from ewens_widgets.tables.sources import RawColumn, Source, TableError
+from ewens_widgets.tables.sources import RawColumn, RawTable, TableError
 
 __all__ = ["Reading", "Wishes"]
 
@@ -48,7 +48,7 @@ class Wishes:
     @classmethod
     def checked(
         cls,
-        table: Source,
+        table: RawTable,
         features: Sequence[str] | None,
         names: str | None,
         classes: str | None,
@@ -81,7 +81,7 @@ class Wishes:
         return wishes
 
 
-def _places(table: Source, argument: str, wanted: str | Iterable[object]) -> frozenset[int]:
+def _places(table: RawTable, argument: str, wanted: str | Iterable[object]) -> frozenset[int]:
     """Places of columns that an argument names, as the table or its account calls them."""
     found = set()
     for name in [wanted] if isinstance(wanted, str) else wanted:
@@ -106,7 +106,7 @@ def _is_called(column: RawColumn, name: object) -> bool:
 class Reading:
     """The columns of one table on their way to their roles."""
 
-    def __init__(self, table: Source, wishes: Wishes) -> None:
+    def __init__(self, table: RawTable, wishes: Wishes) -> None:
         self.table = table
         self.wishes = wishes
         texts = [column.cells for column in table.columns if column.typed is None]
@@ -265,7 +265,7 @@ class Reading:
             index=None if self.table.index is None else self.table.index[kept],
         )
 
-    def account(self, *notes: str) -> Account:
+    def account(self, *notes: str) -> TableAccount:
         """What was done so far."""
         columns = [
             ColumnAccount(
@@ -279,7 +279,7 @@ class Reading:
         said = [*self.table.notes, *filter(None, notes)]
         if self.table.row_names is not None:
             said.append("The index of the frame names the rows.")
-        return Account(self.table.origin, tuple(columns), tuple(said), tuple(self.warnings))
+        return TableAccount(self.table.origin, tuple(columns), tuple(said), tuple(self.warnings))
 
     def _matrix(self, features: list[int]) -> FloatArray:
         """Features as floats, NaN where a value is missing; refuse what is there but no number."""

@@ -27,7 +27,7 @@ from ewens_widgets.datasets import Account
 from ewens_widgets.datasets._frames import distinct_names, frame_of, is_frame, short_name
 from ewens_widgets.tables.cells import Cells, Meaning, is_missing, looks_like_number, looks_like_unit
 
-__all__ = ["LARGEST_FILE", "RawColumn", "Source", "TableError", "read_source"]
+__all__ = ["LARGEST_FILE", "RawColumn", "RawTable", "TableError", "read_source"]
 
 LARGEST_FILE = 5_000_000
 _MOST_ROWS = 20_000
@@ -73,7 +73,7 @@ class RawColumn:
 
 
 @dataclass(frozen=True)
-class Source:
+class RawTable:
     """A table as it came."""
 
     columns: list[RawColumn]
@@ -94,7 +94,7 @@ class Source:
         return f"row {label if isinstance(label, int | np.integer) else short_name(str(label))!r}"
 
 
-def read_source(source: Any, name: str | None, header: int | bool | None) -> Source:  # noqa: ANN401 - files, frames
+def read_source(source: Any, name: str | None, header: int | bool | None) -> RawTable:  # noqa: ANN401 - files, frames
     """Take a file apart, or a frame."""
     if is_frame(source):
         return frame_source(source, name)
@@ -134,7 +134,7 @@ def _check_size(size: int) -> None:
         )
 
 
-def _file_source(content: bytes, name: str, spelled: str, header: int | bool | None) -> Source:
+def _file_source(content: bytes, name: str, spelled: str, header: int | bool | None) -> RawTable:
     text, notes = _decoded(content)
     separator, rows = _rows(text)
     rows, said = _without_titles(rows)
@@ -147,7 +147,7 @@ def _file_source(content: bytes, name: str, spelled: str, header: int | bool | N
         for title, cell, cells in zip(shown, names, zip(*body, strict=True), strict=True)
     ]
     title = short_name(PurePath(name).stem or "table")
-    return Source(columns, len(body), title, short_name(name), spelled, separator, tuple(notes))
+    return RawTable(columns, len(body), title, short_name(name), spelled, separator, tuple(notes))
 
 
 def _decoded(content: bytes) -> tuple[str, list[str]]:
@@ -343,7 +343,7 @@ def _joined(upper: list[str], lower: list[str]) -> tuple[list[str], str]:
     return names, "Two rows of names are joined."
 
 
-def frame_source(given: object, name: str | None = None) -> Source:
+def frame_source(given: object, name: str | None = None) -> RawTable:
     """Take a frame apart; a column of text may still hold numbers."""
     frame = frame_of(given)
     columns = [
@@ -354,7 +354,9 @@ def frame_source(given: object, name: str | None = None) -> Source:
     if frame.n_rows < 2:
         raise TableError(f"the table has {frame.n_rows} row(s) of data; clustering needs at least 2.")
     title = short_name(name or "table")
-    return Source(columns, frame.n_rows, title, origin, "frame", index=frame.index, row_names=frame.row_names)
+    return RawTable(
+        columns, frame.n_rows, title, origin, "frame", index=frame.index, row_names=frame.row_names
+    )
 
 
 def _typed(values: NDArray[Any]) -> tuple[Cells, Meaning | None]:

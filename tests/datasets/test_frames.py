@@ -115,7 +115,7 @@ def test_the_interchange_protocol_gives_the_same() -> None:
 
 def test_truth_values_in_bits() -> None:
     table = type("Table", (), {"column_names": lambda _: ["a"], "get_column_by_name": lambda *_: Packed()})()
-    frame = frame_of(type("Frame", (), {"__dataframe__": lambda _: table})())
+    frame = frame_of(type("FrameColumns", (), {"__dataframe__": lambda _: table})())
     assert frame.values[0].tolist() == [True, None, True, False]
 
 

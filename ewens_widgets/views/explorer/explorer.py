@@ -26,7 +26,7 @@ from ewens_widgets.tables import read_table
 from ewens_widgets.views.base import Panel, View
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
-from ewens_widgets.views.explorer.settings import RunPanel, Settings, SettingsPanel
+from ewens_widgets.views.explorer.settings import RunPanel, SamplerSettings, SettingsPanel
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
@@ -82,7 +82,7 @@ class Explorer(Dashboard):
         burn_in: int = 500,
         speed: float | None = 1.0,
     ) -> None:
-        settings = Settings(
+        settings = SamplerSettings(
             model=model,
             concentration=concentration,
             alpha=alpha,
@@ -160,7 +160,7 @@ class Explorer(Dashboard):
         return self._dataset
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> SamplerSettings:
         """The settings of the chain."""
         return self._settings
 
@@ -222,7 +222,7 @@ class Explorer(Dashboard):
         else:
             self.panel.offer(True)
 
-    def _try_settings(self, settings: Settings) -> None:
+    def _try_settings(self, settings: SamplerSettings) -> None:
         try:
             self._start(self._dataset, settings)
         except (ValueError, TypeError, MemoryError) as error:
@@ -235,13 +235,15 @@ class Explorer(Dashboard):
             settings = self._settings
         self._start(dataset, settings)
 
-    def _start(self, dataset: Dataset, settings: Settings) -> None:
+    def _start(self, dataset: Dataset, settings: SamplerSettings) -> None:
         """Change to a new chain; if it cannot be made, nothing has changed."""
         sampler, notice = settings.make_sampler(dataset)
         self._change(dataset, settings, sampler, Recorder(sampler.posterior, sampler.move_names))
         self.panel.say(notice)
 
-    def _change(self, dataset: Dataset, settings: Settings, sampler: Sampler, recorder: Recorder) -> None:
+    def _change(
+        self, dataset: Dataset, settings: SamplerSettings, sampler: Sampler, recorder: Recorder
+    ) -> None:
         self._dataset, self._settings = dataset, settings
         self.panel.fields["model"].problem = ""
         self.panel.offer(False)
@@ -271,7 +273,7 @@ class Explorer(Dashboard):
     def _load(self, content: bytes) -> None:
         session = unpack_session(content)
         posterior = session.sampler.posterior
-        settings = Settings(
+        settings = SamplerSettings(
             model=posterior.model,
             concentration=posterior.concentration,
             alpha=posterior.alpha,

@@ -9,7 +9,7 @@ from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.views.fields import Field, choice, entry, parse_grid, parse_positive, read_shown, show_only
 
 if TYPE_CHECKING:
-    from ewens_widgets.views.explorer.settings import Settings
+    from ewens_widgets.views.explorer.settings import SamplerSettings
 
 __all__ = ["ModelPanel"]
 
@@ -74,7 +74,7 @@ class ModelPanel(VBox):
         show_only(self.fields, set(self.fields) - hidden)
 
     def read(self) -> dict[str, Any]:
-        """Arguments of `Settings`; a wrong value is explained beside its field, and raises `ValueError`."""
+        """Arguments of `SamplerSettings`; a wrong value is explained beside its field, and raises."""
         values = read_shown(self.fields)
         learns = values["learn"]
         return {
@@ -84,7 +84,7 @@ class ModelPanel(VBox):
             "theta_grid": values["grid"],
         }
 
-    def show(self, settings: "Settings") -> None:
+    def show(self, settings: "SamplerSettings") -> None:
         """Show given settings."""
         texts: dict[str, Any] = {"model": settings.model, "alpha": f"{settings.alpha:g}"}
         concentration = settings.concentration

@@ -23,7 +23,7 @@ from ewens_widgets.views.fields import (
 )
 
 if TYPE_CHECKING:
-    from ewens_widgets.views.explorer.settings import Settings
+    from ewens_widgets.views.explorer.settings import SamplerSettings
 
 __all__ = ["MovesPanel"]
 
@@ -134,7 +134,7 @@ class MovesPanel(VBox):
         return {"repeats", *self._fields_of[kind].values(), *rules}
 
     def read(self) -> dict[str, Any]:
-        """Arguments of `Settings`; a wrong value is explained beside its field, and raises `ValueError`."""
+        """Arguments of `SamplerSettings`; a wrong value is explained beside its field, and raises."""
         values = read_shown(self.fields)
         kept = {name: value for name, value in values.items() if name in {"metric", "acceptance"}}
         return {"moves": self._moves(values), "initial": values["initial"], "seed": values["seed"], **kept}
@@ -154,7 +154,7 @@ class MovesPanel(VBox):
             raise ValueError(problem)
         return schedule
 
-    def show(self, settings: "Settings") -> None:
+    def show(self, settings: "SamplerSettings") -> None:
         """Show given settings."""
         self._given = settings.moves
         kind = self._kind(settings.moves)
@@ -170,7 +170,7 @@ class MovesPanel(VBox):
             self.fields[name].control.value = text
         self.arrange()
 
-    def _option_texts(self, kind: str, settings: "Settings") -> dict[str, Any]:
+    def _option_texts(self, kind: str, settings: "SamplerSettings") -> dict[str, Any]:
         if kind == _GIVEN:
             return {}
         if kind == "default":

@@ -26,11 +26,11 @@ from ewens_widgets.views.explorer.model_panel import ModelPanel
 from ewens_widgets.views.explorer.moves_panel import MovesPanel
 from ewens_widgets.views.fields import Field, entry, whole_number
 
-__all__ = ["RunPanel", "Settings", "SettingsPanel"]
+__all__ = ["RunPanel", "SamplerSettings", "SettingsPanel"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SamplerSettings:
     """Arguments of the sampler. Equal settings and data give the same chain."""
 
     model: str = "II"
@@ -84,7 +84,7 @@ class SettingsPanel:
     """
 
     def __init__(
-        self, settings: Settings, on_change: Callable[[], None], on_apply: Callable[[], None]
+        self, settings: SamplerSettings, on_change: Callable[[], None], on_apply: Callable[[], None]
     ) -> None:
         self._on_change = on_change
         self._silence = Silence()
@@ -118,7 +118,7 @@ class SettingsPanel:
         self.model_box.arrange()
         self.moves_box.arrange()
 
-    def read(self) -> Settings:
+    def read(self) -> SamplerSettings:
         """Return the settings, or explain beside the field what is wrong, and raise `ValueError`."""
         try:
             model = self.model_box.read()
@@ -127,9 +127,9 @@ class SettingsPanel:
             with suppress(ValueError):
                 self.moves_box.read()
             raise
-        return Settings(**model, **self.moves_box.read())
+        return SamplerSettings(**model, **self.moves_box.read())
 
-    def show(self, settings: Settings) -> None:
+    def show(self, settings: SamplerSettings) -> None:
         """Show given settings; nobody is told of a change."""
         with self._silence:
             self.model_box.show(settings)

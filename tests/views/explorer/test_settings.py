@@ -6,7 +6,7 @@ from views.explorer.small_explorer import html_of, set_text, step
 
 import ewens_widgets as ew
 from ewens_widgets.views.explorer.explorer import Explorer
-from ewens_widgets.views.explorer.settings import Settings
+from ewens_widgets.views.explorer.settings import SamplerSettings
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -123,8 +123,8 @@ class TestSettings:
         assert explorer.player.burn_in == 10
 
     def test_settings_are_equal_when_they_mean_the_same(self) -> None:
-        assert Settings() == Settings(moves="default")
-        assert Settings(theta_grid=np.array([1.0, 2.0])) == Settings(theta_grid=(1, 2))
+        assert SamplerSettings() == SamplerSettings(moves="default")
+        assert SamplerSettings(theta_grid=np.array([1.0, 2.0])) == SamplerSettings(theta_grid=(1, 2))
 
     def test_every_control_has_a_help_text(self, explorer: Explorer) -> None:
         fields = (*explorer.panel.model_box.children, *explorer.panel.moves_box.children)
