@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.datasets import Account
+from ewens_widgets.datasets import TableAccount
 from ewens_widgets.datasets._frames import distinct_names, frame_of, is_frame, short_name
 from ewens_widgets.tables.cells import Cells, Meaning, is_missing, looks_like_number, looks_like_unit
 
@@ -53,7 +53,7 @@ class TableError(ValueError):
     """
 
     def __init__(
-        self, message: str, account: Account | None = None, incomplete: int = 0, problem: str = ""
+        self, message: str, account: TableAccount | None = None, incomplete: int = 0, problem: str = ""
     ) -> None:
         super().__init__(message)
         self.account = account

@@ -16,7 +16,7 @@ import anywidget
 from ipywidgets import HTML, Button, Dropdown, VBox
 from traitlets import Int, Unicode
 
-from ewens_widgets.datasets import LOADERS, Account, ColumnAccount, Dataset
+from ewens_widgets.datasets import LOADERS, ColumnAccount, Dataset, TableAccount
 from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
 from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.fields import Field
@@ -197,7 +197,7 @@ class ColumnsPanel(VBox):
 
     def show(
         self,
-        account: Account | None,
+        account: TableAccount | None,
         can_change: bool = False,
         incomplete: int = 0,
         options: dict[str, Any] | None = None,
