@@ -274,41 +274,42 @@ def test_a_fault_while_recording_undoes_the_block(monkeypatch: pytest.MonkeyPatc
 
 
 STORM = """
-import _thread, sys, threading, time, warnings
+import _thread, itertools, queue, sys, threading, time, warnings
 import numpy as np
 from sampling.test_sampler import make
 warnings.simplefilter("ignore")
 name = sys.argv[1]
 make(name).sample(2, progress=False)  # Compiled before the storm.
-sampler, calm = make(name), threading.Event()
+sampler, asked, sent = make(name), queue.SimpleQueue(), []
 
 def storm():
-    while not calm.wait(0.004):
+    # One interrupt for each that was asked for, at once or after up to 4 ms: none comes outside the `try`.
+    for milliseconds in itertools.cycle(range(5)):
+        asked.get()
+        time.sleep(milliseconds / 1000)
         _thread.interrupt_main()
+        sent.append(milliseconds)
 
-thread = threading.Thread(target=storm, daemon=True)
-interrupts, end = 0, time.monotonic() + 2.0
-thread.start()
-while not calm.is_set():
+def raise_what_is_pending():
+    pass  # Python looks for signals whenever a function is entered.
+
+threading.Thread(target=storm, daemon=True).start()
+interrupts = answered = 0
+while interrupts < 60 or sampler.iteration < 100:
     try:
-        while time.monotonic() < end:
+        while True:
+            # Asked for again only when the last one is over, raised here or answered by `sample`.
+            if len(sent) >= answered:
+                raise_what_is_pending()
+                answered = len(sent) + 1
+                asked.put(None)
             for event in sampler.events(300, block=1 + interrupts % 3):
                 pass
             sampler.sample(20, progress=False)
-        calm.set()
     except KeyboardInterrupt:
         interrupts += 1
-    except BaseException:
-        calm.set()
-        raise
-try:
-    thread.join()
-    time.sleep(0.05)
-except KeyboardInterrupt:
-    pass
 again = make(name)
 again.sample(1, burn_in=sampler.iteration - 1, progress=False)
-assert interrupts > 20, interrupts
 assert again.iteration == sampler.iteration
 assert again.state.generator == sampler.state.generator, "the chain is not where its iteration number says"
 np.testing.assert_array_equal(again.state.labels, sampler.state.labels)

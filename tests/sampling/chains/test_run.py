@@ -13,6 +13,7 @@ import pytest
 from chain_runs import Faulty, assert_same_draws, assert_same_trace, run
 
 import ewens_widgets as ew
+from ewens_widgets.sampling.chains.run import Run
 from ewens_widgets.sampling.chains.task import Task
 from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.sampler import Sampler
@@ -235,7 +236,7 @@ def test_interrupted_before_the_first_draw_there_is_nothing_to_return() -> None:
         run(executor=interrupting(2), chunk=5)
 
 
-def test_interrupted_while_waiting_tasks_are_called_off() -> None:
+def test_interrupted_while_waiting_tasks_are_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting: list[Future[Any]] = []
 
     class Stuck(InSequence):
@@ -243,10 +244,16 @@ def test_interrupted_while_waiting_tasks_are_called_off() -> None:
             if not arguments[0].state.iteration:
                 return super().submit(function, *arguments)
             waiting.append(Future())
-            if len(waiting) == 4:
-                threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
             return waiting[-1]
 
+    original = Run._wait
+
+    def wait(self: Run) -> float:
+        if len(waiting) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return original(self)
+
+    monkeypatch.setattr(Run, "_wait", wait)
     with pytest.warns(UserWarning, match="interrupted after 5 to 5 draws"):
         chains = run(executor=Stuck(), chunk=10)
     assert [len(trace) for trace in chains] == [5] * 4
