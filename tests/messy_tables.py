@@ -177,7 +177,21 @@ UNDERSTOOD = [
         lines("when,x,y", "2024-01-31,1.5,2", "2024-02-01,2.5,7", "2024-03-01,3.5,4"),
         THREE,
         {"when": OUT, **XY},
-        reasons={"when": "dates; features takes them as days since the first date"},
+        reasons={"when": "dates or times (as a feature: days since the first date)"},
+    ),
+    Messy(
+        "times",
+        lines("at,x,y", "9:30,1.5,2", "12:15:00,2.5,7", "23:00,3.5,4"),
+        THREE,
+        {"at": OUT, **XY},
+        reasons={"at": "dates or times (as a feature: hours since midnight)"},
+    ),
+    Messy(
+        "times as a feature",
+        lines("at,x", "9:30,1.5", "12:15:00,2.5", "23:00,3.5"),
+        [[9.5, 1.5], [12.25, 2.5], [23, 3.5]],
+        {"at": FEATURE, "x": FEATURE},
+        options={"features": ["at", "x"]},
     ),
     Messy(
         "dates as a feature",

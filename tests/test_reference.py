@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,3 +68,13 @@ def test_a_name_outside_the_reference_would_be_seen(code: str) -> None:
     known = documented()
     found = set(used_names(ast.parse(code)))
     assert found - known or not found
+
+
+def test_the_examples_of_the_page_on_tables_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == page.count("```python") == 2
+    names: dict[str, object] = {}
+    for code, expected in examples:
+        exec(code, names)  # noqa: S102 - our own page
+        assert capsys.readouterr().out == expected

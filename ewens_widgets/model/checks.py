@@ -32,9 +32,9 @@ __all__ = [
     "check_spread",
     "check_theta",
     "check_theta_grid",
-    "column_findings",
     "column_names",
     "dependence_error",
+    "dependence_text",
     "dependent_columns",
     "named_columns",
     "warn_of_dependence",
@@ -49,12 +49,8 @@ LARGEST_THETA = 2.0**30
 
 _MOST_NAMED = 10
 _NEARLY = 1e-4  # 1 − R² of a column below which models I and II warn that it follows from others.
-_ALMOST = 1e-2  # And the reader of tables, which speaks before anything has been decided.
 _COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
-# Statistics of columns are silent on fewer rows than these.
-_FEW_ROWS, _SOME_ROWS = 10, 20
-_MOST_CODES = 10
-_STAND_FOR_MISSING = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
+_FEW_ROWS = 10  # In fewer rows columns follow from one another by chance.
 
 
 class DataWarning(UserWarning):
@@ -246,6 +242,18 @@ def dependent_columns(columns: FloatArray, tolerance: float, fewest: int = _FEW_
     fewest
         In fewer rows than these, nothing is said; 1 where it is known that the rank is too small.
     """
+    found = _dependent(columns, tolerance, fewest)
+    if not found or fewest == 1:
+        return found
+    # A single far row makes all columns alike: what the rows near the middle do not confirm is not said.
+    lengths = np.linalg.norm(columns, axis=0)
+    far = np.abs(columns / np.where(lengths > 0.0, lengths, np.inf)).max(axis=1)
+    near = columns[far <= np.quantile(far, 0.9)]
+    confirmed = {column for column, _, _ in _dependent(near - near.mean(axis=0), tolerance, 2)}
+    return [dependence for dependence in found if dependence.column in confirmed]
+
+
+def _dependent(columns: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
     n_objects, n_features = columns.shape
     if n_features < 2 or n_objects < fewest or n_objects * n_features**2 > _COPY_CELLS:
         return []
@@ -351,104 +359,3 @@ def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Seque
         f"{start}column {dependence_text(found, names)}. They say nothing that the others do not: drop "
         f"column(s) {listed} (or reduce all by PCA, or drop columns that these follow from){other}."
     )
-
-
-def column_findings(X: FloatArray, names: Sequence[str]) -> list[str]:
-    """What in a table of finite numbers may mislead a clustering, a sentence for each finding."""
-    found: list[str] = []
-    discrete: list[str] = []
-    shares = [len(np.unique(column)) / len(X) for column in X.T]
-    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
-        others = shares[:place] + shares[place + 1 :]
-        kind = _counting_finding(name, column) or _code_finding(name, column)
-        if (
-            not kind
-            and len(X) >= 2 * _SOME_ROWS
-            and shares[place] < 0.1
-            and others
-            and np.median(others) > 0.5
-        ):
-            discrete.append(name)
-        found += filter(None, [kind, _skew_finding(name, column), _stand_in_finding(name, column)])
-    if discrete:
-        listed = ", ".join(map(repr, discrete[:_MOST_NAMED]))
-        found.append(
-            f"column(s) {listed} take few values while the others hardly repeat one: equal values may become "
-            "clusters of their own. Measure them finer, or leave them out and see what changes."
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = X - X.mean(axis=0)
-        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
-    if alike:
-        listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
-        found.append(
-            f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
-            f"Leave out: drop=[{listed}]."
-        )
-    return found
-
-
-def _counting_finding(name: str, column: FloatArray) -> str:
-    if len(column) < _FEW_ROWS or not np.array_equal(column, np.round(column)):
-        return ""
-    steps = np.diff(column)
-    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
-    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
-    if not is_ordered and not is_dense:
-        return ""
-    how = "in order" if is_ordered else "without large gaps"
-    return (
-        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
-        f"{how}): as a feature it makes clusters of neighbouring rows. Use it for names, names={name!r}, or "
-        f"leave it out, drop={name!r}."
-    )
-
-
-def _code_finding(name: str, column: FloatArray) -> str:
-    values = np.unique(column)
-    if len(column) < _SOME_ROWS or not 2 <= len(values) <= min(_MOST_CODES, len(column) // 4):
-        return ""
-    if not np.array_equal(values, np.round(values)):
-        return ""
-    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
-    return (
-        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
-        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
-        f"compare with, classes={name!r}."
-    )
-
-
-def _skew_finding(name: str, column: FloatArray) -> str:
-    if len(column) < _SOME_ROWS or column.min() <= 0.0 or column.max() == column.min():
-        return ""
-    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
-    if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
-        return ""
-    return (
-        f"column {name!r} is positive and strongly skewed (skewness {skewness:.1f}, of its logarithms "
-        f"{of_logarithms:.1f}): a long tail is cut into clusters. Logarithms?"
-    )
-
-
-def _skewness(column: FloatArray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = column / np.abs(column).max()
-        centred = scaled - scaled.mean()
-        spread = np.sqrt(np.mean(centred**2))
-        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
-
-
-def _stand_in_finding(name: str, column: FloatArray) -> str:
-    """A number such as −999 that stands far from all others, more than once."""
-    for value in _STAND_FOR_MISSING:
-        is_there = column == value
-        rest = column[~is_there]
-        if is_there.sum() < 2 or len(rest) < 2:
-            continue
-        gap = rest.min() - value if value < 0 else value - rest.max()
-        if gap > max(np.ptp(rest), 1.0):
-            return (
-                f"column {name!r} has {int(is_there.sum())} times {value:g}, far from its other values: does "
-                "it stand for a missing value? Then leave these cells empty."
-            )
-    return ""

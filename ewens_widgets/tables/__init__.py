@@ -5,18 +5,34 @@ Three steps, a file each:
 * `sources` takes a file or a frame apart into columns;
 * `cells` says what a column's cells mean: numbers, in the many ways people write them, dates, text;
 * `roles` gives each column a role, and writes everything that was done into ``dataset.account``.
+
+Last, the numbers are looked at for what misleads a clustering: numbers of rows and other identifiers, codes
+of groups, copies and combinations of other columns, a few values among many, long tails, numbers that stand
+for a missing value. Nothing is changed for these; they are warned of by name.
 """
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import DataWarning
+from ewens_widgets.model.checks import DataWarning, dependence_text, dependent_columns
 from ewens_widgets.tables.roles import Reading, Wishes
 from ewens_widgets.tables.sources import LARGEST_FILE, TableError, read_source
 
 __all__ = ["LARGEST_FILE", "DataWarning", "TableError", "read_table"]
+
+FloatArray = NDArray[np.float64]
+
+_ALMOST = 1e-2  # 1 − R² of a column that is said to follow from others.
+_FEW_ROWS, _SOME_ROWS = 10, 20  # In fewer rows, what a column looks like is chance.
+_MOST_NAMED = 10
+_MOST_CODES = 10
+_STAND_FOR_MISSING = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
 
 
 def read_table(
@@ -78,7 +94,109 @@ def read_table(
     wishes = Wishes.checked(table, features, names, classes, drop, read_as, missing)
     reading = Reading(table, wishes)
     reading.settle_roles()
-    dataset = reading.dataset()
-    for text in dataset.account.warnings if dataset.account else ():
+    dataset, account = reading.dataset()
+    found = (*account.warnings, *_findings(dataset.X, dataset.feature_names))
+    for text in found:
         warnings.warn(text, DataWarning, stacklevel=2)
-    return dataset
+    return replace(dataset, account=replace(account, warnings=found))
+
+
+def _findings(X: FloatArray, names: Sequence[str]) -> list[str]:
+    """What in a table of finite numbers may mislead a clustering, a sentence for each finding."""
+    found: list[str] = []
+    discrete: list[str] = []
+    shares = [len(np.unique(column)) / len(X) for column in X.T]
+    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
+        others = shares[:place] + shares[place + 1 :]
+        kind = _counting_finding(name, column) or _code_finding(name, column)
+        if (
+            not kind
+            and len(X) >= 2 * _SOME_ROWS
+            and shares[place] < 0.1
+            and others
+            and np.median(others) > 0.5
+        ):
+            discrete.append(name)
+        found += filter(None, [kind, _skew_finding(name, column), _stand_in_finding(name, column)])
+    if discrete:
+        listed = ", ".join(map(repr, discrete[:_MOST_NAMED]))
+        found.append(
+            f"column(s) {listed} take few values while the others hardly repeat one: equal values may become "
+            "clusters of their own. Measure them finer, or leave them out and see what changes."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - X.mean(axis=0)
+        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
+    if alike:
+        listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
+        found.append(
+            f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
+            f"Leave out: drop=[{listed}]."
+        )
+    return found
+
+
+def _counting_finding(name: str, column: FloatArray) -> str:
+    if len(column) < _FEW_ROWS or not np.array_equal(column, np.round(column)):
+        return ""
+    steps = np.diff(column)
+    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
+    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
+    if not is_ordered and not is_dense:
+        return ""
+    how = "in order" if is_ordered else "without large gaps"
+    return (
+        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
+        f"{how}): as a feature it makes clusters of neighbouring rows. Use it for names, names={name!r}, or "
+        f"leave it out, drop={name!r}."
+    )
+
+
+def _code_finding(name: str, column: FloatArray) -> str:
+    values = np.unique(column)
+    if len(column) < _SOME_ROWS or not 2 <= len(values) <= min(_MOST_CODES, len(column) // 4):
+        return ""
+    if not np.array_equal(values, np.round(values)):
+        return ""
+    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    return (
+        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
+        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
+        f"compare with, classes={name!r}."
+    )
+
+
+def _skew_finding(name: str, column: FloatArray) -> str:
+    if len(column) < _SOME_ROWS or column.min() <= 0.0 or column.max() == column.min():
+        return ""
+    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
+    if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
+        return ""
+    return (
+        f"column {name!r} is positive and strongly skewed (skewness {skewness:.1f}, of its logarithms "
+        f"{of_logarithms:.1f}): a long tail is cut into clusters. Logarithms?"
+    )
+
+
+def _skewness(column: FloatArray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = column / np.abs(column).max()
+        centred = scaled - scaled.mean()
+        spread = np.sqrt(np.mean(centred**2))
+        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
+
+
+def _stand_in_finding(name: str, column: FloatArray) -> str:
+    """A number such as −999 that stands far from all others, more than once."""
+    for value in _STAND_FOR_MISSING:
+        is_there = column == value
+        rest = column[~is_there]
+        if is_there.sum() < 2 or len(rest) < 2:
+            continue
+        gap = rest.min() - value if value < 0 else value - rest.max()
+        if gap > max(np.ptp(rest), 1.0):
+            return (
+                f"column {name!r} has {int(is_there.sum())} times {value:g}, far from its other values: does "
+                "it stand for a missing value? Then leave these cells empty."
+            )
+    return ""

@@ -185,7 +185,8 @@ def meaning_of(cells: Cells, evidence: str, reading: str | None = None) -> Meani
     if cells.all_match(_ISO_DATE.fullmatch) or cells.all_match(_OTHER_DATE.fullmatch):
         return _dates(cells, None)
     if cells.all_match(_TIME.fullmatch):
-        return Meaning("date", note="times of day")
+        hours = [math.nan if is_missing(cell) else _hours(cell) for cell in cells.texts]
+        return Meaning("date", np.array(hours), note="hours since midnight")
     truth = _booleans(cells, reading)
     if truth is not None:
         return truth
@@ -358,6 +359,11 @@ def _dates(cells: Cells, reading: str | None) -> Meaning:
     if others and not np.array_equal(days_since, others[0], equal_nan=True):
         return Meaning("date", question="day or month first?", choices=dict.fromkeys(found, ""))
     return Meaning("date", days_since - np.nanmin(days_since), note="days since the first date")
+
+
+def _hours(cell: str) -> float:
+    parts = [float(part) for part in cell.split(":")]
+    return sum(part / 60.0**place for place, part in enumerate(parts))
 
 
 def _days(cell: str, order: str) -> float | None:

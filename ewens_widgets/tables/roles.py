@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from ewens_widgets.datasets import ColumnAccount, Dataset, TableAccount
 from ewens_widgets.datasets._frames import distinct_names, short_name
-from ewens_widgets.model.checks import column_findings
 from ewens_widgets.tables.cells import READINGS, Meaning, decimal_evidence, is_missing, meaning_of
 from ewens_widgets.tables.sources import RawColumn, RawTable, TableError
 
@@ -206,7 +205,7 @@ class Reading:
             what = meaning.note or meaning.question
             self.roles[place] = (
                 "left out",
-                f"dates; features takes them as {what}" if meaning.choices or what else "dates",
+                f"dates or times (as a feature: {what})",
             )
         elif meaning.kind in {"number", "undecided"}:
             numbers = meaning.numbers
@@ -242,8 +241,8 @@ class Reading:
                 f"text with {distinct} different values in {n_rows} rows: names, classes or neither?",
             )
 
-    def dataset(self) -> Dataset:
-        """The features as numbers, with all names."""
+    def dataset(self) -> tuple[Dataset, TableAccount]:
+        """The features as numbers, with all names, and the account of them."""
         features = self._having("feature")
         X = self._matrix(features)
         kept, note = self._kept_rows(X, features)
@@ -251,9 +250,8 @@ class Reading:
             X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
         X = X[kept]
         names = [self._name(place) for place in features]
-        self.warnings += column_findings(X, names)
         labels, label_names = self._labels(kept)
-        return Dataset(
+        dataset = Dataset(
             X=X,
             labels=labels,
             name=self.table.title,
@@ -261,9 +259,9 @@ class Reading:
             description=self._description(len(X), len(names)),
             label_names=label_names,
             row_names=self._row_names(kept),
-            account=self.account(note),
             index=None if self.table.index is None else self.table.index[kept],
         )
+        return dataset, self.account(note)
 
     def account(self, *notes: str) -> TableAccount:
         """What was done so far."""

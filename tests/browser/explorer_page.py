@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from playwright.sync_api import ConsoleMessage, FloatRect, Locator, Page, expect
+from playwright.sync_api import ConsoleMessage, FilePayload, FloatRect, Locator, Page, expect
 
 FIGURES = {
     "scatter": ".ew-scatter",
@@ -259,3 +259,12 @@ class ExplorerPage:
     def contrasts(self, selector: str) -> dict[str, float]:
         """Contrast of each text with what is behind it; 4.5 and more is readable."""
         return dict(self.root.evaluate(CONTRASTS, selector))
+
+
+def upload(explorer: ExplorerPage, name: str, content: bytes) -> None:
+    """Upload a file in the section on data, which is opened if need be."""
+    if not explorer.part(".ew-data").is_visible():
+        explorer.open_section("Data")
+    expect(explorer.part(".ew-data")).to_be_visible()
+    file = FilePayload(name=name, mimeType="text/csv", buffer=content)
+    explorer.part(".ew-upload input[type=file]").set_input_files(file)

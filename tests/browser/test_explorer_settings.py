@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser.explorer_page import upload
 from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 CHAIN = "(explorer.dataset.name, explorer.settings.concentration, id(explorer.sampler))"
 MARKUP = "<img src=x onerror=window.harm=1><script>window.harm=2</script>"
@@ -33,14 +34,6 @@ def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
     expect(shared_explorer.part(".ew-view-error:visible")).to_have_count(0)
     assert shared_explorer.faults == []
     assert shared_explorer.page.evaluate("() => window.harm") is None
-
-
-def upload(explorer: OpenedExplorer, name: str, content: bytes) -> None:
-    if not explorer.part(".ew-data").is_visible():
-        explorer.open_section("Data")
-    expect(explorer.part(".ew-data")).to_be_visible()
-    file = FilePayload(name=name, mimeType="text/csv", buffer=content)
-    explorer.part(".ew-upload input[type=file]").set_input_files(file)
 
 
 def table(header: list[str], classes: list[str], rows: int = 30) -> bytes:

@@ -170,6 +170,10 @@ def test_a_nearly_copied_column_is_named_and_few_rows_say_nothing(rng: np.random
     with pytest.warns(DataWarning, match=r"2 is a copy of 1 \(nearly\)"):
         ew.Posterior.from_data(near, model="II")
     ew.Posterior.from_data(near[:9], model="II")
+    far = np.vstack([X, [1e8, 1e8]])
+    ew.Posterior.from_data(far, model="II")  # one row that is far away does not make columns alike
+    with pytest.warns(DataWarning, match="2 is a copy of 0"):
+        ew.Posterior.from_data(np.column_stack([far, far[:, 0]]), model="I")
     wide = rng.normal(size=(20, 30))
     with pytest.warns(DataWarning, match="30 is a copy of 2"):
         ew.Posterior.from_data(np.column_stack([wide, wide[:, 2]]), model="I")

@@ -188,12 +188,13 @@ class ColumnsPanel(VBox):
         self.use = Button(description="Use these columns", tooltip="Read the table again with these choices")
         self.use.add_class("ew-use-columns")
         self.use.on_click(lambda _: on_use())
+        self.heading = HTML()
         self.mind = HTML()
         self.mind.add_class("ew-help")
         self._read_as: dict[str, str] = {}
         self._unlisted: list[str] = []  # features beyond those that have a control
         super().__init__(())
-        self.add_class("ew-columns")
+        self.add_class("ew-table-columns")
 
     def show(
         self,
@@ -238,7 +239,11 @@ class ColumnsPanel(VBox):
             said.append(f"{len(beyond)} more columns are not listed here.")
         assign(self.mind, value="".join(f"<p>{escape(text)}</p>" for text in said))
         below = (self.missing, self.use) if can_change else ()
-        self.children = (*rows, *below, self.mind)
+        # A table that is complete needs no word on gaps.
+        has_gaps = bool(incomplete) or self.missing.value != _MISSING
+        assign(self.missing.layout, display="" if has_gaps else "none")
+        assign(self.heading, value=f"<b>Columns of {escape(account.origin)}</b>")
+        self.children = (self.heading, *rows, *below, self.mind)
 
     def _show_missing(self, incomplete: int, chosen: str) -> None:
         which = f"these {incomplete} rows" if incomplete > 1 else "this row" if incomplete else "such rows"
@@ -285,7 +290,7 @@ def _role_control(column: ColumnAccount) -> Dropdown:
         value=role,
         description=column.name,
         tooltip=f"What column {column.name} is",
-        style={"description_width": "45%"},
+        style={"description_width": "35%"},
     )
     control.add_class("ew-column-role")
     return control
