@@ -1,7 +1,7 @@
 """The clustering as a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -113,6 +113,9 @@ class AffineClustering(
         Share of draws in which each pair of rows is in one cluster (computed when first asked for).
     n_iter_
         Iterations done.
+    interrupted_trace
+        The draws so far, or None, where the last fit was interrupted while it drew; the estimator is then not
+        fitted.
     n_features_in_, feature_names_in_
         Number of features, and their names if the data had any.
 
@@ -164,6 +167,9 @@ class AffineClustering(
     def fit(self, X: ArrayLike | Dataset, y: object = None) -> "AffineClustering":
         """Run the chain and report a partition.
 
+        Interrupted (Ctrl-C), it raises KeyboardInterrupt, as searches and cross-validation expect; the draws
+        so far are then in `interrupted_trace`.
+
         Parameters
         ----------
         X
@@ -171,6 +177,9 @@ class AffineClustering(
         y
             Not used; there by convention.
         """
+        # What an earlier fit found does not belong to these data, even if this one is not finished.
+        for name in ("labels_", "interrupted_trace"):
+            vars(self).pop(name, None)
         matrix = self._checked(X, reset=True)
         self._check_choices(len(matrix))
         named = _with_names(X, matrix)
@@ -189,7 +198,7 @@ class AffineClustering(
         if _HAS_CALLBACKS:
             trace = self._sample_with_callbacks(sampler, matrix, y)
         else:
-            trace = sampler.sample(self.draws, self.burn_in, self.thin, progress=self.verbose)
+            trace = self._draw(sampler, self.draws, self.burn_in, self.verbose)
         for name, value in self._report(trace).items():
             setattr(self, name, value)
         self.n_iter_ = sampler.iteration
@@ -223,6 +232,9 @@ class AffineClustering(
         """Share of draws in which each pair of rows is in one cluster."""
         check_is_fitted(self)
         return np.asarray(self.trace_.similarity(), dtype=np.float64)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
 
     @property
     def _n_features_out(self) -> int:
@@ -264,21 +276,42 @@ class AffineClustering(
             step = context.subcontext(task_name=name)
             step.call_on_fit_task_begin(estimator=self, X=X, y=y)
             if draws:
-                traces.append(sampler.sample(draws, 0, self.thin, progress=False))
+                traces.append(self._draw(sampler, draws, earlier=traces))
             for _ in sampler.events(burn_in):
                 pass
             state = (lambda: self._report(Trace.concatenate(traces))) if traces else None
             if step.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=state):
                 break
         if not plan:
-            traces = [sampler.sample(self.draws, self.burn_in, self.thin, progress=self.verbose)]
+            traces = [self._draw(sampler, self.draws, self.burn_in, self.verbose)]
         elif not traces:
-            traces = [sampler.sample(1, 0, self.thin, progress=False)]
+            traces = [self._draw(sampler, 1)]
         trace = traces[0] if len(traces) == 1 else Trace.concatenate(traces)
         context.call_on_fit_task_end(
             estimator=self, X=X, y=y, reconstruction_attributes=lambda: self._report(trace)
         )
         return trace
+
+    def _draw(
+        self,
+        sampler: Sampler,
+        draws: int,
+        burn_in: int = 0,
+        progress: bool = False,
+        earlier: Sequence[Trace] = (),
+    ) -> Trace:
+        """Run the chain; interrupted, keep the draws so far, and let the interrupt through.
+
+        A search over many fits would otherwise go on with the next one.
+        """
+        recorder = sampler.recorder(draws)
+        try:
+            sampler.extend(recorder, draws, burn_in, self.thin, progress=progress)
+        except KeyboardInterrupt:
+            made = [*earlier, *([recorder.trace()] if len(recorder) else [])]
+            self.interrupted_trace = Trace.concatenate(made) if made else None
+            raise
+        return recorder.trace()
 
     def _report(self, trace: Trace) -> dict[str, Any]:
         """Attributes of the fitted estimator that the draws decide."""

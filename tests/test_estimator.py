@@ -1,13 +1,16 @@
+import signal
 import warnings
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score, make_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -15,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import ewens_widgets as ew
 from ewens_widgets import estimator as module
 from ewens_widgets.estimator import AffineClustering
+from ewens_widgets.sampling.sampler import Sampler
 
 try:
     from sklearn.callback import CallbackContext
@@ -266,6 +270,82 @@ def test_a_callback_may_stop_the_chain(stop_after: int, blobs: tuple[np.ndarray,
     assert len(burned.trace_) == 1
     short = AffineClustering(**{**SHORT, "burn_in": 0}).set_callbacks(Recorder(stop_after)).fit(blobs[0])
     assert len(short.trace_) == 5 * stop_after
+
+
+def press_ctrl_c(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Send one interrupt, as Ctrl-C does, when a recorder has got so many draws, in blocks of at most 5."""
+    pressed: list[int] = []
+    run = Sampler._run
+
+    def run_and_press(self: Sampler, *arguments: int, **named: Any) -> object:  # noqa: ANN401 - whatever it takes
+        block = run(self, *arguments, **named)
+        recorder = named.get("recorder")
+        if not pressed and recorder is not None and len(recorder) >= after:
+            pressed.append(len(recorder))
+            signal.raise_signal(signal.SIGINT)
+        return block
+
+    monkeypatch.setattr(Sampler, "_largest_block", lambda _: 5)
+    monkeypatch.setattr(Sampler, "_run", run_and_press)
+
+
+@pytest.mark.parametrize("has_callbacks", [False, pytest.param(True, marks=callbacks)])
+def test_an_interrupt_goes_through_and_the_draws_are_kept(
+    has_callbacks: bool, monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    monkeypatch.setattr(module, "_HAS_CALLBACKS", has_callbacks)
+    X, _ = blobs
+    whole = AffineClustering(**SHORT).fit(X).trace_
+    clustering = AffineClustering(**SHORT).fit(X[:30])
+    press_ctrl_c(monkeypatch, 20)
+    with pytest.raises(KeyboardInterrupt):
+        clustering.fit(X)
+    kept = clustering.interrupted_trace
+    assert 20 <= len(kept) < 100
+    np.testing.assert_array_equal(kept.labels, whole.labels[: len(kept)])
+    with pytest.raises(NotFittedError):
+        clustering.predict(X)
+    assert clustering.fit(X).n_clusters_ == 3
+    assert not hasattr(clustering, "interrupted_trace")
+
+
+@callbacks
+def test_an_interrupt_goes_through_while_callbacks_watch(
+    monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    watched = AffineClustering(**SHORT).set_callbacks(Recorder())
+    press_ctrl_c(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        watched.fit(blobs[0])
+    assert watched.interrupted_trace is not None
+    assert len(watched.interrupted_trace) >= 5
+
+
+def test_an_interrupt_ends_a_cross_validation(
+    monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    press_ctrl_c(monkeypatch, 20)
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(AffineClustering(**SHORT), *blobs, scoring=make_scorer(adjusted_rand_score), cv=3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        [[1.0, "x"], [2.0, "y"], [3.0, "z"]],
+        np.array([["1", "x"], ["2", "y"], ["3", "z"]]),
+        np.array([[1.0, "x"], [2.0, "y"], [3.0, "z"]], dtype=object),
+        pd.DataFrame({"length": [1.0, 2.0, 3.0], "kind": ["x", "y", "z"]}),
+        pd.DataFrame({"length": [1.0, 2.0, 3.0], "kind": pd.Categorical(["x", "y", "z"])}),
+    ],
+    ids=["list", "array", "objects", "frame", "categories"],
+)
+def test_text_is_refused_with_the_way_out(text: object, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    message = r"data must be numeric, but a value could not be read as a number.*Drop or encode the columns"
+    with pytest.raises(ValueError, match=message):
+        AffineClustering(**SHORT).fit(text)
+    with pytest.raises(ValueError, match=message):
+        AffineClustering(**SHORT).fit(blobs[0][:, :2]).predict(text)
 
 
 @callbacks

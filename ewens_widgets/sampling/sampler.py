@@ -15,6 +15,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -245,37 +246,31 @@ class Sampler:
         progress
             Show a progress bar.
         """
-        draws, burn_in = check_count("draws", draws, 1), check_count("burn_in", burn_in, 0)
-        thin = check_count("thin", thin, 1)
-        n_objects = self.posterior.n_objects
+        recorder = self.recorder(draws)
+        try:
+            self.extend(recorder, draws, burn_in, thin, progress=progress)
+        except KeyboardInterrupt:
+            if not len(recorder):
+                raise
+            warnings.warn(
+                f"interrupted after {len(recorder)} of {draws} draws, which are returned; "
+                "sample again to go on.",
+                stacklevel=2,
+            )
+        return recorder.trace()
+
+    def recorder(self, draws: int) -> Recorder:
+        """Make an empty recorder with room for so many draws; it is refused where they would not fit."""
+        draws, n_objects = check_count("draws", draws, 1), self.posterior.n_objects
         check_fits(
             draws * n_objects * label_type(n_objects)(0).itemsize,
             f"{draws} draws of the labels of {n_objects} objects",
             "Keep fewer draws, e.g. by a larger thin.",
         )
-        recorder = Recorder(self.posterior, self.move_names, capacity=draws)
-        from tqdm.auto import tqdm
-
-        with tqdm(total=burn_in + draws * thin, disable=not progress, unit="it", desc="sampling") as bar:
-            try:
-                self.extend(recorder, draws, burn_in, thin, done=bar.update)
-            except KeyboardInterrupt:
-                if not len(recorder):
-                    raise
-                warnings.warn(
-                    f"interrupted after {len(recorder)} of {draws} draws, which are returned; "
-                    "sample again to go on.",
-                    stacklevel=2,
-                )
-        return recorder.trace()
+        return Recorder(self.posterior, self.move_names, capacity=draws)
 
     def extend(
-        self,
-        recorder: Recorder,
-        draws: int,
-        burn_in: int = 0,
-        thin: int = 1,
-        done: Callable[[int], object] | None = None,
+        self, recorder: Recorder, draws: int, burn_in: int = 0, thin: int = 1, progress: bool = False
     ) -> None:
         """Run the chain and add its draws to a recorder; interrupted, it holds the draws so far.
 
@@ -285,12 +280,16 @@ class Sampler:
             Where the draws go.
         draws, burn_in, thin
             As for `sample`; here `draws` may be 0.
-        done
-            Called with the number of iterations just done, e.g. to move a progress bar.
+        progress
+            Show a progress bar.
         """
-        self._stand_at_last_event()
-        self._run_blocks(1, burn_in, None, done)
-        self._run_blocks(draws, thin, recorder, done)
+        draws, burn_in = check_count("draws", draws, 0), check_count("burn_in", burn_in, 0)
+        thin = check_count("thin", thin, 1)
+        with _progress_bar(burn_in + draws * thin) if progress else nullcontext() as bar:
+            done = None if bar is None else bar.update
+            self._stand_at_last_event()
+            self._run_blocks(1, burn_in, None, done)
+            self._run_blocks(draws, thin, recorder, done)
 
     def snapshot(self) -> Event:
         """Describe the current state as an event, without moving; θ has the weights of this partition."""
@@ -431,6 +430,12 @@ class Sampler:
         if given:
             self._run(given)
         self._pending = None
+
+
+def _progress_bar(iterations: int) -> Any:  # noqa: ANN401 - tqdm has no types
+    from tqdm.auto import tqdm
+
+    return tqdm(total=iterations, unit="it", desc="sampling")
 
 
 def _report(outcome: Outcome) -> StepReport | None:
