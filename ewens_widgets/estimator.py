@@ -11,11 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ewens_widgets.analysis.evidence_tree import consensus_tree, evidence_tree
+from ewens_widgets.analysis.evidence_tree import check_consensus_fits, consensus_tree, evidence_tree
 from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
-from ewens_widgets.analysis.trees import Tree
+from ewens_widgets.analysis.trees import Tree, check_tree_fits
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.sampling.sampler import Sampler
@@ -43,7 +44,7 @@ __all__ = ["AffineClustering"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_TREES = ("consensus", "evidence", "single", "average", "complete")
+_TREES = ("auto", "consensus", "evidence", "single", "average", "complete")
 _STEPS = 20  # What a progress bar moves in.
 
 
@@ -70,7 +71,9 @@ class AffineClustering(
         What is cut if `n_clusters` is given. ``"consensus"``: the average of the evidence trees of many
         draws; ``"evidence"``: the evidence tree of the draw with the highest posterior; ``"single"``,
         ``"average"``, ``"complete"``: linkage of how often the draws keep two rows apart. Single linkage is
-        the choice for long or bent clusters.
+        the choice for long or bent clusters. All but the evidence tree need memory for all pairs of rows,
+        and are refused before the chain is run where there is not enough. ``"auto"``: the consensus where
+        it fits in memory, else the evidence tree.
     min_size
         Smaller clusters do not count towards `n_clusters`; their rows join the nearest cluster.
     loss
@@ -133,7 +136,7 @@ class AffineClustering(
         model: str = "III",
         *,
         n_clusters: int | None = None,
-        tree: str = "consensus",
+        tree: str = "auto",
         min_size: int = 1,
         loss: str = "vi",
         concentration: Concentration = 1.0,
@@ -179,9 +182,10 @@ class AffineClustering(
         """
         # What an earlier fit found does not belong to these data, even if this one is not finished.
         for name in ("labels_", "interrupted_trace"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         matrix = self._checked(X, reset=True)
         self._check_choices(len(matrix))
+        self._cut_tree = self._fitting_tree(len(matrix))
         named = _with_names(X, matrix)
         self._index = named.index if isinstance(named, Dataset) else None
         sampler = Sampler(
@@ -261,6 +265,20 @@ class AffineClustering(
         if count is not None and count > n_rows:
             raise ValueError(f"n_samples={n_rows} should be >= n_clusters={count}.")
 
+    def _fitting_tree(self, n_rows: int) -> str:
+        """Which tree will be cut, settled before the chain is run: no draws are lost for lack of memory."""
+        kind = "consensus" if self.tree == "auto" else self.tree
+        if self.n_clusters is None or kind == "evidence":
+            return kind
+        check = check_consensus_fits if kind == "consensus" else check_tree_fits
+        try:
+            check(n_rows, 'Use tree="evidence", which needs no pairs of rows, or fewer rows.')
+        except TooLargeError:
+            if self.tree != "auto":
+                raise
+            return "evidence"
+        return kind
+
     def _seed(self) -> int | None:
         if self.random_state is None or isinstance(self.random_state, int | np.integer):
             return None if self.random_state is None else int(self.random_state)
@@ -332,14 +350,14 @@ class AffineClustering(
         }
 
     def _tree(self, trace: Trace, n_clusters: int) -> Tree:
-        if self.tree == "consensus":
+        if self._cut_tree == "consensus":
             return consensus_tree(trace, n_clusters)
-        if self.tree == "evidence":
+        if self._cut_tree == "evidence":
             # The highest posterior among the draws that have enough clusters, or nearly.
             enough = trace.n_clusters >= min(n_clusters, int(trace.n_clusters.max()))
             best = int(np.argmax(np.where(enough, trace.log_posterior, -np.inf)))
             return evidence_tree(trace.posterior, trace.labels[best])
-        return trace.similarity_tree(self.tree)
+        return trace.similarity_tree(self._cut_tree)
 
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)

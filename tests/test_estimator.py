@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import ewens_widgets as ew
 from ewens_widgets import estimator as module
 from ewens_widgets.estimator import AffineClustering
+from ewens_widgets.memory import TooLargeError
 from ewens_widgets.sampling.sampler import Sampler
 
 try:
@@ -75,6 +76,31 @@ def test_the_evidence_tree_starts_from_a_draw_with_enough_clusters() -> None:
     clustering = AffineClustering(n_clusters=more, **settings).fit(X)
     assert int(clustering.trace_.best.max()) + 1 < more
     assert clustering.n_clusters_ == more
+
+
+def test_a_tree_that_fits_in_memory_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = blobs
+    roomy = AffineClustering(n_clusters=3, **SHORT).fit(X)
+    assert roomy.tree_.method.startswith("consensus")
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "50000")  # the pairs of 60 rows need 86 400 bytes
+    narrow = AffineClustering(n_clusters=3, **SHORT).fit(X)
+    assert narrow.tree_.kind == "evidence"
+    assert ew.error_rate(y, narrow.labels_) == 0.0
+
+
+@pytest.mark.parametrize("tree", ["consensus", "single", "average", "complete"])
+def test_a_tree_that_does_not_fit_is_refused_before_sampling(
+    tree: str, monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
+    def sampled(*_: object, **__: object) -> None:
+        raise AssertionError("the chain was run")
+
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "50000")
+    monkeypatch.setattr(Sampler, "_run", sampled)
+    with pytest.raises(TooLargeError, match='Use tree="evidence"'):
+        AffineClustering(n_clusters=3, tree=tree, **SHORT).fit(blobs[0])
 
 
 def test_small_clusters_do_not_count() -> None:

@@ -51,7 +51,14 @@ from ewens_widgets.partition import check_labels
 if TYPE_CHECKING:
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["consensus_distance", "consensus_tree", "evidence_tree", "merge_levels", "merge_losses"]
+__all__ = [
+    "check_consensus_fits",
+    "consensus_distance",
+    "consensus_tree",
+    "evidence_tree",
+    "merge_levels",
+    "merge_losses",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -135,7 +142,7 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> 
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
     n_objects = trace.n_objects
-    check_fits(24 * n_objects**2, f"the distances between {n_objects} objects", "Use fewer rows.")
+    check_consensus_fits(n_objects)
     distinct = Draws.of(trace.labels).spread(_affordable(trace, draws))
     total = np.zeros((n_objects, n_objects))
     for weight, labels in zip(distinct.weights, distinct.labels.astype(np.intp), strict=True):
@@ -146,6 +153,13 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> 
         apart = np.clip(finest - np.maximum(levels, coarsest - 1), 0, None) / (finest - coarsest + 1)
         total += weight * apart[np.ix_(labels, labels)]
     return total
+
+
+def check_consensus_fits(
+    n_objects: int, way_out: str = "Use evidence_tree(), which needs no pairs, or fewer rows."
+) -> None:
+    """Refuse a consensus of so many objects that its pairs would not fit in memory."""
+    check_fits(24 * n_objects**2, f"the distances between {n_objects} objects", way_out)
 
 
 def merge_losses(

@@ -32,6 +32,7 @@ __all__ = [
     "Tree",
     "assign_leftovers",
     "average_order",
+    "check_tree_fits",
     "keep_leftovers",
     "labels_after",
     "nodes_after",
@@ -263,7 +264,7 @@ def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None
     n_leaves = trace.n_objects if chosen is None else chosen.size
     if n_leaves < 2:
         raise ValueError("a tree needs at least 2 objects; give more rows.")
-    _check_tree_fits(n_leaves)
+    check_tree_fits(n_leaves)
     coordinates = trace.posterior.coordinates
     return tree_of_distance(
         trace.distance(rows=chosen), method, coordinates if chosen is None else coordinates[chosen]
@@ -294,10 +295,16 @@ def average_order(similarity: NDArray[Any]) -> IntArray:
 def tree_fits(n_objects: int) -> bool:
     """Whether there is memory for the pairs of so many objects."""
     try:
-        _check_tree_fits(n_objects)
+        check_tree_fits(n_objects)
     except TooLargeError:
         return False
     return True
+
+
+def check_tree_fits(n_objects: int, way_out: str = _WITHOUT_PAIRS) -> None:
+    """Refuse a similarity tree whose pairs would not fit in memory."""
+    # The distance, its condensed form and what the linkage makes of it, besides the similarity.
+    check_pairs_fit(n_objects, 20, way_out)
 
 
 def nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
@@ -388,11 +395,6 @@ def assign_leftovers(
             small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
             labels[small] = _nearest_label(small, large, labels, distance, coordinates)
     return labels
-
-
-def _check_tree_fits(n_objects: int) -> None:
-    # The distance, its condensed form and what the linkage makes of it, besides the similarity.
-    check_pairs_fit(n_objects, 20, _WITHOUT_PAIRS)
 
 
 def _numbered(marked: IntArray) -> IntArray:
