@@ -2,13 +2,17 @@
 
 Of an executor only `submit` is asked. Ours may be killed and replaced when a worker hangs; one that was given
 is used as it is, as its workers may have other things to do. An error carries the draws made so far, so that
-none is lost.
+none is lost. Our processes end within seconds of their driver's end, even if it was killed, and have no hold
+on its standard streams.
 """
 
+import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
+from threading import Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 __all__ = [
@@ -38,6 +42,7 @@ _ONE_THREAD = dict.fromkeys(
     "1",
 )
 _IDLE_SECONDS = 300  # Processes wait so long for the next call, which then need not start them.
+_WATCH_SECONDS = 1.0  # How often they look whether their driver is still there.
 
 
 class ExecutorLike(Protocol):
@@ -90,13 +95,41 @@ class GivenExecutor:
         return False
 
 
-def _leave_interrupts_to_the_driver() -> None:
-    """Ignore Ctrl-C, which a terminal sends to all processes.
+def _serve(driver: int) -> None:
+    """Make this process one that works for a driver only: first thing that is done in each.
 
-    Raised in a process that is just taking its next task or sending a result, it may leave a queue locked.
-    Once the call after an interrupt was seen to wait for ever, and this is the likely reason.
+    It ignores Ctrl-C, which a terminal sends to all processes. Raised in a process that is just taking its
+    next task or sending a result, it may leave a queue locked. Once the call after an interrupt was seen to
+    wait for ever, and this is the likely reason.
+
+    It lets go of the driver's standard streams: whoever reads them would wait for this process too. And it
+    ends when the driver does, however that ended: nobody else could tell it to.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    Thread(target=_end_with, args=(driver,), name="ewens_widgets driver watch", daemon=True).start()
+
+
+def _end_with(driver: int) -> None:
+    """Wait until the driver is gone, then end this process at once, in the middle of a task or not.
+
+    Linux could send a signal by itself, but does so already when the *thread* that started the process ends.
+    """
+    try:
+        if sys.platform == "win32":
+            import _winapi
+
+            handle = _winapi.OpenProcess(_winapi.SYNCHRONIZE, False, driver)
+            _winapi.WaitForSingleObject(handle, _winapi.INFINITE)
+        else:
+            # Orphans are given another parent.
+            while os.getppid() == driver:
+                time.sleep(_WATCH_SECONDS)
+    finally:
+        os._exit(1)
 
 
 class LocalProcesses:
@@ -137,7 +170,8 @@ class LocalProcesses:
             max_workers=self.count,
             timeout=_IDLE_SECONDS,
             env=_ONE_THREAD,
-            initializer=_leave_interrupts_to_the_driver,
+            initializer=_serve,
+            initargs=(os.getpid(),),
         )
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -50,6 +51,22 @@ chains = ew.sample_chains(data, draws=10**6, burn_in=0, chunk=50, progress=False
 print("some draws" if 0 < chains.draws < 10**6 else "?")
 chains = ew.sample_chains(data, draws=30, burn_in=0, progress=False)
 print(len(chains), "chains of", chains.draws)
+"""
+ORPHANED = """
+import sys
+import ewens_widgets as ew
+from joblib.externals.loky import reusable_executor
+
+data = ew.datasets.unit_square(seed=1)
+is_idle = sys.argv[1] == "idle"
+heard = set()
+for chunk in ew.stream_chains(data, chains=2, draws=200 if is_idle else 10**7, burn_in=0, chunk=100):
+    heard.add(chunk.chain)
+    if not is_idle and len(heard) == 2:
+        print(*reusable_executor._executor._processes, flush=True)
+        is_idle = None
+print(*reusable_executor._executor._processes, flush=True)
+sys.stdin.read()
 """
 
 
@@ -158,12 +175,57 @@ def test_the_death_of_the_driver_costs_nothing_that_was_done(tmp_path: Path, und
     finally:
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()
-        # Its processes would notice and end by themselves, but not before the test does.
-        os.killpg(driver.pid, signal.SIGKILL)
+        # Its processes notice and end by themselves, but perhaps not before the test does.
+        with suppress(ProcessLookupError):
+            os.killpg(driver.pid, signal.SIGKILL)
     done = len(list(path.glob("chain-*/*.npz")))
     assert 10 <= done < CHUNKS
     resumed = ew.resume_chains(path, executor=InSequence(), progress=False)
     assert_same_draws(resumed, undisturbed)
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("workers_are", ["busy", "idle"])
+def test_processes_end_when_their_driver_was_killed(tmp_path: Path, workers_are: str) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(ORPHANED)
+    driver = subprocess.Popen(
+        [sys.executable, str(script), workers_are],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert driver.stdout is not None
+    workers = [int(number) for number in driver.stdout.readline().split()]
+    try:
+        assert len(workers) == 2
+        assert all(map(is_running, workers))
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not any(map(is_running, workers)), seconds=10.0)
+    finally:
+        for worker in filter(is_running, workers):
+            os.kill(worker, signal.SIGKILL)
+    driver.communicate(timeout=60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_processes_let_go_of_the_standard_streams() -> None:
+    from ewens_widgets.sampling.chains.workers import LocalProcesses
+
+    workers = LocalProcesses(2)
+    seen = [workers.submit(os.readlink, f"/proc/self/fd/{stream}").result(timeout=60) for stream in range(3)]
+    assert seen == [os.devnull] * 3
 
 
 def test_an_interrupt_of_the_whole_group_returns_what_there_is(tmp_path: Path) -> None:
