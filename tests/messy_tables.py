@@ -56,6 +56,13 @@ UNDERSTOOD = [
     ),
     Messy("bars", lines("x|y", "1.5|2", "2.5|7", "3.5|4"), THREE, XY),
     Messy("runs of spaces", lines("x   y", "1.5   2", "2.5  7", "3.5   4"), THREE, XY),
+    Messy(
+        "a unit after a space",
+        lines("my dose", "5 mg", "7 mg", "8.5 mg"),
+        [[5], [7], [8.5]],
+        {"my dose": FEATURE},
+        reasons={"my dose": "in mg"},
+    ),
     Messy("carriage returns", lines("x,y", *SIX, end="\r"), THREE, XY),
     Messy(
         "semicolons without a header", lines("1,5;2", "2,5;7", "3,5;4"), THREE, {"x1": FEATURE, "x2": FEATURE}

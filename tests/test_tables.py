@@ -1,6 +1,9 @@
 """Tables from strangers: read when there is one way to read them, refused with a place otherwise."""
 
+import re
 import warnings
+from pathlib import Path
+from typing import Any
 
 import messy_tables
 import numpy as np
@@ -166,3 +169,46 @@ def test_what_may_mislead_is_warned_of_by_name(case: messy_tables.Messy) -> None
 def test_there_are_enough_messy_tables() -> None:
     cases = [*messy_tables.UNDERSTOOD, *messy_tables.WARNED, *messy_tables.REFUSED]
     assert len({case.title for case in cases}) == len(cases) >= 60
+
+
+def test_a_table_is_read_from_a_path_an_open_file_and_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"x,y\n1,2\n3,5\n4,1\n")
+    with path.open("rb") as binary, path.open(encoding="utf-8") as text:
+        found = [read_table(source) for source in (path, str(path), path.read_bytes(), binary, text)]
+    assert [data.X.tolist() for data in found] == [[[1, 2], [3, 5], [4, 1]]] * 5
+    assert [data.name for data in found] == ["rows", "rows", "table", "table", "table"]
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_table(tmp_path / "other.csv")
+    with pytest.raises(TypeError, match=r"for the table itself give text\.encode\(\)"):
+        read_table("x,y\n1,2\n")
+    (tmp_path / "large.csv").write_bytes(b"1,2\n" * 1_300_000)
+    with pytest.raises(TableError, match="at most 5 MB"):
+        read_table(tmp_path / "large.csv")
+    path.write_bytes(b"x,y\n1,\n3,5\n4,1\n")
+    with pytest.raises(TableError, match=re.escape(f'ew.read_table("{path}", missing="drop rows")')):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "guess"}, "missing must be one of 'refuse', 'drop rows', 'median'; got 'guess'"),
+        ({"read_as": {"x": "roman"}}, "read_as of column 'x' must be one of 'thousands', .*; got 'roman'"),
+        ({"features": ["x"], "drop": ["x"]}, "column 'x' is given two roles"),
+        ({"names": "x", "classes": "x"}, "column 'x' is given two roles"),
+        ({"names": "lenght"}, r"names: there is no column 'lenght'; did you mean 'length'\?"),
+        ({"missing": "drop rows", "header": 2}, r"has 1 row\(s\) of data"),
+    ],
+)
+def test_arguments_that_contradict_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_table(b"x,length\n1,2\n3,5\n", **options)
+
+
+def test_an_account_is_asked_by_name() -> None:
+    data = read_table(b"x,note\n1,\n3,\n")
+    assert data.account["note"].reason == "empty"
+    assert data.account.named("feature") == ("x",)
+    with pytest.raises(KeyError, match="no column 'y'; there are x, note"):
+        data.account["y"]

@@ -48,12 +48,15 @@ def labels_csv(
     return _csv_text(list(table), zip(*table.values(), strict=True))
 
 
-def draws_csv(trace: Trace) -> str:
-    """Write a table, a draw a row: iteration, theta, …, n_clusters, then labels ``object_0``, …."""
+def draws_csv(trace: Trace, names: Sequence[str] | None = None) -> str:
+    """Write a table, a draw a row: iteration, theta, …, n_clusters, labels ``object_0``, … or by `names`."""
     further = [entry.name for entry in saved_columns() if not entry.axes and entry.name not in _NOT_REPEATED]
-    names = {"iteration": "iterations", **{name: name for name in (*_LEADING, *further)}}
-    numbers = {title: trace.column(name) for title, name in names.items()}
-    header = [*numbers, *(f"object_{item}" for item in range(trace.n_objects))]
+    titles = {"iteration": "iterations", **{name: name for name in (*_LEADING, *further)}}
+    numbers = {title: trace.column(name) for title, name in titles.items()}
+    objects = [f"object_{item}" for item in range(trace.n_objects)] if names is None else list(names)
+    if len(objects) != trace.n_objects:
+        raise ValueError(f"{len(objects)} names for {trace.n_objects} objects.")
+    header = [*numbers, *objects]
     columns = [values.tolist() for values in numbers.values()]
     rows = ((*row, *labels.tolist()) for *row, labels in zip(*columns, trace.labels, strict=True))
     return _csv_text(header, rows)

@@ -203,7 +203,7 @@ def _check_finite(matrix: FloatArray, data: ArrayLike | Dataset, rows: Sequence[
         )
     raise ValueError(
         f"data contain {kind} (Input contains NaN or infinity) at {where}; {int(bad.sum())} such value(s) in "
-        f"all ({by_column} by column). Drop these {int(bad.any(axis=1).sum())} rows, {ways[0]}; or drop the "
+        f"all ({by_column} by column). Drop the {int(bad.any(axis=1).sum())} row(s), {ways[0]}; or drop the "
         f"columns, {ways[1]}; or fill the gaps, e.g. {ways[2]}, before clustering."
     )
 

@@ -34,7 +34,6 @@ _MOST_ROWS = 20_000
 _MOST_COLUMNS = 1_000
 _LOOKED_AT = 50  # Rows that decide on the separator.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_ONE_SPACED_NUMBER = re.compile(r"[+-]?\d{1,3}( \d{3})+")
 
 Row = tuple[int, list[str]]  # number of the line, cells
 
@@ -119,7 +118,7 @@ def _file_content(source: str | os.PathLike[str]) -> bytes:
         raise TypeError(
             "a text with lines is not the path of a file; for the table itself give text.encode()."
         )
-    path = Path(source)
+    path = Path(source).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; give its path, or the bytes of the table.")
     _check_size(path.stat().st_size)
@@ -205,12 +204,12 @@ def _separator(text: str) -> str:
 
 
 def _is_spaced(text: str) -> bool:
-    """Whether runs of spaces separate columns, and are not within numbers such as 1 007."""
+    """Whether runs of spaces separate columns, at least two of numbers, and are not within 1 007 or 5 mg."""
     lines = [line.strip() for line in text.splitlines() if line.strip()][:_LOOKED_AT]
     widths = {len(line.split()) for line in lines}
-    if '"' in text or len(widths) != 1 or widths == {1} or all(map(_ONE_SPACED_NUMBER.fullmatch, lines[1:])):
+    if '"' in text or len(widths) != 1 or all(map(looks_like_number, lines[1:])):
         return False
-    return all(any(map(looks_like_number, line.split())) for line in lines[1:])
+    return all(sum(map(looks_like_number, line.split())) > 1 for line in lines[1:])
 
 
 def _parsed(text: str, separator: str, most: int | None = None) -> list[Row]:

@@ -30,6 +30,13 @@ def test_draws_as_a_table(trace: Trace) -> None:
     assert [float(entry) for entry in lines[1].split(",")][5:] == trace.labels[0].tolist()
 
 
+def test_draws_with_names(trace: Trace) -> None:
+    names = [f"row {item}" for item in range(trace.n_objects)]
+    assert draws_csv(trace, names).splitlines()[0].endswith(",".join(names))
+    with pytest.raises(ValueError, match=f"1 names for {trace.n_objects} objects"):
+        draws_csv(trace, ["only"])
+
+
 def test_arviz_groups_and_coordinates(trace: Trace) -> None:
     exported = trace.to_arviz()
     assert exported.posterior["theta"].dims == ("chain", "draw")

@@ -182,7 +182,8 @@ class Exports:
         return self._name("npz", "-trace"), self._explorer.trace.to_bytes(), "application/octet-stream"
 
     def _draws(self) -> File:
-        return self._name("csv", "-draws"), draws_csv(self._explorer.trace).encode(), "text/csv"
+        text = draws_csv(self._explorer.trace, names=self._explorer.dataset.row_names)
+        return self._name("csv", "-draws"), text.encode(), "text/csv"
 
     def _page(self) -> File:
         self._refresh()

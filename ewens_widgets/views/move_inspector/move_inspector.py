@@ -209,7 +209,9 @@ class MoveInspector(Dashboard):
         proposal = self.inspection.proposal
         where = f"iteration {self.inspection.iteration}"
         if self.inspection.is_sweep:
-            where += f", object {int(proposal.choices[0].objects[0]) + 1} of {proposal.labels.size}"
+            row, names = int(proposal.choices[0].objects[0]), self._dataset.row_names
+            where += f", object {row + 1} of {proposal.labels.size}"
+            where += "" if names is None else f" ({names[row]})"
         clusters = count(int(proposal.labels.max()) + 1, "cluster")
         return f"{where} · {clusters} · {proposal.move} · stage {self.stage + 1} of {len(self._stages)}"
 
