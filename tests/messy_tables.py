@@ -79,6 +79,26 @@ UNDERSTOOD = [
         row_names=("one two", "a, b", "c"),
     ),
     Messy(
+        "years for names beside names of rows",
+        lines("country,2001,2002,2003", "A,1.5,2,1", "B,2.5,7,5", "C,3.5,4,4"),
+        [[1.5, 2, 1], [2.5, 7, 5], [3.5, 4, 4]],
+        {"country": NAMES, "2001": FEATURE, "2002": FEATURE, "2003": FEATURE},
+        row_names=("A", "B", "C"),
+    ),
+    Messy(
+        "doses for names",
+        lines("sample,10,20", "A,1.5,2", "B,2.5,7", "C,3.5,4"),
+        THREE,
+        {"sample": NAMES, "10": FEATURE, "20": FEATURE},
+        row_names=("A", "B", "C"),
+    ),
+    Messy(
+        "doses with units for names",
+        lines("5 mg,10 mg", "1.5,2", "2.5,7", "3.5,4"),
+        THREE,
+        {"5 mg": FEATURE, "10 mg": FEATURE},
+    ),
+    Messy(
         "a title",
         lines("Measurements of 2024", "", "x,y", *SIX),
         THREE,
@@ -385,6 +405,23 @@ REFUSED = [
         message=(
             "column 'dose' ('5 puffs', '7 puffs', '8 puffs'): is 'puffs' a unit, or part of a name? Say "
             'read_as={"dose": "numbers"} (the numbers as they stand), or ' + KEEP.format("dose")
+        ),
+    ),
+    Messy(
+        "codes with zeros",
+        lines("zip,y", "01234,2", "56789,7", "00321,4"),
+        message=(
+            "column 'zip' ('01234', '56789', '00321'): numbers, or codes with zeros? Say "
+            'read_as={"zip": "numbers"} (\'01234\' is 1234), or ' + KEEP.format("zip")
+        ),
+    ),
+    Messy(
+        "points for thousands or decimals",
+        lines("x|y|z", "1.007|2,5|1.5", "2.150|7,5|2.5", "3.400|4,25|7.5"),
+        message=(
+            "column 'x' ('1.007', '2.150', '3.400'): thousands or decimals? Say "
+            'read_as={"x": "thousands"} (\'1.007\' is 1007), or read_as={"x": "decimals"} '
+            "('1.007' is 1.007), or " + KEEP.format("x")
         ),
     ),
     Messy(

@@ -27,6 +27,7 @@ __all__ = [
     "Meaning",
     "decimal_evidence",
     "is_missing",
+    "is_plain_number",
     "looks_like_number",
     "looks_like_unit",
     "meaning_of",
@@ -42,6 +43,7 @@ _MISSING |= {"<na>", "#n/a", "#na", "#n/a n/a", "1.#qnan", "-nan", "\\n"}
 _TRUE = {"true": "false", "yes": "no", "y": "n", "t": "f", "on": "off", "ja": "nein", "oui": "non"}
 
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
+_PADDED = re.compile(r"[+-]?0\d+")
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 _CURRENCIES = "$€£¥₹"
 _CURRENCY_CODES = ("USD", "EUR", "GBP", "CHF", "JPY", "SEK", "DKK", "NOK", "CAD", "AUD", "INR", "CNY")
@@ -67,6 +69,11 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?")
 def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no value, in one of the usual spellings."""
     return cell.lower() in _MISSING
+
+
+def is_plain_number(cell: str) -> bool:
+    """Whether a cell is a number as computers write them."""
+    return _PLAIN.fullmatch(cell) is not None
 
 
 def looks_like_number(cell: str) -> bool:
@@ -235,8 +242,12 @@ def _numbers(cells: Cells, evidence: str, reading: str | None) -> Meaning:
     mark, question = _decimal_mark(cells, evidence, reading)
     values = cells.marks[mark]
     numbers = np.full(len(cells.texts), np.nan)
-    if cells.is_plain and mark == ".":
+    if cells.is_plain and mark == "." and not question:
         numbers[list(values)] = list(values.values())
+        padded = next((cells.texts[place] for place in values if _PADDED.fullmatch(cells.texts[place])), "")
+        if padded and reading is None:
+            choices = {"numbers": f"{padded!r} is {float(padded):g}"}
+            return Meaning("undecided", numbers, question="numbers, or codes with zeros?", choices=choices)
         return Meaning("number", numbers)
     unit, problem = _unit(cells, values, reading)
     for place, value in values.items():

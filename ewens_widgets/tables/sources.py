@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -25,7 +26,14 @@ from numpy.typing import NDArray
 
 from ewens_widgets.datasets import TableAccount
 from ewens_widgets.datasets._frames import distinct_names, frame_of, is_frame, short_name
-from ewens_widgets.tables.cells import Cells, Meaning, is_missing, looks_like_number, looks_like_unit
+from ewens_widgets.tables.cells import (
+    Cells,
+    Meaning,
+    is_missing,
+    is_plain_number,
+    looks_like_number,
+    looks_like_unit,
+)
 
 __all__ = ["LARGEST_FILE", "RawColumn", "RawTable", "TableError", "read_source"]
 
@@ -33,6 +41,20 @@ LARGEST_FILE = 5_000_000
 _MOST_ROWS = 20_000
 _MOST_COLUMNS = 1_000
 _LOOKED_AT = 50  # Rows that decide on the separator.
+# Words that stand over a column and are hardly the name of a row.
+_HEADINGS = {
+    "class",
+    "code",
+    "group",
+    "id",
+    "index",
+    "label",
+    "name",
+    "object",
+    "sample",
+    "species",
+    "subject",
+}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 Row = tuple[int, list[str]]  # number of the line, cells
@@ -292,18 +314,29 @@ def _split_header(rows: list[Row], header: int | bool | None) -> tuple[list[str]
 
 
 def _header_rows(cells: list[list[str]]) -> int:
+    """How many rows have names; those of years, doses or numbered columns look like data."""
     first = cells[0]
     if not _has_number(first):
         return 1 + (len(cells) > 3 and _is_second_header(cells[1], cells[2:]))
-    numbers = first if first[0] else first[1:]
+    if _HEADINGS & {cell.lower() for cell in first} or _has_units_only_here(cells):
+        return 1
+    numbers = list(dropwhile(lambda cell: not cell.isdecimal(), first))
     if not _is_counting(numbers) or any(_is_counting(row[-len(numbers) :]) for row in cells[1:]):
         return 0
-    if not first[0]:
-        return 1  # pandas writes its numbered columns and the index so
+    if not first[0].isdecimal():
+        return 1  # a word over the names of rows, or nothing, as pandas writes its index
     shown = ", ".join(first[:3])
     raise TableError(
         f"the first row, {shown}, …, counts on: are these names of columns, or data? Say header=True or "
         "header=False."
+    )
+
+
+def _has_units_only_here(cells: list[list[str]]) -> bool:
+    """Whether the first row has numbers with units, such as doses, over columns of plain numbers."""
+    places = [place for place, cell in enumerate(cells[0]) if looks_like_number(cell)]
+    return not any(is_plain_number(cells[0][place]) for place in places) and all(
+        is_plain_number(row[place]) for row in cells[1:_LOOKED_AT] for place in places
     )
 
 
