@@ -26,19 +26,27 @@ all of the posterior.
 **The similarity gap** looks at the clusters themselves, as chains with equally many clusters may differ in
 which: the average of :math:`|S^{(a)}_{ij} - S^{(b)}_{ij}|` over pairs of objects, for the two chains a, b
 that are farthest apart. Above 2500 objects a fixed random choice of 1000 stands for all; the average over
-its pairs is an unbiased estimate.
+its pairs is an unbiased estimate. Where the matrices of all chains would not fit in memory, fewer do.
+
+**Chains that do not move** are of two kinds. One is stuck. The other sits on a partition that holds nearly
+all of the posterior, as with well separated clusters: no proposal to leave it is accepted, and rightly. The
+draws of one chain cannot tell them apart, but other chains can: where several have not moved and all have the
+same partition, they agree. A single chain that has not moved counts as stuck unless a sweep was among its
+moves, which drew every object anew from its exact conditional distribution; then nothing speaks against it,
+though one chain confirms nothing.
 
 =============  ==========================================================================================
 verdict        if
 =============  ==========================================================================================
 ``"unknown"``  there are fewer than 8 draws of each chain
-``"apart"``    an R-hat is above 1.2, no proposal was accepted, the draws are worth fewer than 10, or the
-               similarity gap is above 0.1
+``"apart"``    an R-hat is above 1.2, no proposal was accepted (but see above), the draws are worth fewer
+               than 10, or the similarity gap is above 0.1
 ``"not yet"``  an R-hat is above 1.05, the draws are worth fewer than 100, or the log posterior still rises
 ``"agree"``    none of these
 =============  ==========================================================================================
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -48,11 +56,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.analysis.similarity import similarity
+from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA
+from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
 
@@ -96,6 +106,10 @@ FEWEST_DRAWS = 8
 ALL_PAIRS = 2500
 """Objects up to which the similarity gap compares all pairs."""
 _SOME_OBJECTS = 1000  # How many stand for all beyond that.
+_FEWEST_OBJECTS = 200  # With fewer, the gap would be a matter of luck.
+_BLOCK_BYTES = 32 * 2**20  # What similarities need besides matrices, however many objects there are.
+_ENTRIES = 1_000_000  # Labels looked at at once.
+_SAME = 1e-9  # Values that differ by less, relatively, differ by rounding.
 
 Fault = Literal["apart", "stuck", "worthless", "gap", "nearly", "few", "rising"]
 _SERIOUS: frozenset[Fault] = frozenset({"apart", "stuck", "worthless", "gap"})
@@ -163,8 +177,7 @@ class Diagnostics:
         """What speaks against the run, the gravest first."""
         if not self.is_known:
             return ()
-        rates = [rate for rate in self.acceptance.values() if not np.isnan(rate)]
-        is_stuck = bool(rates) and max(rates) == 0.0
+        is_stuck = self._has_not_moved and not self.has_settled
         found: dict[Fault, bool] = {
             "apart": self.worst_rhat > BAD_RHAT,
             "stuck": is_stuck,
@@ -177,6 +190,17 @@ class Diagnostics:
         return tuple(fault for fault, is_there in found.items() if is_there)
 
     @property
+    def has_settled(self) -> bool:
+        """Whether no proposal was accepted because, as far as can be seen, there is nowhere better to go."""
+        # Draws that differ while nothing was accepted contradict themselves: that is no settled chain.
+        partition = [self.rhat.get(name, np.nan) for name in ("n_clusters", "largest_cluster")]
+        if not (self.is_known and self._has_not_moved and np.isnan(partition).all()):
+            return False
+        if self.n_chains > 1:
+            return self.similarity_gap is not None and self.similarity_gap < _SAME
+        return any(name in MOVES and MOVES[name].is_sweep for name in self.acceptance)
+
+    @property
     def verdict(self) -> Literal["unknown", "apart", "not yet", "agree"]:
         """What to make of the run, in the words of the table at the top of this module."""
         if not self.is_known:
@@ -184,6 +208,11 @@ class Diagnostics:
         if _SERIOUS.intersection(self.faults):
             return "apart"
         return "not yet" if self.faults else "agree"
+
+    @property
+    def _has_not_moved(self) -> bool:
+        rates = [rate for rate in self.acceptance.values() if not np.isnan(rate)]
+        return bool(rates) and max(rates) == 0.0
 
     @property
     def _changing(self) -> dict[str, float]:
@@ -298,8 +327,11 @@ def autocorrelation(trace: Trace, quantity: str = "n_clusters", max_lag: int | N
 
 def similarity_gap(traces: Sequence[Trace]) -> float:
     """Similarity gap of traces of one posterior."""
-    rows = compared_rows(traces[0].n_objects) if traces else None
-    return largest_gap([trace.similarity(rows=rows, dtype=np.float32) for trace in traces])
+    if not traces:
+        return 0.0
+    rows = _rows_that_fit(traces[0].n_objects, len(traces))
+    # Not kept with the traces: there it would take memory for each chain after the answer is known.
+    return largest_gap([similarity(trace.labels, rows=rows, dtype=np.float32) for trace in traces])
 
 
 def largest_gap(similarities: Sequence[NDArray[Any]]) -> float:
@@ -309,11 +341,7 @@ def largest_gap(similarities: Sequence[NDArray[Any]]) -> float:
 
 def compared_rows(n_objects: int) -> NDArray[np.intp] | None:
     """Objects whose pairs the similarity gap looks at, always the same ones; None means all."""
-    if n_objects <= ALL_PAIRS:
-        return None
-    # A random choice, as evenly spaced objects may all be of one kind.
-    chosen = np.random.default_rng(n_objects).choice(n_objects, _SOME_OBJECTS, replace=False)
-    return np.sort(chosen).astype(np.intp)
+    return None if n_objects <= ALL_PAIRS else _some_rows(n_objects, _SOME_OBJECTS)
 
 
 def pooled_acceptance(counts: Sequence[Mapping[str, tuple[ArrayLike, ArrayLike]]]) -> dict[str, float]:
@@ -326,6 +354,31 @@ def pooled_acceptance(counts: Sequence[Mapping[str, tuple[ArrayLike, ArrayLike]]
     return rates
 
 
+def _rows_that_fit(n_objects: int, n_chains: int) -> NDArray[np.intp] | None:
+    """The objects of `compared_rows`, or fewer where the matrices of all chains would not fit in memory."""
+    rows = compared_rows(n_objects)
+    wanted = n_objects if rows is None else rows.size
+    # A matrix in single precision for each chain; counts, a product and a sum while one is made.
+    pair = 4 * n_chains + 12
+    limit = memory_limit()
+    fitting = math.isqrt(max(limit - _BLOCK_BYTES, limit // 2) // pair)
+    if fitting >= wanted:
+        return rows
+    fewest = min(wanted, _FEWEST_OBJECTS)
+    check_fits(
+        2 * pair * fewest**2,
+        f"the similarities of {fewest} objects in {n_chains} chains",
+        "Compare fewer chains at once.",
+    )
+    return _some_rows(n_objects, max(fitting, fewest))
+
+
+def _some_rows(n_objects: int, count: int) -> NDArray[np.intp]:
+    # A random choice, as evenly spaced objects may all be of one kind.
+    chosen = np.random.default_rng(n_objects).choice(n_objects, count, replace=False)
+    return np.sort(chosen).astype(np.intp)
+
+
 @cache
 def load_statistics() -> Any:  # noqa: ANN401 - arviz-stats has no types
     """Return the array functions of arviz-stats; the first call takes about a second to import them."""
@@ -335,8 +388,10 @@ def load_statistics() -> Any:  # noqa: ANN401 - arviz-stats has no types
 
 
 def _rhat(values: FloatArray) -> float:
+    if _is_constant(values):
+        return float("nan")
     if np.all(np.ptp(values, axis=1) == 0.0):
-        return float("nan") if np.ptp(values) == 0.0 else float("inf")
+        return float("inf")
     parts, statistics = _halved(values), load_statistics()
     # Where ranks or distances from the median do not vary within the parts, this divides zero by zero.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -346,9 +401,14 @@ def _rhat(values: FloatArray) -> float:
 
 
 def _ess(values: FloatArray, method: str, **options: object) -> float:
-    if np.ptp(values) == 0.0:
+    if _is_constant(values):
         return float(values.size)
     return float(load_statistics().ess(values, method=method, **options))
+
+
+def _is_constant(values: FloatArray) -> bool:
+    """Whether values differ by rounding at most, as the log posterior of one partition in two chains does."""
+    return bool(np.ptp(values) <= _SAME * max(1.0, float(np.abs(values).max())))
 
 
 def _halved(values: FloatArray) -> FloatArray:
@@ -360,19 +420,24 @@ def _halved(values: FloatArray) -> FloatArray:
 
 
 def _largest(labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Size of the largest cluster of each draw."""
-    n_draws = len(labels)
-    width = int(labels.max()) + 1 if labels.size else 1
-    cells = labels + width * np.arange(n_draws)[:, None]
-    counts = np.bincount(cells.ravel(), minlength=width * n_draws).reshape(n_draws, width)
-    return np.asarray(counts.max(axis=1), dtype=np.intp)
+    """Size of the largest cluster of each draw, some draws at a time."""
+    found = np.zeros(len(labels), dtype=np.intp)
+    step = max(1, _ENTRIES // max(1, labels.shape[1]))
+    for start in range(0, len(labels), step):
+        block = labels[start : start + step]
+        width = int(block.max()) + 1 if block.size else 1
+        cells = block + width * np.arange(len(block))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=width * len(block)).reshape(len(block), width)
+        found[start : start + step] = counts.max(axis=1)
+    return found
 
 
 def _still_rises(log_posterior: FloatArray) -> bool:
     quarters = np.array_split(log_posterior, 4)
     means = [float(quarter.mean()) for quarter in quarters]
     spread = float(np.concatenate(quarters[1:]).std())
-    return means[0] < min(means[1:]) - max(spread, 1e-9)
+    rounding = _SAME * max(1.0, float(np.abs(log_posterior).max()))
+    return means[0] < min(means[1:]) - max(spread, rounding)
 
 
 def _aligned(traces: Trace | Sequence[Trace]) -> list[Trace]:

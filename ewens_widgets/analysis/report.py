@@ -137,6 +137,8 @@ def report(traces: Trace | Sequence[Trace]) -> Report:
     if verdict == "trust" and numbers.n_chains == 1:
         verdict = "unconfirmed"
     reasons = [_REASONS[fault](numbers) for fault in numbers.faults] or list(_good(numbers))
+    if numbers.has_settled:
+        reasons.append(_settled(numbers))
     return Report(
         verdict=verdict,
         reasons=(*reasons, *([] if verdict == "do not trust" else _remarks(chains))),
@@ -151,6 +153,11 @@ def chains_sentence(numbers: Diagnostics, names: Sequence[str]) -> str:
     if not numbers.is_known:
         return (
             f"Too early to say whether the chains agree: they have {numbers.n_draws} draws each that count."
+        )
+    if not numbers.faults and numbers.has_settled:
+        return (
+            "The chains agree: all of them stay at one and the same partition, and no proposal to leave it "
+            "was accepted."
         )
     if not numbers.faults:
         return (
@@ -253,6 +260,18 @@ def _good(numbers: Diagnostics) -> Iterator[str]:
     yield f"All draws together are worth at least {numbers.least_ess:.0f} independent ones."
 
 
+def _settled(numbers: Diagnostics) -> str:
+    if numbers.n_chains > 1:
+        return (
+            "No proposal was accepted, and all chains have the same partition: it seems to hold nearly all "
+            "of the posterior."
+        )
+    return (
+        "No object changed its cluster, though each was drawn anew in every sweep: the partition may hold "
+        "nearly all of the posterior, or the chain may be caught at it. Other starts tell which."
+    )
+
+
 def _remarks(chains: Sequence[Trace]) -> Iterator[str]:
     grid, end = chains[0].posterior.theta_grid, _edge(chains)
     if end is not None:
@@ -272,6 +291,8 @@ def _advice(numbers: Diagnostics, chains: Sequence[Trace], verdict: Verdict) -> 
         yield f"Take more draws, e.g. {_rounded(2 * numbers.n_draws)} instead of {numbers.n_draws}."
     if numbers.is_rising:
         yield f"Drop the first quarter, trace[{numbers.n_draws // 4}:], or use a longer burn-in."
+    if numbers.has_settled and numbers.n_chains > 1:
+        yield 'If all chains had the same start, run one from another, e.g. initial="one-cluster".'
     if numbers.n_chains == 1:
         yield (
             'Run other chains from other starts (initial="one-cluster", "k-means" or "prior", other seeds) '

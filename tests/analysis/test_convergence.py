@@ -1,7 +1,9 @@
 """The one verdict: R-hat and effective sample size against ArviZ, what is followed, what is said of it."""
 
 import sys
+import tracemalloc
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,10 +18,11 @@ from ewens_widgets.analysis.convergence import (
     compared_rows,
     diagnose,
     largest_gap,
+    load_statistics,
     quantities,
     similarity_gap,
 )
-from ewens_widgets.analysis.report import chains_sentence
+from ewens_widgets.analysis.report import chains_sentence, report
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
@@ -261,6 +264,47 @@ def test_some_objects_stand_for_many() -> None:
     assert similarity_gap(traces) == pytest.approx(0.5, abs=0.01)
     exact = largest_gap([trace.similarity(dtype=np.float32) for trace in traces])
     assert similarity_gap(traces) == pytest.approx(exact, abs=0.01)
+
+
+def many_objects(n_objects: int, n_draws: int, n_chains: int) -> list[Trace]:
+    rng = np.random.default_rng(0)
+    posterior = Posterior.from_data(rng.normal(size=(n_objects, 2)), model="I")
+    return [
+        synthetic_trace(random_partitions(rng, n_draws, n_objects, 6), posterior, rng)
+        for _ in range(n_chains)
+    ]
+
+
+def peak_of(call: Callable[[], object]) -> int:
+    """Bytes that Python and NumPy had at most during a call, beyond those at its beginning."""
+    load_statistics()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("n_objects", "n_draws", "n_chains"), [(2400, 10, 12), (1000, 10, 40), (5000, 200, 4)]
+)
+def test_a_limit_of_memory_is_kept_to(
+    n_objects: int, n_draws: int, n_chains: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = many_objects(n_objects, n_draws, n_chains)
+    limit = 64_000_000
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", str(limit))
+    for call in (lambda: diagnose(traces), lambda: similarity_gap(traces), lambda: report(traces)):
+        assert peak_of(call) < 1.25 * limit
+    within = diagnose(traces).similarity_gap
+    monkeypatch.delenv("EWENS_WIDGETS_MEMORY_LIMIT")
+    assert within == pytest.approx(diagnose(traces).similarity_gap, abs=0.02)
+
+
+def test_twenty_thousand_objects_need_little_memory() -> None:
+    (trace,) = many_objects(20_000, 60, 1)
+    assert peak_of(lambda: report(trace)) < 100_000_000
 
 
 def test_fewer_draws_say_nothing() -> None:

@@ -3,7 +3,7 @@ import pytest
 from traces import blobs, random_partitions, synthetic_trace
 
 from ewens_widgets import datasets
-from ewens_widgets.analysis.report import Report, report
+from ewens_widgets.analysis.report import Report, chains_sentence, report
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -72,6 +72,69 @@ def test_stuck_chains() -> None:
     alone = report(chains[0])
     assert alone.verdict == "do not trust"
     assert "constant" in str(alone)
+
+
+def resting(labels: np.ndarray, seed: int, moves: tuple[str, ...], taken: tuple[int, ...]) -> Trace:
+    """A chain that stays at one partition; each move was accepted so many times."""
+    rng = np.random.default_rng(seed)
+    trace = synthetic_trace(np.tile(labels, (200, 1)), POSTERIOR, rng, moves)
+    counts = {name: (2000, accepted) for name, accepted in zip(moves, taken, strict=True)}
+    object.__setattr__(trace, "move_counts", counts)
+    return trace
+
+
+DEFAULT = ("informed-split-merge", "gibbs")
+THIRDS, OTHERS = np.repeat([0, 1, 2], [7, 7, 6]), np.repeat([0, 1, 2], [6, 7, 7])
+
+
+@pytest.mark.parametrize("moves", [DEFAULT, ("split-merge",)])
+def test_chains_that_rest_at_one_partition_agree(moves: tuple[str, ...]) -> None:
+    found = report([resting(THIRDS, seed, moves, (0,) * len(moves)) for seed in range(2)])
+    assert found.verdict == "trust"
+    assert not any("has not moved" in reason for reason in found.reasons)
+    assert any("all chains have the same partition" in reason for reason in found.reasons)
+    assert any("from another" in step for step in found.advice)
+    assert "one and the same partition" in chains_sentence(found.diagnostics, ["a", "b"])
+
+
+def test_chains_that_rest_at_different_partitions_do_not_agree() -> None:
+    # Equally many clusters of equal sizes: only the similarity gap can tell.
+    found = report([resting(labels, 0, DEFAULT, (0, 0)) for labels in (THIRDS, OTHERS)])
+    assert found.verdict == "do not trust"
+    assert any("has not moved" in reason for reason in found.reasons)
+
+
+def test_a_single_chain_that_rests_is_not_confirmed() -> None:
+    found = report(resting(THIRDS, 0, DEFAULT, (0, 0)))
+    assert found.verdict == "unconfirmed"
+    assert any("drawn anew in every sweep" in reason for reason in found.reasons)
+    assert any("other starts" in step for step in found.advice)
+    assert report(resting(THIRDS, 0, ("split-merge",), (0,))).verdict == "do not trust"
+
+
+def test_sweeps_that_moved_objects_have_moved() -> None:
+    found = report([resting(THIRDS, seed, DEFAULT, (0, 12)) for seed in range(2)])
+    assert found.verdict == "trust"
+    assert not any("roposal was accepted" in reason for reason in found.reasons)
+
+
+def test_rounding_does_not_keep_chains_apart() -> None:
+    chains = [
+        with_log_posterior(resting(THIRDS, seed, DEFAULT, (0, 0)), np.full(200, value))
+        for seed, value in enumerate((-123456.0, -123456.0 * (1 + 1e-13)))
+    ]
+    found = report(chains)
+    assert np.isnan(found.diagnostics.rhat["log_posterior"])
+    assert found.verdict == "trust"
+
+
+def test_six_well_separated_clusters_are_trusted() -> None:
+    rng = np.random.default_rng(0)
+    true = np.arange(300) % 6
+    X = 300.0 * rng.normal(size=(6, 3))[true] + rng.normal(size=(300, 3))
+    chains = [Sampler(X, initial=true, seed=seed).sample(100, progress=False) for seed in range(2)]
+    assert max(chains[0].acceptance.values()) == 0.0, "nothing to see here"
+    assert report(chains).verdict == "trust"
 
 
 def test_a_rising_log_posterior_asks_for_burn_in() -> None:
