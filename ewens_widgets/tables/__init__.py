@@ -11,23 +11,27 @@ of groups, copies and combinations of other columns, a few values among many, lo
 for a missing value. Nothing is changed for these; they are warned of by name.
 """
 
+import difflib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets._frames import short_name
 from ewens_widgets.model.checks import DataWarning, dependence_text, dependent_columns
-from ewens_widgets.tables.roles import Reading, Wishes
-from ewens_widgets.tables.sources import LARGEST_FILE, TableError, read_source
+from ewens_widgets.tables.cells import READINGS
+from ewens_widgets.tables.roles import Reading, listed
+from ewens_widgets.tables.sources import LARGEST_FILE, RawColumn, RawTable, TableError, read_source
 
-__all__ = ["LARGEST_FILE", "DataWarning", "TableError", "read_table"]
+__all__ = ["LARGEST_FILE", "DataWarning", "TableError", "Wishes", "read_table"]
 
 FloatArray = NDArray[np.float64]
 
+_MISSING_WAYS = ("refuse", "drop rows", "median")
 _ALMOST = 1e-2  # 1 − R² of a column that is said to follow from others.
 _FEW_ROWS, _SOME_ROWS = 10, 20  # In fewer rows, what a column looks like is chance.
 _MOST_NAMED = 10
@@ -99,6 +103,75 @@ def read_table(
     for text in found:
         warnings.warn(text, DataWarning, stacklevel=2)
     return replace(dataset, account=replace(account, warnings=found))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller said, with columns by their place."""
+
+    features: frozenset[int] | None
+    names: int | None
+    classes: int | None
+    drop: frozenset[int]
+    read_as: dict[int, str]
+    missing: str
+
+    @classmethod
+    def checked(
+        cls,
+        table: RawTable,
+        features: Sequence[str] | None,
+        names: str | None,
+        classes: str | None,
+        drop: str | Sequence[str],
+        read_as: Mapping[str, str] | None,
+        missing: str,
+    ) -> "Wishes":
+        """Take the arguments of `read_table`; refuse names that the table does not have."""
+        if missing not in _MISSING_WAYS:
+            raise ValueError(
+                f"missing must be one of {', '.join(map(repr, _MISSING_WAYS))}; got {missing!r}."
+            )
+        for column, reading in (read_as or {}).items():
+            if reading not in READINGS:
+                ways = ", ".join(map(repr, READINGS))
+                raise ValueError(f"read_as of column {column!r} must be one of {ways}; got {reading!r}.")
+        wishes = cls(
+            None if features is None else _places(table, "features", features),
+            None if names is None else min(_places(table, "names", [names])),
+            None if classes is None else min(_places(table, "classes", [classes])),
+            _places(table, "drop", drop),
+            {min(_places(table, "read_as", [column])): way for column, way in (read_as or {}).items()},
+            missing,
+        )
+        single = frozenset(place for place in (wishes.names, wishes.classes) if place is not None)
+        twice = (wishes.features or frozenset()) & (single | wishes.drop) | single & wishes.drop
+        if twice or (wishes.names is not None and wishes.names == wishes.classes):
+            doubled = table.columns[min(twice or single)].name
+            raise ValueError(f"column {doubled!r} is given two roles; name it in one of the arguments only.")
+        return wishes
+
+
+def _places(table: RawTable, argument: str, wanted: str | Iterable[object]) -> frozenset[int]:
+    """Places of columns that an argument names, as the table or its account calls them."""
+    found = set()
+    for name in [wanted] if isinstance(wanted, str) else wanted:
+        places = [place for place, column in enumerate(table.columns) if _is_called(column, name)]
+        if not places:
+            known = [column.name for column in table.columns]
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = (
+                f"; did you mean {near[0]!r}?"
+                if near
+                else f"; there are {listed(list(map(repr, known)), ', ')}."
+            )
+            raise ValueError(f"{argument}: there is no column {short_name(str(name))!r}{hint}")
+        found.add(places[0])
+    return frozenset(found)
+
+
+def _is_called(column: RawColumn, name: object) -> bool:
+    return column.name == name or (type(name) is type(column.key) and bool(column.key == name))
 
 
 def _findings(X: FloatArray, names: Sequence[str]) -> list[str]:

@@ -8,104 +8,36 @@ classes and names, so these are safe to recognise. What could be read in two way
 and lists the choices. What the caller says comes before all of it.
 """
 
-import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.datasets import ColumnAccount, Dataset, TableAccount
 from ewens_widgets.datasets._frames import distinct_names, short_name
-from ewens_widgets.tables.cells import READINGS, Meaning, decimal_evidence, is_missing, meaning_of
-from ewens_widgets.tables.sources import RawColumn, RawTable, TableError
+from ewens_widgets.tables.cells import Meaning, decimal_evidence, is_missing, meaning_of
+from ewens_widgets.tables.sources import RawTable, TableError
 
-__all__ = ["Reading", "Wishes"]
+if TYPE_CHECKING:
+    from ewens_widgets.tables import Wishes
+
+__all__ = ["Reading", "listed"]
 
 FloatArray = NDArray[np.float64]
 
 _MOST_REPORTED = 5
 _FEW_ROWS = 10  # In fewer rows, values that all differ say little.
-_MISSING_WAYS = ("refuse", "drop rows", "median")
 _LABEL_NAMES = {"class", "classes", "cluster", "group", "label", "labels", "species", "target", "type"}
 _IDENTIFIER = re.compile(r"(?i)(.*[ _.-])?(id|ids|idx|index|uuid|key)|.*[a-z]I[Dd]|unnamed: 0|row_?names?")
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the caller said, with columns by their place."""
-
-    features: frozenset[int] | None
-    names: int | None
-    classes: int | None
-    drop: frozenset[int]
-    read_as: dict[int, str]
-    missing: str
-
-    @classmethod
-    def checked(
-        cls,
-        table: RawTable,
-        features: Sequence[str] | None,
-        names: str | None,
-        classes: str | None,
-        drop: str | Sequence[str],
-        read_as: Mapping[str, str] | None,
-        missing: str,
-    ) -> "Wishes":
-        """Take the arguments of `read_table`; refuse names that the table does not have."""
-        if missing not in _MISSING_WAYS:
-            raise ValueError(
-                f"missing must be one of {', '.join(map(repr, _MISSING_WAYS))}; got {missing!r}."
-            )
-        for column, reading in (read_as or {}).items():
-            if reading not in READINGS:
-                ways = ", ".join(map(repr, READINGS))
-                raise ValueError(f"read_as of column {column!r} must be one of {ways}; got {reading!r}.")
-        wishes = cls(
-            None if features is None else _places(table, "features", features),
-            None if names is None else min(_places(table, "names", [names])),
-            None if classes is None else min(_places(table, "classes", [classes])),
-            _places(table, "drop", drop),
-            {min(_places(table, "read_as", [column])): way for column, way in (read_as or {}).items()},
-            missing,
-        )
-        single = frozenset(place for place in (wishes.names, wishes.classes) if place is not None)
-        twice = (wishes.features or frozenset()) & (single | wishes.drop) | single & wishes.drop
-        if twice or (wishes.names is not None and wishes.names == wishes.classes):
-            doubled = table.columns[min(twice or single)].name
-            raise ValueError(f"column {doubled!r} is given two roles; name it in one of the arguments only.")
-        return wishes
-
-
-def _places(table: RawTable, argument: str, wanted: str | Iterable[object]) -> frozenset[int]:
-    """Places of columns that an argument names, as the table or its account calls them."""
-    found = set()
-    for name in [wanted] if isinstance(wanted, str) else wanted:
-        places = [place for place, column in enumerate(table.columns) if _is_called(column, name)]
-        if not places:
-            known = [column.name for column in table.columns]
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = (
-                f"; did you mean {near[0]!r}?"
-                if near
-                else f"; there are {_listed(list(map(repr, known)), ', ')}."
-            )
-            raise ValueError(f"{argument}: there is no column {short_name(str(name))!r}{hint}")
-        found.add(places[0])
-    return frozenset(found)
-
-
-def _is_called(column: RawColumn, name: object) -> bool:
-    return column.name == name or (type(name) is type(column.key) and bool(column.key == name))
 
 
 class Reading:
     """The columns of one table on their way to their roles."""
 
-    def __init__(self, table: RawTable, wishes: Wishes) -> None:
+    def __init__(self, table: RawTable, wishes: "Wishes") -> None:
         self.table = table
         self.wishes = wishes
         texts = [column.cells for column in table.columns if column.typed is None]
@@ -136,7 +68,7 @@ class Reading:
         constant = [self._name(place) for place, (_, why) in self.roles.items() if why.startswith("constant")]
         if constant:
             return (
-                f"all rows are equal in {_listed(list(map(repr, constant)), ', ')}, and there are no other "
+                f"all rows are equal in {listed(list(map(repr, constant)), ', ')}, and there are no other "
                 "columns of numbers, so there is nothing to cluster."
             )
         return "there is no column of numbers; clustering needs at least one."
@@ -293,7 +225,7 @@ class Reading:
             ]
         if wrong:
             raise TableError(
-                f"{_count(len(wrong), 'value')} that cannot be read as a number: {_listed(wrong)}. Correct "
+                f"{_count(len(wrong), 'value')} that cannot be read as a number: {listed(wrong)}. Correct "
                 "these cells or empty them, drop the column with drop=…, or keep it with classes=….",
                 self.account(),
             )
@@ -321,7 +253,7 @@ class Reading:
             empty = [self.table.row(row) for row in np.flatnonzero(unknown).tolist()]
             raise TableError(
                 f"column {self._name(classes[0])!r}, read as the known classes, is empty in "
-                f"{_listed(empty)}. Fill these cells, leave the rows out, {self._code(missing='drop rows')}, "
+                f"{listed(empty)}. Fill these cells, leave the rows out, {self._code(missing='drop rows')}, "
                 f"or drop the column, {self._code(drop=[self._name(classes[0])])}.",
                 self.account(),
                 int(unknown.sum()),
@@ -340,9 +272,9 @@ class Reading:
             f"{self._name(place)!r} {count}" for place, count in zip(features, counts, strict=True) if count
         ]
         gappy = [self._name(place) for place, count in zip(features, counts, strict=True) if count]
-        problem = f"{_count(len(told), 'missing value')}: {_listed(told)}"
+        problem = f"{_count(len(told), 'missing value')}: {listed(told)}"
         return TableError(
-            f"{problem}. By column: {_listed(by_column, ', ')}. Leave the {_count(int(lost.sum()), 'row')} "
+            f"{problem}. By column: {listed(by_column, ', ')}. Leave the {_count(int(lost.sum()), 'row')} "
             f"out: {self._code(missing='drop rows')}; or the columns: "
             f"{self._code(drop=gappy[:_MOST_REPORTED])}; or put the column's median there: "
             f"{self._code(missing='median')}.",
@@ -377,7 +309,7 @@ class Reading:
         parts += [f"known classes from column {self._name(place)}" for place in self._having("classes")]
         gone = [self._name(place) for place in self._having("left out")]
         if gone:
-            parts.append(f"left out: {_listed(gone, ', ')}")
+            parts.append(f"left out: {listed(gone, ', ')}")
         return f"Read from {self.table.origin}: {'; '.join(parts)}."
 
     def _questions(self, places: list[int]) -> str:
@@ -386,7 +318,7 @@ class Reading:
         told = []
         if texts:
             names = ", ".join(repr(self._name(place)) for place in texts[:_MOST_REPORTED])
-            shown = _listed([f"{self._name(place)!r}: {self._shown(place)}" for place in texts])
+            shown = listed([f"{self._name(place)!r}: {self._shown(place)}" for place in texts])
             verb = "columns {} hold text" if len(texts) > 1 else "column {} holds text"
             told.append(
                 f"{verb.format(names)} ({shown}), which may be classes, names or neither. Say which: "
@@ -406,7 +338,7 @@ class Reading:
     def _asked(self, places: list[int]) -> str:
         """The same in short, for where controls offer the choices."""
         told = [f"{self._name(place)!r} ({self._shown(place)})" for place in sorted(places)]
-        return f"it is not certain what to make of {_listed(told)}"
+        return f"it is not certain what to make of {listed(told)}"
 
     def _having(self, role: str) -> list[int]:
         return sorted(place for place, (given, _) in self.roles.items() if given == role)
@@ -419,9 +351,7 @@ class Reading:
 
     def _classes_text(self, place: int) -> str:
         values = sorted({text for text in self.table.columns[place].cells.texts if not is_missing(text)})
-        return (
-            f"{_count(len(values), 'class', 'classes')}: {_listed([_cut(value) for value in values], ', ')}"
-        )
+        return f"{_count(len(values), 'class', 'classes')}: {listed([_cut(value) for value in values], ', ')}"
 
     def _code(self, **arguments: object) -> str:
         """A line of code that reads the table with a further argument."""
@@ -439,7 +369,8 @@ def _cut(text: str, most: int = 24) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def _listed(parts: list[str], between: str = "; ") -> str:
+def listed(parts: list[str], between: str = "; ") -> str:
+    """The first few of many parts, and how many there are besides."""
     more = len(parts) - _MOST_REPORTED
     return between.join(parts[:_MOST_REPORTED]) + (f"{between}and {more} more" if more > 0 else "")
 
