@@ -118,7 +118,10 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def compiled() -> None:
     """Sampler compiled and cached: on a busy machine that can take longer than a page is waited for."""
-    code = "import ewens_widgets as ew; ew.Explorer(ew.datasets.wine()).player.step_sync()"
+    code = (
+        "import ewens_widgets as ew; ew.Explorer(ew.datasets.wine()).player.step_sync(); "
+        "[ew.MoveInspector(ew.datasets.unit_square(seed=0), model='I', move=name) for name in ew.moves.MOVES]"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=COMPILE_SECONDS)
 
 

@@ -184,6 +184,14 @@ def swap_proposals(space: Space) -> Floats:
     return proposals
 
 
+@dataclass(frozen=True)
+class PlainSwap(Swap):
+    """The same, its kernel left as plain Python."""
+
+    name: ClassVar[str] = "plain swap"
+    kernel = staticmethod(getattr(swap, "py_func", swap))
+
+
 def test_its_transition_matrix_leaves_the_posterior_as_it_is() -> None:
     space = five()
     target = space.target(0)
@@ -321,3 +329,15 @@ def test_what_is_no_move_cannot_be_registered() -> None:
     twin = dataclass(frozen=True)(type("Other", (Swap,), {"name": "swap"}))
     with pytest.raises(ValueError, match="there is a move 'swap' already, Swap"):
         register(twin)
+
+
+def test_a_kernel_in_plain_python_is_compiled_when_it_is_registered() -> None:
+    # Not compiled, it would call what only compiled code can call, and crash the process.
+    register(PlainSwap)
+    try:
+        chains = [ew.Sampler(DATA, moves=[move], initial="prior", seed=1) for move in (Swap(), PlainSwap())]
+        traces = [chain.sample(30, progress=False) for chain in chains]
+    finally:
+        del MOVES[PlainSwap.name]
+    assert np.array_equal(traces[0].labels, traces[1].labels)
+    assert len(np.unique(traces[0].labels, axis=0)) > 1

@@ -7,8 +7,8 @@ the partition, and words. `register` makes it known, under its name, to samplers
 
 .. math:: \min\left\{1, \; \frac{\pi(B^*) \, q(B \mid B^*)}{\pi(B) \, q(B^* \mid B)}\right\} ;
 
-a sweep draws each object from its exact conditional. The four moves of the package run in loops compiled for
-them (`sampling.driver`). The kernel of any other move is called from Python, once for each repeat,
+a sweep draws each object from its exact conditional. The moves of the package's own schedules run in loops
+compiled for them (`sampling.driver`). The kernel of any other move is called from Python, for each repeat,
 
 .. code-block:: python
 
@@ -16,8 +16,10 @@ them (`sampling.driver`). The kernel of any other move is called from Python, on
 
 and returns 1 if the proposal was accepted, 0 if it was rejected, −1 if nothing was proposed (a sweep: how
 many objects changed their cluster). It changes the workspace by the operations of `sampling.kernel`, draws
-from `rng` alone, and is compiled by `compiled.guest`, or not at all. Where `outcome.flags[WANTED]` is set it
-calls `report` with the proposal, the ratio and log q both ways.
+from `rng` alone. In the package it is decorated with `compiled.entry` (kept on disk), elsewhere with
+`compiled.guest`; one that is left plain is compiled by `register`, since the operations of the kernel can be
+called by compiled code only. Where `outcome.flags[WANTED]` is set it calls `report` with the proposal, the
+ratio, the uniform draw and log q both ways.
 
 **Its account.** If even `ACCOUNT` is wanted, a kernel takes notes as it goes: what it chose, with which
 probabilities, who fell on which side, the factors of q. `Move.account` reads them, and `Move.tell` puts them
@@ -36,6 +38,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.compiled import COMPILED, guest
 from ewens_widgets.sampling.kernel.workspace import (
     LOG_BACKWARD,
     LOG_FORWARD,
@@ -451,6 +454,9 @@ def register(kind: _Kind) -> _Kind:
         if not hasattr(kind, needed):
             raise TypeError(f"the move {kind.__name__} has no {needed}; see Move, which says what is needed.")
     kind()  # So that it can be asked for by name, every option needs a default.
+    if COMPILED and not hasattr(kind.kernel, "py_func"):
+        # Called from plain Python, the operations that a kernel is made of would crash the process.
+        kind.kernel = staticmethod(guest(kind.kernel))
     known = MOVES.get(kind.name, kind)
     # The same class again is what a notebook cell makes that is run a second time.
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
