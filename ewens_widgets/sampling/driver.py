@@ -183,7 +183,9 @@ def advance_by_likelihood(
                 for _ in range(schedule.repeats[move]):
                     if schedule.kinds[move] == GIBBS:
                         records.proposals[row, place] += problem.coordinates.shape[0]
-                        records.acceptances[row, place] += gibbs_sweep(problem, workspace, rng)
+                        records.acceptances[row, place] += gibbs_sweep(
+                            problem, workspace, outcome, 0, problem.coordinates.shape[0], rng
+                        )
                     else:
                         accepted = informed_split_merge(problem, workspace, outcome, sums, rng)
                         records.proposals[row, place] += 1

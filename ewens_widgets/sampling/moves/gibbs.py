@@ -51,11 +51,13 @@ from ewens_widgets.sampling.kernel.scatter import (
     split_coefficients,
 )
 from ewens_widgets.sampling.kernel.workspace import (
+    ACCOUNT,
     CLUSTERS,
     LOG_CONCENTRATION,
     LONE_FACTOR,
     LONE_LIFTS,
     THETA,
+    WANTED,
     Outcome,
     Problem,
     Workspace,
@@ -91,29 +93,39 @@ _LOG_LIFT = 500.0 * math.log(2.0)
 _CERTAIN = 600.0
 
 
-@inlined
-def _draw(problem: Problem, workspace: Workspace, item: int, uniform: float) -> int:
-    """Draw an object's cluster with a uniform number, and move it there; return the slot, as it was."""
-    own = workspace.labels[item]
-    candidates = _conditional_weights(problem, workspace, item)
-    target = choose(workspace.weights, candidates, uniform)
-    if target < 0 or target == own:
-        return own
-    relocate(problem, workspace, item, target)
+@jit
+def gibbs_sweep(
+    problem: Problem,
+    workspace: Workspace,
+    outcome: Outcome,
+    first: int,
+    last: int,
+    rng: np.random.Generator,
+) -> int:
+    """Draw the objects from `first` on, before `last`, in order; return how many changed their cluster."""
+    changed = 0
     _tabulate(problem, workspace)
-    return target
+    for item in range(first, last):
+        candidates = _conditional_weights(problem, workspace, item)
+        uniform = rng.random()
+        target = choose(workspace.weights, candidates, uniform)
+        if outcome.flags[WANTED] == ACCOUNT:
+            _note_draw(outcome, workspace.weights, candidates, item, target, uniform)
+        if target >= 0 and target != workspace.labels[item]:
+            relocate(problem, workspace, item, target)
+            _tabulate(problem, workspace)
+            changed += 1
+    return changed
 
 
 @jit
-def gibbs_sweep(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> int:
-    """Draw every object once, in order; return how many changed their cluster."""
-    changed = 0
-    _tabulate(problem, workspace)
-    for item in range(problem.coordinates.shape[0]):
-        own = workspace.labels[item]
-        if _draw(problem, workspace, item, rng.random()) != own:
-            changed += 1
-    return changed
+def _note_draw(
+    outcome: Outcome, weights: FloatArray, candidates: int, item: int, target: int, uniform: float
+) -> None:
+    """Note the weights of the candidates, and which of them was drawn."""
+    for b in range(candidates):
+        note(outcome, _CANDIDATE, b, 0, weights[b])
+    note(outcome, _DRAWN, item, target, uniform)
 
 
 @entry
@@ -122,14 +134,7 @@ def _noted_draw(
 ) -> None:
     """Make the draw of one object, for somebody who looks on."""
     refresh(problem, workspace)
-    _tabulate(problem, workspace)
-    n_clusters = workspace.integers[CLUSTERS]
-    candidates = n_clusters if workspace.sizes[workspace.labels[item]] == 1 else n_clusters + 1
-    uniform = rng.random()
-    target = _draw(problem, workspace, item, uniform)
-    for b in range(candidates):  # Moving the object leaves its weights as they were.
-        note(outcome, _CANDIDATE, b, 0, workspace.weights[b])
-    note(outcome, _DRAWN, item, target, uniform)
+    gibbs_sweep(problem, workspace, outcome, item, item + 1, rng)
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,8 @@ class Gibbs(Move):
 
     def account(self, notes: Notes) -> BareProposal:
         """An object whose turn it is, and the cluster that was drawn."""
-        item, chosen, uniform = notes.of(_DRAWN)[0]
+        item, drawn, uniform = notes.of(_DRAWN)[0]
+        chosen = drawn if drawn >= 0 else int(notes.slots[item])  # Without any weight it stays.
         weights = np.array([weight for *_, weight in notes.of(_CANDIDATE)])
         probabilities = weights / weights.sum()
         slots, n_objects = notes.slots, notes.slots.size

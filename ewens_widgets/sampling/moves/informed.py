@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
@@ -212,7 +212,9 @@ def _allocate(
 
 @jit
 def _tell(
-    workspace: Workspace,
+    labels: NDArray[np.int64],
+    members: NDArray[np.int64],
+    sides: NDArray[np.int64],
     outcome: Outcome,
     merging: bool,
     count: int,
@@ -222,14 +224,14 @@ def _tell(
 ) -> None:
     """Report the proposal; given the pair, only a split has a choice."""
     log_forward, log_backward = (0.0, log_sides) if merging else (log_sides, 0.0)
-    report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
+    report(outcome, labels, log_ratio, log_uniform, log_forward, log_backward)
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, FORWARD, 0 if merging else 1, 0, log_forward)
         note(outcome, BACKWARD, 1 if merging else 0, 0, log_backward)
-    slot, fresh = workspace.labels[workspace.members[0]], workspace.labels.shape[0]
+    slot, fresh = labels[members[0]], labels.shape[0]
     for k in range(count):
-        apart = workspace.sides[k] == 1 and not merging
-        outcome.labels[workspace.members[k]] = fresh if apart else slot
+        apart = sides[k] == 1 and not merging
+        outcome.labels[members[k]] = fresh if apart else slot
 
 
 @jit
@@ -266,7 +268,8 @@ def informed_split_merge(
         log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
     accepted = log_uniform < log_ratio
     if wanted:
-        _tell(workspace, outcome, merging, count, log_ratio, log_uniform, log_probability)
+        labels, members, sides = workspace.labels, workspace.members, workspace.sides
+        _tell(labels, members, sides, outcome, merging, count, log_ratio, log_uniform, log_probability)
     if not accepted:
         return 0
     if merging:

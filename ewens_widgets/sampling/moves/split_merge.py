@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
@@ -53,6 +54,7 @@ from ewens_widgets.sampling.kernel.workspace import (
 )
 from ewens_widgets.sampling.moves.distances import (
     BETWEEN,
+    FLOOR,
     PAIR_TOTAL,
     STALE,
     WITHIN,
@@ -86,7 +88,6 @@ from ewens_widgets.sampling.moves.split_merge_proposal import (
     FACTORS,
     JUMPED,
     OPTION,
-    REASON,
     SplitMergeOptions,
     choose_cluster,
     choose_pair,
@@ -101,14 +102,6 @@ from ewens_widgets.sampling.moves.split_merge_proposal import (
 __all__ = ["SplitMerge", "split_merge"]
 
 KEPT, REJECTED, MADE = -1, 0, 1
-# Why nothing was proposed, by the place in _REASONS.
-BY_CHOICE, ALL_ALONE, ALL_TOGETHER, EMPTY_SIDE = 0, 1, 2, 3
-_REASONS = (
-    "This time the move keeps the partition as it is.",
-    "A split was to be proposed, but every object is alone already.",
-    "A merge was to be proposed, but there is only one cluster.",
-    "The core jump has emptied one side, so the partition stays as it is.",
-)
 _ACTIONS = ("split", "merge", "nothing")
 _DISTANCES = {
     "average": "average distance",
@@ -172,10 +165,17 @@ def _log_ratio(log_change: float, log_forward: float, log_backward: float, as_pr
 
 
 @jit
-def _label_proposed(workspace: Workspace, outcome: Outcome, count: int, slot: int, target: int) -> None:
+def _label_proposed(
+    members: NDArray[np.int64],
+    sides: NDArray[np.int64],
+    outcome: Outcome,
+    count: int,
+    slot: int,
+    target: int,
+) -> None:
     """Change the reported labels to the proposal: members on side 1 get the label `target`, others `slot`."""
     for k in range(count):
-        outcome.labels[workspace.members[k]] = target if workspace.sides[k] == 1 else slot
+        outcome.labels[members[k]] = target if sides[k] == 1 else slot
 
 
 @jit
@@ -192,13 +192,13 @@ def _split(
     n_clusters = workspace.integers[CLUSTERS]
     wanted = outcome.flags[WANTED]
     if n_clusters == problem.coordinates.shape[0]:
-        return _keep(outcome, ALL_ALONE)
+        return KEPT
     slot = choose_cluster(distances, workspace, options.within, outcome, rng)
     count = gather_members(workspace, slot, slot)
     cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
     moved = draw_sides(distances, workspace, count, cores, options.core_jump, outcome, rng)
     if moved == 0 or moved == count:
-        return _keep(outcome, EMPTY_SIDE)
+        return KEPT
     others = split_total(distances, workspace, options.within, slot, slot)
     weight = workspace.weights[slot]  # left by the choice
     log_forward = log_split_proposal(
@@ -220,7 +220,7 @@ def _split(
     log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
     if wanted != NOTHING:
         report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
-        _label_proposed(workspace, outcome, count, slot, n_clusters)
+        _label_proposed(workspace.members, workspace.sides, outcome, count, slot, n_clusters)
     if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
         return REJECTED
     fresh = make_split(problem, workspace, slot, moved_sum)
@@ -245,7 +245,7 @@ def _merge(
     n_clusters = workspace.integers[CLUSTERS]
     wanted = outcome.flags[WANTED]
     if n_clusters == 1:
-        return _keep(outcome, ALL_TOGETHER)
+        return KEPT
     within, between = options.within, options.between
     slot, other = choose_pair(distances, workspace, between, outcome, rng)
     size, other_size = workspace.sizes[slot], workspace.sizes[other]
@@ -267,9 +267,10 @@ def _merge(
     log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
     if wanted != NOTHING:
         report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
-        _label_proposed(workspace, outcome, count, slot, slot)
+        _label_proposed(workspace.members, workspace.sides, outcome, count, slot, slot)
     if wanted == ACCOUNT:
-        note_sides(distances, workspace, count, cores, outcome)
+        pairs, floor = distances.pairs, distances.reals[FLOOR]
+        note_sides(pairs, floor, workspace.members, workspace.sides, count, cores, outcome)
     if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
         return REJECTED
     make_merge(problem, workspace, slot, other)
@@ -282,14 +283,6 @@ def _merge(
     install_row(distances, n_clusters - 1, kept, distances.scratch[0])
     refresh_totals(distances, workspace, between)
     return MADE
-
-
-@jit
-def _keep(outcome: Outcome, reason: int) -> int:
-    """Propose nothing, and say why."""
-    if outcome.flags[WANTED] == ACCOUNT:
-        note(outcome, REASON, reason, 0, 0.0)
-    return KEPT
 
 
 @jit
@@ -313,7 +306,7 @@ def split_merge(
         return _split(problem, workspace, distances, options, outcome, sums, rng)
     if action == 1:
         return _merge(problem, workspace, distances, options, outcome, rng)
-    return _keep(outcome, BY_CHOICE)
+    return KEPT
 
 
 @dataclass(frozen=True)
@@ -405,10 +398,15 @@ class SplitMerge(Move):
         for jumped, _, _ in notes.of(JUMPED):
             if allocation is not None and jumped >= 0:
                 allocation = replace(allocation, jumped=jumped)
-        reasons = [_REASONS[place] for place, _, _ in notes.of(REASON)]
-        return notes.account(
-            _ACTIONS[action], choices=tuple(choices), allocation=allocation, reason="".join(reasons)
-        )
+        # What keeps a move from proposing: its choice, too few or too many clusters, or at last a core jump.
+        reason = "The core jump has emptied one side, so the partition stays as it is."
+        if _ACTIONS[action] == "nothing":
+            reason = "This time the move keeps the partition as it is."
+        elif _ACTIONS[action] == "merge":
+            reason = "A merge was to be proposed, but there is only one cluster."
+        elif notes.n_clusters == n_objects:
+            reason = "A split was to be proposed, but every object is alone already."
+        return notes.account(_ACTIONS[action], choices=tuple(choices), allocation=allocation, reason=reason)
 
     def tell(self, account: BareProposal) -> Iterator[Scene]:
         """Tell what is tried with whom, the cores, the sides, and the core jump."""

@@ -53,7 +53,6 @@ __all__ = [
     "FACTORS",
     "JUMPED",
     "OPTION",
-    "REASON",
     "SplitMergeOptions",
     "choose_cluster",
     "choose_pair",
@@ -68,8 +67,8 @@ __all__ = [
 
 
 # Notes: which of split, merge and nothing was tried; a cluster, or two, with the weight of choosing it; which
-# was chosen; the core that jumped, or −1; why nothing is proposed.
-ACTION, OPTION, CHOSEN, JUMPED, REASON = OWN, OWN + 1, OWN + 2, OWN + 3, OWN + 4
+# was chosen; the core that jumped, or −1.
+ACTION, OPTION, CHOSEN, JUMPED = OWN, OWN + 1, OWN + 2, OWN + 3
 # Factors of the proposal probabilities, by their places in FACTORS.
 TRY_SPLIT, THIS_CLUSTER, SIDES, NO_JUMP, EITHER_WAY, JUMP, TRY_MERGE, THESE_CLUSTERS = range(8)
 FACTORS = (
@@ -96,25 +95,31 @@ class SplitMergeOptions(NamedTuple):
 
 
 @inlined
-def _to_core(distances: Distances, item: int, core: int) -> float:
+def _to_core(pairs: FloatArray, floor: float, item: int, core: int) -> float:
     """Distance of an object to a core."""
-    return max(distances.pairs[item, core], distances.reals[FLOOR])
+    return max(pairs[item, core], floor)
 
 
 @inlined
 def _log_assignment(
-    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], low_side: int
+    pairs: FloatArray,
+    floor: float,
+    members: NDArray[np.int64],
+    sides: NDArray[np.int64],
+    count: int,
+    cores: tuple[int, int],
+    low_side: int,
 ) -> float:
     """Log probability of the sides of all members but the cores, if `low_side` is the first core's."""
     low, high = cores
     total = 0.0
     product = 1.0
     for k in range(count):
-        i = workspace.members[k]
+        i = members[k]
         if i == low or i == high:
             continue
-        to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
-        opposite = to_high if workspace.sides[k] == low_side else to_low
+        to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
+        opposite = to_high if sides[k] == low_side else to_low
         product *= opposite / (to_low + to_high)
         if product < 1e-150:
             total += math.log(product)
@@ -122,10 +127,12 @@ def _log_assignment(
     return total + math.log(product)
 
 
-@inlined
-def log_sides_probability(
-    distances: Distances,
-    workspace: Workspace,
+@jit
+def _log_sides_probability(
+    pairs: FloatArray,
+    floor: float,
+    members: NDArray[np.int64],
+    sides: NDArray[np.int64],
     count: int,
     cores: tuple[int, int],
     core_jump: float,
@@ -136,14 +143,14 @@ def log_sides_probability(
     low, high = cores
     low_side = high_side = 0
     for k in range(count):
-        if workspace.members[k] == low:
-            low_side = workspace.sides[k]
-        elif workspace.members[k] == high:
-            high_side = workspace.sides[k]
+        if members[k] == low:
+            low_side = sides[k]
+        elif members[k] == high:
+            high_side = sides[k]
     is_noted = outcome.flags[WANTED] == ACCOUNT
     if low_side != high_side:
         log_stay = math.log(1.0 - core_jump)
-        log_sides = _log_assignment(distances, workspace, count, cores, low_side)
+        log_sides = _log_assignment(pairs, floor, members, sides, count, cores, low_side)
         if is_noted:
             note(outcome, way, SIDES, 0, log_sides)
             note(outcome, way, NO_JUMP, 0, log_stay)
@@ -151,8 +158,8 @@ def log_sides_probability(
     if core_jump == 0.0 and not is_noted:
         return -np.inf
     # Both on one side: either the first core left the other side, or the second did.
-    first = _log_assignment(distances, workspace, count, cores, 1 - low_side)
-    second = _log_assignment(distances, workspace, count, cores, low_side)
+    first = _log_assignment(pairs, floor, members, sides, count, cores, 1 - low_side)
+    second = _log_assignment(pairs, floor, members, sides, count, cores, low_side)
     highest = max(first, second)
     log_ways = math.log(math.exp(first - highest) + math.exp(second - highest))
     log_jump = math.log(0.5 * core_jump) if core_jump > 0.0 else -np.inf
@@ -173,6 +180,7 @@ def draw_sides(
     rng: np.random.Generator,
 ) -> int:
     """Draw the sides of the gathered members and return how many are on side 1."""
+    pairs, floor = distances.pairs, distances.reals[FLOOR]
     low, high = cores
     moved = 0
     low_place = high_place = 0
@@ -183,7 +191,7 @@ def draw_sides(
         elif i == high:
             high_place, side = k, 1
         else:
-            to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
+            to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
             side = 0 if rng.random() * (to_low + to_high) < to_high else 1
         workspace.sides[k] = side
         moved += side
@@ -199,22 +207,28 @@ def draw_sides(
             jumped = high
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, JUMPED, jumped, 0, core_jump)
-        note_sides(distances, workspace, count, cores, outcome)
+        note_sides(pairs, floor, workspace.members, workspace.sides, count, cores, outcome)
     return moved
 
 
 @jit
 def note_sides(
-    distances: Distances, workspace: Workspace, count: int, cores: tuple[int, int], outcome: Outcome
+    pairs: FloatArray,
+    floor: float,
+    members: NDArray[np.int64],
+    sides: NDArray[np.int64],
+    count: int,
+    cores: tuple[int, int],
+    outcome: Outcome,
 ) -> None:
     """Note the cores, and for each gathered member its side and the probability of the second core's."""
     low, high = cores
     note(outcome, CORES, low, high, 0.0)
     for k in range(count):
-        i = workspace.members[k]
-        to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
+        i = members[k]
+        to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
         share = 0.0 if i == low else 1.0 if i == high else to_low / (to_low + to_high)
-        note(outcome, MEMBER, i, workspace.sides[k], share)
+        note(outcome, MEMBER, i, sides[k], share)
 
 
 @inlined
@@ -247,7 +261,18 @@ def log_split_proposal(
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, way, TRY_SPLIT, 0, log_try)
         note(outcome, way, THIS_CLUSTER, 0, log_share)
-    log_sides = log_sides_probability(distances, workspace, count, cores, options.core_jump, outcome, way)
+    # A call of its own, with few arguments: compiled into its callers it would take seconds more.
+    log_sides = _log_sides_probability(
+        distances.pairs,
+        distances.reals[FLOOR],
+        workspace.members,
+        workspace.sides,
+        count,
+        cores,
+        options.core_jump,
+        outcome,
+        way,
+    )
     return log_try + log_share + log_sides
 
 
@@ -316,24 +341,20 @@ def choose_pair(
             weights[b] = between_weight(distances, between, distances.cross[slot, b], size, other_size)
     other = choose(weights, n_clusters, rng.random())
     if outcome.flags[WANTED] == ACCOUNT:
-        _note_pairs(distances, workspace, between, outcome)
+        _note_pairs(distances, workspace.sizes, n_clusters, between, outcome)
         note(outcome, CHOSEN, slot, other, 0.0)
     return slot, other
 
 
 @jit
-def _note_pairs(distances: Distances, workspace: Workspace, between: int, outcome: Outcome) -> None:
+def _note_pairs(
+    distances: Distances, sizes: NDArray[np.int64], n_clusters: int, between: int, outcome: Outcome
+) -> None:
     """Note the merge weights of all pairs of slots."""
-    for a in range(workspace.integers[CLUSTERS]):
-        for b in range(a + 1, workspace.integers[CLUSTERS]):
-            size, other_size = workspace.sizes[a], workspace.sizes[b]
-            note(
-                outcome,
-                OPTION,
-                a,
-                b,
-                between_weight(distances, between, distances.cross[a, b], size, other_size),
-            )
+    for a in range(n_clusters):
+        for b in range(a + 1, n_clusters):
+            weight = between_weight(distances, between, distances.cross[a, b], sizes[a], sizes[b])
+            note(outcome, OPTION, a, b, weight)
 
 
 @entry
