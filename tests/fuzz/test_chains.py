@@ -103,6 +103,7 @@ def expected_log_posterior(X: Floats, sampler: ew.Sampler, event: Event) -> floa
     return log_theta + log_prior + oracle.log_likelihood(X, event.labels, event.theta, posterior.model)
 
 
+@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # duplicates
 @pytest.mark.slow
 @settings(max_examples=1600)
 @given(

@@ -91,6 +91,7 @@ def test_units_and_mixing_do_not_change_the_labels(model: str, change: object) -
     np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
 
 
+@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # mixed units
 @pytest.mark.slow
 def test_mixing_does_change_what_model_two_finds() -> None:
     X = ew.datasets.wine().X

@@ -189,6 +189,7 @@ def test_the_first_draw_of_a_sweep_is_what_the_move_is_explained_by() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # all but copies
 def test_a_probability_that_underflows_still_has_its_logarithm() -> None:
     # One object far away, in one cluster with the others: its own candidate has no probability left.
     X = np.concatenate([np.random.default_rng(0).normal(size=(60, 12)), np.full((1, 12), 1e6)])[::-1]
