@@ -46,7 +46,10 @@ autodoc_default_options = {"members": True}
 numpydoc_show_class_members = False  # the template of classes lists them
 
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(?!ewens_widgets\b).*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!ewens_widgets\b).*"),
+    (r"py:class", r"ewens_widgets\..*\.(FrameT|FrameT_contra|StatusT|_Kind)"),  # variables for types have no page
+]
 
 
 # What NumPy's names for types stand for, which nobody wants to read.

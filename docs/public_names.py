@@ -48,8 +48,9 @@ def _is_ours(value: Any) -> bool:  # noqa: ANN401 - a function or a class
 
 def _mentioned(annotation: Any) -> Iterator[type]:  # noqa: ANN401 - whatever is written there
     """Classes of ours in an annotation."""
-    if isinstance(annotation, type) and _is_ours(annotation):
-        yield annotation
+    named = typing.get_origin(annotation) or annotation  # of a generic class, the class itself
+    if isinstance(named, type) and _is_ours(named):
+        yield named
     for part in typing.get_args(annotation):
         yield from _mentioned(part)
 
@@ -61,7 +62,10 @@ def _annotated(value: object) -> Iterator[object]:
         yield value.__init__
         for name, member in vars(value).items():
             if not name.startswith("_"):
-                yield member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+                function = (
+                    member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+                )
+                yield getattr(function, "py_func", function)  # what a compiled function was made from
 
 
 @cache
@@ -108,12 +112,13 @@ class Reference:
         for name, module in ew._NAMES.items():  # noqa: SLF001 - the table of public names
             title = LAYERS.get(module.split(".", maxsplit=1)[0], OTHERS)
             self._add(title, name, getattr(ew, name))
-        for name in ew._MODULES:  # noqa: SLF001 - the same
+        # The module of one prior after that of all: what both name is documented with the others of its kind.
+        for name in sorted(ew._MODULES, key=lambda name: name == "ewens"):  # noqa: SLF001 - the same
             module = getattr(ew, name)
             # So that Sphinx can import it by its public name.
             sys.modules.setdefault(f"{PACKAGE}.{name}", module)
             for part in module.__all__:
-                if callable(getattr(module, part)):
+                if callable(getattr(module, part)) and not self._has(getattr(module, part)):
                     self._add(f"`{PACKAGE}.{name}`", f"{name}.{part}", getattr(module, part))
         self._add_imported()
         self._add_mentioned()
@@ -125,6 +130,9 @@ class Reference:
             if f"{value.__module__}.{value.__qualname__}" not in self.addresses:
                 inner = value.__module__.removeprefix(f"{PACKAGE}.")
                 self._add(TUTORIALS, f"{inner}.{value.__qualname__}", value)
+
+    def _has(self, value: Any) -> bool:  # noqa: ANN401 - anything public
+        return f"{value.__module__}.{value.__qualname__}" in self.addresses
 
     def _add(self, title: str, name: str, value: Any) -> None:  # noqa: ANN401 - anything public
         self.sections.setdefault(title, []).append(name)
