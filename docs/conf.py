@@ -48,7 +48,7 @@ numpydoc_show_class_members = False  # the template of classes lists them
 nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!ewens_widgets\b).*"),
-    (r"py:class", r"ewens_widgets\..*\.(FrameT|FrameT_contra|StatusT|_Kind)"),  # variables for types have no page
+    (r"py:class", r"ewens_widgets\..*\.(FrameT\w*|StatusT|_Kind)"),  # variables for types have no page
 ]
 
 

@@ -197,7 +197,7 @@ def test_a_table_is_read_from_a_path_an_open_file_and_bytes(tmp_path: Path) -> N
         ({"read_as": {"x": "roman"}}, "read_as of column 'x' must be one of 'thousands', .*; got 'roman'"),
         ({"features": ["x"], "drop": ["x"]}, "column 'x' is given two roles"),
         ({"names": "x", "classes": "x"}, "column 'x' is given two roles"),
-        ({"names": "lenght"}, r"names: there is no column 'lenght'; did you mean 'length'\?"),
+        ({"names": "lengths"}, r"names: there is no column 'lengths'; did you mean 'length'\?"),
         ({"missing": "drop rows", "header": 2}, r"has 1 row\(s\) of data"),
     ],
 )
