@@ -13,6 +13,7 @@ import pytest
 from chain_runs import Faulty, assert_same_draws, assert_same_trace, run
 
 import ewens_widgets as ew
+from ewens_widgets.sampling.chains import run as run_module
 from ewens_widgets.sampling.chains.run import Run
 from ewens_widgets.sampling.chains.task import Task
 from ewens_widgets.sampling.chains.workers import InSequence
@@ -178,22 +179,33 @@ def test_a_late_answer_is_as_good_as_any() -> None:
     assert_same_draws(run(executor=executor, chains=1, chunk=5, timeout=0.05), run(chains=1))
 
 
-def test_waiting_in_line_is_not_hanging() -> None:
-    # One thread for six chains: a task waits longer than the time limit, but never runs that long.
-    gate = threading.Semaphore(0)
+def test_waiting_in_line_is_not_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One thread for six chains: a task waits longer than the time limit, but never runs that long. The clock
+    # is moved by the tasks, each of which ends only when the driver has looked for hanging ones.
+    clock, looked = [1.0], threading.Event()
+    look = Run._look_for_overdue
+
+    def look_and_tell(self: Run) -> None:
+        look(self)
+        looked.set()
 
     class Slow(ThreadPoolExecutor):
         def submit(self, function: Callable[..., Any], /, *arguments: Task) -> Future[Any]:  # type: ignore[override]
             def slowly(task: Task) -> object:
-                gate.acquire(timeout=0.08)
+                looked.clear()
+                clock[0] += 0.12
+                assert looked.wait(60)
                 return function(task)
 
             self.tasks = getattr(self, "tasks", 0) + 1
             return super().submit(slowly, *arguments)
 
-    with Slow(1) as executor:
+    with monkeypatch.context() as patched, Slow(1) as executor:
+        patched.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        patched.setattr(Run, "_look_for_overdue", look_and_tell)
         chains = run(executor=executor, chains=6, draws=2, burn_in=0, chunk=2, timeout=0.3)
         assert executor.tasks == 6
+    assert clock[0] > 1.6
     assert_same_draws(chains, run(chains=6, draws=2, burn_in=0))
 
 
