@@ -431,6 +431,8 @@ class Engine(Generic[FrameT, StatusT]):
             if left <= 0.0 or not self._state.is_running or self._awaits_frame:
                 break
             self._run_block(left)
+            if self._launch():  # only the first block, which compiles, has to stay here
+                break
 
     def _run_block(self, seconds: float, most: int | None = None) -> int:
         """Run steps that should take at most so many seconds; return how many."""

@@ -213,7 +213,10 @@ def _rows(text: str) -> tuple[str, list[Row]]:
 
 def _separator(text: str) -> str:
     """The separator that gives most rows the same number of cells; of several the first of this list."""
-    first = next(line for line in text.splitlines() if line.strip())
+    first, *others = [line.strip() for line in text.splitlines() if line.strip()][:_LOOKED_AT]
+    unseen = [mark for mark in "\t;|" if mark not in text]
+    if unseen and "," not in first and others and all(map(looks_like_number, others)):
+        return unseen[0]  # a single column, in which commas belong to numbers such as $1,000.01
     shares = {}
     for candidate in "\t;,|":
         widths = Counter(len(cells) for _, cells in _parsed(text, candidate, _LOOKED_AT))
