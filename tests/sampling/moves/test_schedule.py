@@ -23,7 +23,7 @@ def test_the_named_schedules() -> None:
     assert resolve_schedule("paper-2") == (Repeated(SplitMerge(), 1),)
     assert resolve_schedule("default") == (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs(), 1))
     assert set(SCHEDULES) == {"paper-1", "paper-2", "default"}
-    assert {"reassign", "split-merge", "gibbs", "informed-split-merge"} <= set(MOVES)
+    assert set(MOVES) == {"reassign", "split-merge", "gibbs", "informed-split-merge"}
 
 
 def test_the_papers_probabilities_are_the_default() -> None:
