@@ -31,23 +31,23 @@ from browser.opened import new_page
 PATIENCE = 180_000
 MEGABYTE = 1e6
 
-# Notes when what the status line says has been painted; a frame always changes it.
+# Notes when what the status line says is painted; a frame always changes it. It is not looked at all the
+# time: asking for each animation frame would keep the page busy even where nothing changes.
 TIMES = """
 () => {
-  const times = [];
+  const times = [performance.now() / 1000];
   window.ewTimes = times;
-  const status = document.querySelector(".ew-explorer .ew-status");
-  let last = status.textContent;
-  const tick = () => {
-    if (window.ewTimes !== times) return;
-    if (status.textContent !== last) {
-      last = status.textContent;
+  let isAsked = false;
+  const note = () => {
+    if (isAsked) return;
+    isAsked = true;
+    requestAnimationFrame(() => {
+      isAsked = false;
       times.push(performance.now() / 1000);
-    }
-    requestAnimationFrame(tick);
+    });
   };
-  times.push(performance.now() / 1000);
-  tick();
+  const status = document.querySelector(".ew-explorer .ew-status");
+  new MutationObserver(note).observe(status, { subtree: true, childList: true, characterData: true });
 }
 """
 
@@ -66,8 +66,10 @@ def open_pages(browser: Browser, address: str, count: int) -> tuple[list[Explore
     return pages, seconds
 
 
-def play(pages: list[ExplorerPage], speed: str, seconds: float) -> list[list[float]]:
-    """Let all of them play for a while; return the times between painted frames, page by page."""
+def play(
+    pages: list[ExplorerPage], speed: str, seconds: float, server: subprocess.Popen[bytes]
+) -> tuple[list[list[float]], dict[str, float]]:
+    """Let all play for a while; return the times between frames, page by page, and processor times."""
     for visitor in pages:
         visitor.choose_speed(speed)
         visitor.press("play")
@@ -75,31 +77,53 @@ def play(pages: list[ExplorerPage], speed: str, seconds: float) -> list[list[flo
         visitor.wait_for_iteration(5)
     for visitor in pages:
         visitor.page.evaluate(TIMES)
+    before = processor_seconds(server)
     time.sleep(seconds)
+    spent = {name: after - before[name] for name, after in processor_seconds(server).items()}
     gaps = []
     for visitor in pages:
         # A page that has stopped painting has a long gap at the end.
         times = visitor.page.evaluate("() => [...window.ewTimes, performance.now() / 1000]")
         gaps.append([two - one for one, two in pairwise(times)])
-    return gaps
+    return gaps, spent
 
 
 def kernels(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Processes of the visitors."""
-    return [child for child in psutil.Process(server.pid).children(recursive=True) if is_kernel(child)]
+    """Processes of the visitors: those that the nursery has forked, or the server has started by itself."""
+    below = psutil.Process(server.pid).children(recursive=True)
+    return [child for child in below if child.ppid() != server.pid or is_kernel(child)]
 
 
 def is_kernel(process: psutil.Process) -> bool:
     return any("ipykernel_launcher" in part for part in process.cmdline())
 
 
+def servers(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The server, and the nursery."""
+    own = psutil.Process(server.pid)
+    return [own, *(child for child in own.children() if not is_kernel(child))]
+
+
+def processor_seconds(server: subprocess.Popen[bytes]) -> dict[str, float]:
+    """Processor time so far of the server, of the visitors' processes, and of the browser with all pages."""
+    browsers = [
+        child for child in psutil.Process().children(recursive=True) if "chrom" in child.name().lower()
+    ]
+    groups = {"server": servers(server), "kernels": kernels(server), "browser": browsers}
+    return {name: sum(sum(one.cpu_times()[:2]) for one in group) for name, group in groups.items()}
+
+
 def tell_memory(server: subprocess.Popen[bytes]) -> None:
     """Say how much memory the visitors take; what processes share is divided among them."""
-    memory = [kernel.memory_full_info() for kernel in kernels(server)]
-    shares = [getattr(one, "pss", one.rss) / MEGABYTE for one in memory]
-    whole = psutil.Process(server.pid).memory_info().rss / MEGABYTE
+    shares = [share_of_memory(kernel) for kernel in kernels(server)]
+    own = " and ".join(f"{share_of_memory(process):.0f} MB" for process in servers(server))
     say(f"memory a visitor: median {statistics.median(shares):.0f} MB, most {max(shares):.0f} MB")
-    say(f"memory of the server: {whole:.0f} MB")
+    say(f"memory of the server, and of the nursery: {own}")
+
+
+def share_of_memory(process: psutil.Process) -> float:
+    memory = process.memory_full_info()
+    return getattr(memory, "pss", memory.rss) / MEGABYTE
 
 
 def measure(browser: Browser, options: argparse.Namespace, folder: Path) -> bool:
@@ -108,7 +132,10 @@ def measure(browser: Browser, options: argparse.Namespace, folder: Path) -> bool
     with running_app(folder, *arguments) as (address, server):
         pages, shown = open_pages(browser, address, options.visitors)
         say(f"{options.visitors} visitors at once, {options.data}: pictures after {max(shown):.1f} s at most")
-        gaps = play(pages, options.speed, options.seconds)
+        gaps, seconds = play(pages, options.speed, options.seconds, server)
+        frames = sum(len(page_gaps) - 1 for page_gaps in gaps)
+        costs = ", ".join(f"{name} {1000 * spent / frames:.1f}" for name, spent in seconds.items())
+        say(f"processor time of a frame in ms: {costs}")
         for number, (visitor, page_gaps) in enumerate(zip(pages, gaps, strict=True), 1):
             rate = (len(page_gaps) - 1) / sum(page_gaps)
             say(

@@ -1,6 +1,10 @@
 """How smoothly the explorer runs in a real browser, and what that costs the chain.
 
     .venv/bin/python benchmarks/explorer_frames.py
+    .venv/bin/python benchmarks/explorer_frames.py ellipses
+
+The second one measures what the ellipses cost, on wine: frames with and without them in turn, in one
+explorer, so that whatever else the machine does meets both alike.
 
 Needs the extras `lab` and `test`, a browser (`make browser` tells how to get one), and an otherwise idle
 machine: the load average is printed with the table.
@@ -29,6 +33,7 @@ DATA = {
 }
 WATCHED_SECONDS = 10
 PAUSES = 10
+TURNS = 5
 # Iterations of the bare sampler take this long, about.
 BARE_SECONDS = 3.0
 ITERATION = "explorer.player.status.iteration"
@@ -67,6 +72,39 @@ def pauses(explorer: OpenedExplorer) -> list[float]:
         explorer.wait_for_iteration(explorer.iteration() + 20)
         times.append(explorer.pause_seconds())
     return times
+
+
+def ellipses_cost(browser: Browser, server: Server) -> None:
+    """Frames a second with and without ellipses in turn, for both families of shapes."""
+    families = {
+        "common shapes": "ew.datasets.wine(), iterations=10_000_000",
+        "own shapes": "ew.datasets.wine(), model='III', shapes='own', prior=ew.priors.FiniteMixture(), "
+        "iterations=10_000_000",
+    }
+    for title, arguments in families.items():
+        page = new_page(browser)
+        with opened_explorer(page, server, title.split(maxsplit=1)[0], explorer_code(arguments)) as explorer:
+            rates: dict[bool, list[float]] = {True: [], False: []}
+            for _ in range(TURNS):
+                for shown in (True, False):
+                    if explorer.value("explorer.views['partition'].ellipses.value") != shown:
+                        explorer.press("ellipses")
+                        explorer.wait_for_value("explorer.views['partition'].ellipses.value", shown)
+                    rates[shown].append(playing_rates(explorer, "1 iteration a frame")["statuses"])
+                    explorer.press("pause")
+                    explorer.wait_until_still()
+            medians = {shown: statistics.median(values) for shown, values in rates.items()}
+            clusters = explorer.value("int(explorer.labels.max()) + 1")
+            say(
+                f"wine, {title:13} {medians[True]:5.1f} frames/s with ellipses, {medians[False]:5.1f} "
+                f"without: {1 - medians[True] / medians[False]:+.1%} ({clusters} clusters at the end; "
+                f"with {_listed(rates[True])}, without {_listed(rates[False])})"
+            )
+        page.context.close()
+
+
+def _listed(rates: list[float]) -> str:
+    return " ".join(f"{rate:.1f}" for rate in rates)
 
 
 def measure(browser: Browser, server: Server, title: str, data: str) -> None:
@@ -111,8 +149,11 @@ def main() -> None:
         started_browser() as browser,
     ):
         say(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-        for title, data in DATA.items():
-            measure(browser, server, title, data)
+        if sys.argv[1:] == ["ellipses"]:
+            ellipses_cost(browser, server)
+        else:
+            for title, data in DATA.items():
+                measure(browser, server, title, data)
         say(f"load average after: {os.getloadavg()[0]:.1f}")
 
 

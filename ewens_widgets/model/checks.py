@@ -85,26 +85,27 @@ def check_theta(theta: object) -> float:
     return value
 
 
-def check_theta_grid(grid: ArrayLike) -> FloatArray:
-    """Return the grid of variance ratios as an increasing array of positive numbers."""
+def check_theta_grid(grid: ArrayLike, name: str = "theta") -> FloatArray:
+    """Return a grid of parameters, variance ratios by default, as an increasing array of positive numbers."""
     if np.iscomplexobj(grid):
-        raise TypeError("the grid of theta must be a list of numbers; got complex ones.")
+        raise TypeError(f"the grid of {name} must be a list of numbers; got complex ones.")
     try:
         values = np.atleast_1d(np.asarray(grid, dtype=np.float64))
     except (TypeError, ValueError) as fault:
-        raise TypeError(f"the grid of theta must be a list of numbers; got {grid!r}.") from fault
+        raise TypeError(f"the grid of {name} must be a list of numbers; got {grid!r}.") from fault
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"the grid of theta must be a non-empty list of numbers; got shape {values.shape}.")
+        raise ValueError(f"the grid of {name} must be a non-empty list of numbers; got shape {values.shape}.")
     if not np.all(np.isfinite(values)) or np.any(values <= 0):
         raise ValueError(
-            f"every value of the grid of theta must be positive and finite; got {_first_values(values)}. "
+            f"every value of the grid of {name} must be positive and finite; got {_first_values(values)}. "
             "Drop the others."
         )
-    check_theta(values.max())
+    if name == "theta":
+        check_theta(values.max())
     ordered = np.unique(values)
     if ordered.size != values.size:
         raise ValueError(
-            f"the grid of theta holds a value twice; got {_first_values(values)}. Give each value once."
+            f"the grid of {name} holds a value twice; got {_first_values(values)}. Give each value once."
         )
     return ordered
 
@@ -214,8 +215,14 @@ def named_columns(places: Sequence[int], names: Sequence[str] | None) -> str:
     return ", ".join(shown) + (", …" if len(places) > _MOST_NAMED else "")
 
 
-def check_spread(matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None) -> None:
-    """Refuse data on which the likelihood of `model` is not defined: too little spread, too few rows."""
+def check_spread(
+    matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None, fewest: int = 2
+) -> None:
+    """Refuse data on which the likelihood of `model` is not defined: too little spread, too few rows.
+
+    Model III needs d + `fewest` rows: a determinant that is profiled out needs d + 2, a matrix that has a
+    prior d + 1, so that the rows span all directions.
+    """
     n_objects, n_features = matrix.shape
     constant = np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0))
     if constant.size == n_features:
@@ -223,9 +230,10 @@ def check_spread(matrix: FloatArray, model: ModelName, names: Sequence[str] | No
     if model != "I" and constant.size:
         listed = named_columns(constant.tolist(), names)
         raise ValueError(f'column(s) {listed} are constant; drop them, or use model "I".')
-    if model == "III" and n_objects <= n_features + 1:
+    if model == "III" and n_objects < n_features + fewest:
         raise ValueError(
-            f"model III estimates a full covariance and needs more than d + 1 = {n_features + 1} objects; "
+            f"model III estimates a full covariance and needs more than d + {fewest - 1} = "
+            f"{n_features + fewest - 1} objects; "
             f'got n_samples = {n_objects}. Reduce the columns (PCA, or drop some), or use model "I" or "II".'
         )
 

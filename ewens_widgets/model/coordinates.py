@@ -12,6 +12,11 @@ III     shift, any non-singular linear map              :math:`Y^T Y = n I`
 ======  ==============================================  ==========================
 
 Euclidean distances in these coordinates are invariant too; for model III they are Mahalanobis distances.
+
+Whitened coordinates are unique but for a rotation, which the likelihood of common shapes does not see. Draws
+of a covariance matrix do: where a chain makes them, the *axes* are fixed by the data as well. The first is
+the direction of the object farthest from the centre, the second that of the object farthest from the first
+axis, and so on: those of a Gram–Schmidt decomposition with pivots, whatever the rotation was before.
 """
 
 from collections.abc import Sequence
@@ -32,18 +37,21 @@ __all__ = ["canonical_coordinates", "check_canonical", "on_exact_grid"]
 
 _SMALLEST_POWER = -1074  # Of two, that is not zero; all numbers are multiples of it.
 _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
+_EQUALLY_FAR = 1e-6  # Relative difference of squared distances that does not count.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
 def canonical_coordinates(
-    matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None
+    matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None, has_axes: bool = False
 ) -> FloatArray:
     """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
+
+    With `has_axes` the axes of model III are fixed by the data too, and d + 1 rows are enough.
 
     Messages call the columns by their `names`, or number them where they have none. Columns that follow from
     others are refused by model III; I and II warn of them.
     """
-    check_spread(matrix, model, names)
+    check_spread(matrix, model, names, fewest=1 if has_axes else 2)
     centred, precision = _centred(matrix, common_scale=model == "I")
     _check_precision(precision, model, names)
     n_objects, n_features = matrix.shape
@@ -53,6 +61,8 @@ def canonical_coordinates(
         centred /= np.sqrt(np.sum(centred * centred, axis=0))
     if model == "III":
         representative = _whitened(centred, precision, names)
+        if has_axes:
+            representative = _on_axes(representative)
     else:
         warn_of_dependence(centred, model, names)
         representative = centred
@@ -111,6 +121,23 @@ def _whitened(unit: FloatArray, precision: FloatArray, names: Sequence[str] | No
         # In almost dependent columns, what rounding left of the means is large beside the smallest spread.
         left = np.linalg.svd(left - left.mean(axis=0), full_matrices=False)[0]
     return left
+
+
+def _on_axes(whitened: FloatArray) -> FloatArray:
+    """Rotate coordinates to the axes that the farthest objects span, one after the other.
+
+    Of objects that are equally far but for rounding, as in data on a grid, the first counts.
+    """
+    axes = np.empty((whitened.shape[1],) * 2)
+    rest = whitened.copy()
+    for number in range(len(axes)):
+        squares = np.einsum("ir,ir->i", rest, rest)
+        axis = rest[int(np.argmax(squares > (1.0 - _EQUALLY_FAR) * squares.max()))]
+        for _ in range(2):  # A second time, for what rounding left of the axes before.
+            axis = axis - axes[:number].T @ (axes[:number] @ axis)
+        axes[number] = axis / np.linalg.norm(axis)
+        rest -= np.outer(rest @ axes[number], axes[number])
+    return np.asarray(whitened @ axes.T, dtype=np.float64)
 
 
 def on_exact_grid(coordinates: FloatArray) -> FloatArray:

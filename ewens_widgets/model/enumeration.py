@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import all_partitions, bell_number
 
 __all__ = ["ExactPosterior", "exact_posterior"]
@@ -74,13 +75,16 @@ def exact_posterior(
     concentration: Concentration = 1.0,
     alpha: float = 1.0,
     theta_grid: ArrayLike | None = None,
+    *,
+    prior: PartitionPrior | None = None,
 ) -> ExactPosterior:
     """Enumerate the posterior of at most 9 objects (21 147 partitions).
 
-    The parameters are those of `Sampler`; this is the yardstick that samplers are measured against.
+    The parameters are those of `Sampler` with common shapes; this is the yardstick that samplers are measured
+    against.
     """
     posterior = Posterior.from_data(
-        X, model=model, concentration=concentration, alpha=alpha, theta_grid=theta_grid
+        X, model=model, concentration=concentration, alpha=alpha, theta_grid=theta_grid, prior=prior
     )
     n_objects = posterior.n_objects
     if n_objects > LARGEST_EXACT:
@@ -107,7 +111,6 @@ def _log_joint(posterior: Posterior, labels: NDArray[np.int8]) -> FloatArray:
         sizes, sums, posterior.n_objects, posterior.theta_grid, posterior.model
     )
     counts = labels.max(axis=1).astype(np.intp) + 1
-    log_prior = posterior.log_count_weights[counts] + np.where(
-        sizes > 0, gammaln(np.maximum(sizes, 1.0)), 0.0
-    ).sum(axis=1)
+    by_size = posterior.log_size_weights[sizes.astype(np.intp)].sum(axis=1)
+    log_prior = posterior.log_count_weights[counts] + by_size
     return np.asarray(log_prior[:, None] + posterior.log_theta_prior + log_likelihoods, dtype=np.float64)

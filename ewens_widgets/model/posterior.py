@@ -1,21 +1,22 @@
-r"""The joint posterior of partition and variance ratio: p(θ, B | Y) ∝ p(θ) p(B | λ) L(B, θ).
+r"""The joint posterior of partition and parameters: p(θ, B | Y) ∝ p(θ) p(B) L(B, θ).
 
-The prior of the partition B is in `model.priors`, its likelihood L in `model.likelihood`. The prior of the
-variance ratio θ is
+The prior of the partition B is in `model.priors`, its likelihood L in `model.likelihood` where all clusters
+have one shape (the paper's family), and in `model.own_shapes` where each has its own; then the likeness ν and
+the common scale Σ are parameters too. The prior of the variance ratio θ is
 
 .. math:: p(\theta) \propto \frac{\theta^{\alpha-1}}{(1+\theta)^{2\alpha}}
 
-on a discrete grid, by default :math:`2^{-3}, 2^{-2}, …, 2^{10}`. Every conditional of θ is then a short exact
-sum.
+on a discrete grid, by default :math:`2^{-3}, 2^{-2}, …, 2^{10}`; ν is uniform on a grid, by default
+:math:`2, 4, …, 256`. Every conditional of θ or ν is then a short exact sum.
 """
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
@@ -29,14 +30,35 @@ from ewens_widgets.model.checks import (
 )
 from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
+from ewens_widgets.model.own_shapes import (
+    Shapes,
+    cluster_shapes,
+    log_marginals,
+    log_sigma_prior,
+    packed_length,
+    statistics_of,
+    unpack_sigma,
+)
 from ewens_widgets.model.priors import ewens
 from ewens_widgets.model.priors.ewens import Concentration, Ewens, Gamma, check_concentration
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import check_labels
 
-__all__ = ["Posterior", "default_theta_grid", "log_theta_prior"]
+__all__ = [
+    "Posterior",
+    "ShapesName",
+    "check_nu_grid",
+    "check_shapes",
+    "default_nu_grid",
+    "default_theta_grid",
+    "log_theta_prior",
+    "resolve_prior",
+]
 
+ShapesName = Literal["common", "own"]
 
 _FEW_OBJECTS = 1000  # Up to here all weights of the number of clusters are computed at once.
+_LARGEST_NU = 1e6  # Shapes are the same to all digits that matter.
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,24 +71,30 @@ class Posterior:
         Canonical coordinates of the data (n × d), rounded so that cluster sums are exact; read-only.
     model
         Covariance model.
-    concentration
-        Concentration λ of the Ewens prior, or its Gamma prior.
+    prior
+        Prior of the partition.
     alpha
         Shape of the prior of θ.
     theta_grid
         Values that θ can take (G).
+    shapes
+        ``"common"``: one covariance for all clusters, profiled out; ``"own"``: one for each, pooled.
+    nu_grid
+        Values that the likeness ν of own shapes can take; one infinite value where shapes are common.
     """
 
     coordinates: FloatArray = field(repr=False)
     model: ModelName
-    concentration: Concentration
+    prior: PartitionPrior
     alpha: float
     theta_grid: FloatArray = field(repr=False)
+    shapes: ShapesName = "common"
+    nu_grid: FloatArray = field(default_factory=lambda: np.array([np.inf]), repr=False)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
-        self.coordinates.setflags(write=False)
-        self.theta_grid.setflags(write=False)
+        for array in (self.coordinates, self.theta_grid, self.nu_grid):
+            array.setflags(write=False)
         _ = self.log_theta_prior  # refuses a grid and an alpha that do not go together
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -83,16 +111,25 @@ class Posterior:
         concentration: Concentration = 1.0,
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
+        *,
+        prior: PartitionPrior | None = None,
+        shapes: str = "common",
+        nu_grid: ArrayLike | None = None,
     ) -> "Posterior":
         """Check everything and bring the data to canonical coordinates."""
-        name = check_model(model)
-        grid = default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid)
+        name, family = check_model(model), check_shapes(shapes)
+        if family == "common" and nu_grid is not None:
+            raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no likeness ν.')
+        matrix, names = check_data(X), column_names(X)
+        coordinates = canonical_coordinates(matrix, name, names, has_axes=family == "own")
         return cls(
-            coordinates=on_exact_grid(canonical_coordinates(check_data(X), name, column_names(X))),
+            coordinates=on_exact_grid(coordinates),
             model=name,
-            concentration=check_concentration(concentration),
+            prior=resolve_prior(prior, concentration),
             alpha=check_positive("alpha", alpha),
-            theta_grid=grid,
+            theta_grid=default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid),
+            shapes=family,
+            nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
         )
 
     @property
@@ -105,6 +142,27 @@ class Posterior:
         """Number of features."""
         return int(self.coordinates.shape[1])
 
+    @property
+    def sigma_length(self) -> int:
+        """How many numbers the packed scale Σ has; none where shapes are common."""
+        return packed_length(self.n_features, self.model) if self.shapes == "own" else 0
+
+    @property
+    def concentration(self) -> Concentration | None:
+        """Concentration λ of Ewens' prior, or its Gamma prior; None under another prior."""
+        return self.prior.concentration if isinstance(self.prior, Ewens) else None
+
+    @property
+    def samples_concentration(self) -> bool:
+        """Whether λ is a parameter that is sampled."""
+        return isinstance(self.concentration, Gamma)
+
+    @property
+    def first_log_concentration(self) -> float:
+        """Logarithm of λ, or of its mean where it has a prior; 0 where there is no λ."""
+        value = self.concentration
+        return 0.0 if value is None else float(np.log(value.mean if isinstance(value, Gamma) else value))
+
     @cached_property
     def log_theta_prior(self) -> FloatArray:
         """Log prior probabilities of the grid's values."""
@@ -114,18 +172,25 @@ class Posterior:
 
     @cached_property
     def log_count_weights(self) -> FloatArray:
-        """Weights c_K with log p(B) = c_K + Σ_b log Γ(n_b); a Gamma prior of λ is integrated out."""
-        weights = Ewens(self.concentration).log_count_weights(self.n_objects)
+        """Log V(K) for K = 0, …, n, with log p(B) = log V(K) + Σ_b log W(n_b)."""
+        weights = self.prior.log_count_weights(self.n_objects)
+        weights.setflags(write=False)
+        return weights
+
+    @cached_property
+    def log_size_weights(self) -> FloatArray:
+        """Log W(m) for m = 0, …, n."""
+        weights = self.prior.log_size_weights(self.n_objects)
         weights.setflags(write=False)
         return weights
 
     def count_weights(self, most: int) -> FloatArray:
-        """Weights c_0, …, c_most: of many objects with a Gamma prior, all of them would take very long."""
-        if self.n_objects <= _FEW_OBJECTS or not isinstance(self.concentration, Gamma):
+        """Log V(0), …, log V(most): of many objects and some priors, all of them would take very long."""
+        if self.n_objects <= _FEW_OBJECTS or not self.prior.counts_are_dear:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
         if known.size <= most:
-            known = Ewens(self.concentration).log_count_weights(self.n_objects, min(2 * most, self.n_objects))
+            known = self.prior.log_count_weights(self.n_objects, min(2 * most, self.n_objects))
             known.setflags(write=False)
             self.__dict__["_first_count_weights"] = known
         return known[: most + 1]
@@ -133,33 +198,148 @@ class Posterior:
     def log_prior(self, labels: ArrayLike) -> float:
         """Log prior probability of a partition."""
         sizes = np.bincount(self._checked(labels))
-        return float(self.count_weights(sizes.size)[-1] + gammaln(sizes).sum())
+        return float(self.count_weights(sizes.size)[-1] + self.log_size_weights[sizes].sum())
 
-    def log_likelihoods(self, labels: ArrayLike) -> FloatArray:
-        """Profile log-likelihoods of a partition over the grid of θ."""
-        sizes, sums = cluster_statistics(self.coordinates, self._checked(labels))
+    def log_likelihoods(
+        self, labels: ArrayLike, nu_index: int = 0, sigma: ArrayLike | None = None
+    ) -> FloatArray:
+        """Log-likelihoods of a partition over the grid of θ.
+
+        Parameters
+        ----------
+        labels
+            A partition.
+        nu_index, sigma
+            Of own shapes: place of ν on its grid, and the packed scale Σ. Common shapes have their scale
+            profiled out and need neither.
+        """
+        checked = self._checked(labels)
+        if self.shapes == "own":
+            clusters, scale = statistics_of(self.coordinates, checked, self.model), self._scale(sigma)
+            nu = np.full(self.theta_grid.size, self.nu_grid[nu_index])
+            scales = np.broadcast_to(scale, (nu.size, *scale.shape))
+            return np.asarray(log_marginals(clusters, self.theta_grid, nu, scales, self.model).sum(axis=-1))
+        sizes, sums = cluster_statistics(self.coordinates, checked)
         return log_likelihoods_from_statistics(sizes, sums, self.n_objects, self.theta_grid, self.model)
 
-    def log_density(self, labels: ArrayLike, theta_index: int, concentration: float | None = None) -> float:
-        """Unnormalised log posterior of (B, θ), or of (B, θ, λ) where λ has a prior and a value is given."""
-        log_joint = float(self.log_likelihoods(labels)[theta_index] + self.log_theta_prior[theta_index])
+    def log_density(
+        self,
+        labels: ArrayLike,
+        theta_index: int,
+        concentration: float | None = None,
+        nu_index: int = 0,
+        sigma: ArrayLike | None = None,
+    ) -> float:
+        """Unnormalised log posterior of (B, θ), of own shapes (B, θ, ν, Σ); with λ, where it has a prior."""
+        log_likelihood = float(self.log_likelihoods(labels, nu_index, sigma)[theta_index])
+        log_joint = log_likelihood + float(self.log_theta_prior[theta_index])
+        if self.shapes == "own":
+            log_joint += float(log_sigma_prior(self._scale(sigma), self.model)) - np.log(self.nu_grid.size)
         if concentration is None or not isinstance(self.concentration, Gamma):
             return log_joint + self.log_prior(labels)
         return (
             log_joint + ewens.log_pmf(labels, concentration) + self.concentration.log_density(concentration)
         )
 
-    def log_marginal(self, labels: ArrayLike) -> float:
-        """Unnormalised log posterior of a partition, θ summed out."""
-        return float(self.log_prior(labels) + logsumexp(self.log_theta_prior + self.log_likelihoods(labels)))
+    def log_marginal(self, labels: ArrayLike, nu_index: int = 0, sigma: ArrayLike | None = None) -> float:
+        """Unnormalised log posterior of a partition, θ summed out (own shapes: given ν and Σ)."""
+        log_likelihoods = self.log_likelihoods(labels, nu_index, sigma)
+        return float(self.log_prior(labels) + logsumexp(self.log_theta_prior + log_likelihoods))
 
-    def theta_conditional(self, labels: ArrayLike) -> FloatArray:
-        """Exact conditional probabilities of θ given a partition."""
-        log_weights = self.log_theta_prior + self.log_likelihoods(labels)
-        return np.asarray(np.exp(log_weights - logsumexp(log_weights)), dtype=np.float64)
+    def theta_conditional(
+        self, labels: ArrayLike, nu_index: int = 0, sigma: ArrayLike | None = None
+    ) -> FloatArray:
+        """Exact conditional probabilities of θ given a partition (own shapes: and ν and Σ)."""
+        return _normalised(self.log_theta_prior + self.log_likelihoods(labels, nu_index, sigma))
+
+    def nu_conditional(self, labels: ArrayLike, theta_index: int, sigma: ArrayLike | None) -> FloatArray:
+        """Exact conditional probabilities of ν given a partition, θ and Σ; 1 for common shapes."""
+        if self.shapes == "common":
+            return np.ones(1)
+        clusters = statistics_of(self.coordinates, self._checked(labels), self.model)
+        scale, theta = self._scale(sigma), np.full(self.nu_grid.size, self.theta_grid[theta_index])
+        scales = np.broadcast_to(scale, (theta.size, *scale.shape))
+        return _normalised(log_marginals(clusters, theta, self.nu_grid, scales, self.model).sum(axis=-1))
+
+    def cluster_shapes(
+        self, labels: ArrayLike, theta: float, nu: float = np.inf, sigma: ArrayLike | None = None
+    ) -> Shapes:
+        """Centres and covariances of the clusters in canonical coordinates, given the parameters.
+
+        Those of own shapes are posterior means. Common shapes have the covariance that was profiled out, M/n
+        (model I: its trace, model II: its diagonal).
+        """
+        checked = self._checked(labels)
+        if self.shapes == "own":
+            clusters = statistics_of(self.coordinates, checked, self.model)
+            return cluster_shapes(clusters, theta, nu, self._scale(sigma), self.model)
+        sizes, sums = cluster_statistics(self.coordinates, checked)
+        pull = theta / (1.0 + theta * sizes)
+        gram = self.coordinates.T @ self.coordinates
+        common = (gram - (pull[:, None] * sums).T @ sums) / self.n_objects
+        if self.model == "I":
+            common = np.trace(common) / self.n_features * np.eye(self.n_features)
+        elif self.model == "II":
+            common = np.diag(np.diag(common))
+        covariances = np.broadcast_to(common, (sizes.size, *common.shape))
+        return Shapes(pull[:, None] * sums, np.asarray(covariances))
+
+    def _scale(self, sigma: ArrayLike | None) -> FloatArray:
+        """The scale in the form of the model."""
+        if sigma is None:
+            raise ValueError("own shapes need the scale Σ beside the partition.")
+        return unpack_sigma(sigma, self.n_features, self.model)
 
     def _checked(self, labels: ArrayLike) -> NDArray[np.intp]:
         return check_labels(labels, self.n_objects)
+
+
+def _normalised(log_weights: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(log_weights - logsumexp(log_weights)), dtype=np.float64)
+
+
+def check_shapes(shapes: str) -> ShapesName:
+    """Return the name of a family of shapes, or list the two there are."""
+    if shapes not in get_args(ShapesName):
+        raise ValueError(
+            f'shapes must be "common" (one for all clusters) or "own" (one for each); got {shapes!r}.'
+        )
+    return cast("ShapesName", shapes)
+
+
+def resolve_prior(prior: PartitionPrior | None, concentration: Concentration = 1.0) -> PartitionPrior:
+    """Return the prior of the partition, given as such or by the concentration of Ewens' prior."""
+    checked = check_concentration(concentration)
+    if prior is None:
+        return Ewens(checked)
+    if not isinstance(prior, PartitionPrior):
+        raise TypeError(
+            "prior must be a prior on partitions, such as ew.priors.FiniteMixture() or "
+            f"ew.priors.Ewens(1.0); got {prior!r}."
+        )
+    if checked != 1.0:
+        raise ValueError(
+            f"give either the concentration or the prior, not both; got {concentration!r} and {prior!r}."
+        )
+    return prior
+
+
+def default_nu_grid() -> FloatArray:
+    """Powers of two from 2 to 256."""
+    return np.asarray(np.exp2(np.arange(1.0, 9.0)), dtype=np.float64)
+
+
+def check_nu_grid(grid: ArrayLike | None) -> FloatArray:
+    """Return the grid of the likeness ν, increasing and positive; the usual one for None."""
+    if grid is None:
+        return default_nu_grid()
+    values = check_theta_grid(grid, "nu")
+    if values[-1] > _LARGEST_NU:
+        raise ValueError(
+            f"every value of the grid of nu must be at most {_LARGEST_NU:g}, beyond which shapes are alike "
+            f'to the last digit that matters; got {values[-1]:g}. For one shape use shapes="common".'
+        )
+    return values
 
 
 def default_theta_grid() -> FloatArray:

@@ -29,6 +29,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,8 +42,17 @@ from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 from ewens_widgets.model.coordinates import check_canonical
-from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Concentration, Gamma, check_concentration
+from ewens_widgets.model.posterior import Posterior, check_nu_grid, check_shapes
+from ewens_widgets.model.priors import (
+    DirichletMultinomial,
+    Ewens,
+    FiniteMixture,
+    Geometric,
+    PartitionPrior,
+    PitmanYor,
+    Poisson,
+)
+from ewens_widgets.model.priors.ewens import Gamma, check_concentration
 
 __all__ = [
     "FORMAT_VERSION",
@@ -63,6 +73,10 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
+_PRIORS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (DirichletMultinomial, Ewens, FiniteMixture, Gamma, Geometric, PitmanYor, Poisson)
+}
 _HEADER = "ewens_widgets.json"
 _DIGEST_MARK = b"ewens_widgets sha256 "
 _COMMENT_LENGTH = len(_DIGEST_MARK) + hashlib.sha256().digest_size * 2
@@ -213,25 +227,66 @@ def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
 
 def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Split a posterior into settings and arrays."""
-    prior = posterior.concentration
-    concentration: Any = {"shape": prior.shape, "rate": prior.rate} if isinstance(prior, Gamma) else prior
-    settings = {"model": posterior.model, "concentration": concentration, "alpha": posterior.alpha}
-    return settings, {"coordinates": posterior.coordinates, "theta_grid": posterior.theta_grid}
+    settings = {"model": posterior.model, **_plain_prior(posterior.prior), "alpha": posterior.alpha}
+    arrays = {"coordinates": posterior.coordinates, "theta_grid": posterior.theta_grid}
+    if posterior.shapes != "common":
+        settings["shapes"], arrays["nu_grid"] = posterior.shapes, posterior.nu_grid
+    return settings, arrays
+
+
+def _plain_prior(prior: PartitionPrior) -> dict[str, Any]:
+    """Describe a prior; that of Ewens by its concentration alone, as files always had it."""
+    if not isinstance(prior, Ewens):
+        return {"prior": _plain_value(prior)}
+    value = prior.concentration
+    return {
+        "concentration": {"shape": value.shape, "rate": value.rate} if isinstance(value, Gamma) else value
+    }
+
+
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - a number, or a prior of numbers and priors
+    if not is_dataclass(value):
+        return value
+    if type(value) is not _PRIORS.get(type(value).__name__):
+        raise TypeError(
+            f"a file cannot hold {value!r}: it knows the priors of ew.priors, not those made elsewhere."
+        )
+    parts = {entry.name: _plain_value(getattr(value, entry.name)) for entry in fields(value)}
+    return {"kind": type(value).__name__, **parts}
+
+
+def _prior(settings: Mapping[str, Any]) -> PartitionPrior:
+    """Read what `_plain_prior` wrote."""
+    if "prior" not in settings:
+        given = settings["concentration"]
+        return Ewens(check_concentration(Gamma(**given) if isinstance(given, dict) else given))
+    prior = _value(settings["prior"])
+    if not isinstance(prior, PartitionPrior):
+        raise TypeError(f"{prior!r} is no prior on partitions")
+    return prior
+
+
+def _value(given: Any) -> Any:  # noqa: ANN401 - as above
+    if not isinstance(given, dict):
+        return given
+    parts = {name: _value(part) for name, part in given.items() if name != "kind"}
+    return _PRIORS[given["kind"]](**parts)
 
 
 def unpack_posterior(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Posterior:
     """Put a posterior together again; its coordinates are taken as they are, not made canonical anew."""
-    given = settings["concentration"]
-    concentration: Concentration = Gamma(**given) if isinstance(given, dict) else given
+    shapes = check_shapes(settings.get("shapes", "common"))
     model = check_model(settings["model"])
     coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
     check_canonical(coordinates, model)
     return Posterior(
         coordinates=coordinates,
         model=model,
-        concentration=check_concentration(concentration),
+        prior=_prior(settings),
         alpha=check_positive("alpha", settings["alpha"]),
         theta_grid=check_theta_grid(arrays["theta_grid"]),
+        shapes=shapes,
+        nu_grid=np.array([np.inf]) if shapes == "common" else check_nu_grid(arrays["nu_grid"]),
     )
 
 

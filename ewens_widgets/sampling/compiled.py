@@ -13,11 +13,11 @@ browser or run other chains.
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["COMPILED", "discard_stale_code", "entry", "guest", "inlined", "jit"]
+__all__ = ["COMPILED", "by_family", "discard_stale_code", "entry", "guest", "inlined", "jit", "short_runs"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,6 +46,7 @@ try:
     if os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0"):
         raise ImportError
     import numba
+    from numba.extending import overload
 except ImportError:
     COMPILED = False
 
@@ -54,6 +55,9 @@ except ImportError:
         return function
 
     jit = inlined = guest = entry
+
+    def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
+        """Nothing has to be told to a compiler."""
 else:
     COMPILED = True
     discard_stale_code(Path(__file__).parent)
@@ -96,3 +100,65 @@ else:
         """Compile a small function of an inner loop into each place that it is called from."""
         compiled: Function = numba.njit(forceinline=True, **_INNER)(function)
         return compiled
+
+    def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
+        """Tell numba what stands for the operation in code that is compiled for a kind of workspace."""
+        # An operation is inlined where that of some family is a small one.
+        small = any(entry.targetoptions.get("forceinline", False) for entry in table.values())
+        options: Any = {**_INNER, "forceinline": small}
+
+        @overload(operation, jit_options=options, strict=False)
+        def chosen(*types: Any) -> Callable[..., Any]:  # noqa: ANN401 - types as numba has them
+            found: Any = _of_kind(table, types[1].instance_class)
+            plain: Callable[..., Any] = found.py_func
+            return plain
+
+
+def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:
+    """One operation that each family of shapes does in its own way.
+
+    Callers are written once, and the kind of the workspace, the second argument, decides; of compiled code
+    that is known when it is compiled, so that nothing has to be decided in a loop, and nobody waits for the
+    compilation of a family that is not used.
+
+    Parameters
+    ----------
+    table
+        The function of each kind of workspace; all take the same arguments.
+    """
+
+    def operation(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
+        return _of_kind(table, type(arguments[1]))(*arguments)
+
+    _announce(operation, table)
+    return operation
+
+
+def _of_kind(table: Mapping[type, Callable[..., Any]], kind: type) -> Callable[..., Any]:
+    if kind not in table:
+        known = ", ".join(entry.__name__ for entry in table)
+        raise TypeError(f"there is no such operation for {kind.__name__}; there is one for {known}")
+    return table[kind]
+
+
+def short_runs() -> bool:
+    """Say whether runs should be short, because chains are not compiled here, as in a browser.
+
+    The tutorials ask this once and then take fewer draws. Where the answer is yes it is printed too, so that
+    a reader knows why numbers differ from the text.
+
+    Returns
+    -------
+    False where chains are compiled.
+
+    Examples
+    --------
+    >>> SHORT = short_runs()
+    >>> draws = 200 if SHORT else 2000
+    """
+    if not COMPILED:
+        print(  # noqa: T201 - for the reader of a notebook
+            "There is no compiler here, as in a browser: this notebook makes short runs. Its numbers differ "
+            "from those in the text, and what only long runs can show is left out."
+        )
+    return not COMPILED

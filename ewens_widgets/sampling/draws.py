@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.event import Event, MoveCount
 
 __all__ = [
@@ -62,7 +61,8 @@ class Column:
         What it is called, in every array, file and export, and what it is.
     axes
         What it has an entry for, besides the iteration: ``"object"``, ``"theta"`` (value of the grid),
-        ``"move"`` (of the schedule) or ``"feature"``; of a single number, nothing.
+        ``"move"`` (of the schedule), ``"feature"``, ``"nu"`` (value of its grid) or ``"scale"`` (number of
+        the packed Σ); of a single number, nothing.
     kept
         Type in which recorder, trace and file keep it.
     below
@@ -105,6 +105,10 @@ class Column:
 
 def _no_counts(block: "Block") -> NDArray[np.int64]:
     return np.zeros((len(block), len(block.move_names)), dtype=np.int64)
+
+
+def _has_own_shapes(posterior: Posterior) -> bool:
+    return posterior.shapes == "own"
 
 
 SCHEMA: dict[str, Column] = {
@@ -159,7 +163,41 @@ SCHEMA: dict[str, Column] = {
             meaning="Concentration λ of the state.",
             written=np.float64,
             arviz="posterior",
-            varies=lambda posterior: isinstance(posterior.concentration, Gamma),
+            varies=lambda posterior: posterior.samples_concentration,
+        ),
+        Column(
+            name="nu_index",
+            meaning="Place of the likeness ν of own shapes on its grid.",
+            below="nu",
+            written=np.int64,
+            absent=0,
+            varies=_has_own_shapes,
+        ),
+        Column(
+            name="nu",
+            meaning="Likeness ν of own shapes: the larger, the more alike; infinite where shapes are common.",
+            make=lambda block: block.posterior.nu_grid[block.nu_index],
+            saved=False,
+            arviz="posterior",
+            varies=_has_own_shapes,
+        ),
+        Column(
+            name="nu_weights",
+            meaning="Exact conditional probabilities of the grid's values that ν was drawn from.",
+            axes=("nu",),
+            kept=np.float32,
+            written=np.float64,
+            absent=1.0,
+            varies=_has_own_shapes,
+        ),
+        Column(
+            name="sigma",
+            meaning="Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`).",
+            axes=("scale",),
+            written=np.float64,
+            absent=0.0,
+            arviz="sample_stats",
+            varies=_has_own_shapes,
         ),
         Column(
             name="proposals",
@@ -192,6 +230,8 @@ def axis_sizes(posterior: Posterior, n_moves: int = 0) -> dict[str, int]:
         "object": posterior.n_objects,
         "theta": posterior.theta_grid.size,
         "feature": posterior.n_features,
+        "nu": posterior.nu_grid.size if posterior.shapes == "own" else 0,
+        "scale": posterior.sigma_length,
         "move": n_moves,
     }
 
@@ -248,6 +288,10 @@ class Recorded:
     theta_weights: NDArray[Any]
     log_posterior: NDArray[np.float64]
     concentration: NDArray[np.float64]
+    nu_index: NDArray[Any]
+    nu: NDArray[np.float64]
+    nu_weights: NDArray[Any]
+    sigma: NDArray[np.float64]
     proposals: NDArray[np.int64]
     acceptances: NDArray[np.int64]
 
@@ -322,8 +366,9 @@ class Block(Recorded, Sequence[Event]):
             if entry.make is not None:
                 values = entry.make(self)
             elif entry.absent is not None:
-                shape = entry.shape(axis_sizes(self.posterior, len(self.move_names)))
-                values = np.full((len(self), *shape), entry.absent)
+                sizes = axis_sizes(self.posterior, len(self.move_names))
+                shape = (len(self), *entry.shape(sizes))
+                values = np.full(shape, entry.absent, dtype=entry.kept_type(sizes))
             else:
                 raise KeyError(f"the block has no {name}, and it cannot be computed")
             self._columns[name] = read_only(values)
@@ -351,14 +396,19 @@ class Block(Recorded, Sequence[Event]):
         # Whole columns become Python numbers at once, and columns become rows by `zip`: much cheaper than
         # taking one element at a time. An event must cost little even beside an iteration of microseconds.
         further = [name for name in SCHEMA if _TOLD_OTHERWISE.get(name, name) not in Event._fields]
+        # What is the same in every event of this posterior costs nothing.
+        usual = {name for name in Event._field_defaults if not _varies(name, self.posterior)}
         told: dict[str, Any] = {
-            _TOLD_OTHERWISE.get(name, name): self._values(name) for name in SCHEMA if name not in further
+            _TOLD_OTHERWISE.get(name, name): self._values(name)
+            for name in SCHEMA
+            if name not in further and name not in usual
         }
         told["moves"] = zip(*self._move_counts(), strict=True) if self.move_names else repeat(())
         pairs = [zip(repeat(name), self._values(name), strict=False) for name in further]
         told["more"] = zip(*pairs, strict=True) if pairs else repeat(())
         # What was proposed is known of stepped iterations only.
-        columns = [told[name] if name in told else repeat(None) for name in Event._fields]
+        defaults = Event._field_defaults
+        columns = [told[name] if name in told else repeat(defaults.get(name)) for name in Event._fields]
         events = map(Event._make, zip(*columns, strict=False))  # some columns have no end
         return events if self.report is None else self._with_report(events)
 
@@ -376,6 +426,10 @@ class Block(Recorded, Sequence[Event]):
     def _with_report(self, events: Iterator[Event]) -> Iterator[Event]:
         *others, last = events
         return iter([*others, last._replace(**cast("StepReport", self.report)._asdict())])
+
+
+def _varies(name: str, posterior: Posterior) -> bool:
+    return name in SCHEMA and SCHEMA[name].varies(posterior)
 
 
 class BlockSizer:

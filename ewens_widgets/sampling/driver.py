@@ -26,20 +26,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
-from ewens_widgets.sampling.compiled import entry, inlined, jit
+from ewens_widgets.sampling.compiled import by_family, entry, inlined, jit
 from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
-from ewens_widgets.sampling.kernel.parameters import draw_concentration, draw_theta
-from ewens_widgets.sampling.kernel.scatter import log_partition_terms, log_scale
+from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
+from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
 from ewens_widgets.sampling.kernel.workspace import (
     CLUSTERS,
     LOG_CONCENTRATION,
     NOTHING,
+    NU,
     THETA,
+    AnyProblem,
+    AnyWorkspace,
     Outcome,
-    Problem,
+    OwnWorkspace,
     Workspace,
     make_outcome,
     make_problem,
@@ -87,8 +91,9 @@ REASSIGN, SPLIT_MERGE, GIBBS, INFORMED = 0, 1, 2, 3
 class Schedule(NamedTuple):
     """Consecutive moves of an iteration: kinds and repeats, and their places in the records.
 
-    `begins` says whether they begin the iteration, with the draws of θ and λ; a shape of 0 that λ is fixed,
-    and `log_rising` is then log Γ(n + λ) − log Γ(λ).
+    `begins` says whether they begin the iteration, with the draws of the parameters. `log_counts` is log V(K)
+    of the prior; it is empty under Ewens' prior, where a shape of 0 says that λ is fixed, and `log_rising` is
+    then log Γ(n + λ) − log Γ(λ).
     """
 
     kinds: NDArray[np.int64]
@@ -99,20 +104,20 @@ class Schedule(NamedTuple):
     shape: float
     rate: float
     log_rising: float
+    log_counts: FloatArray
 
 
 @inlined
-def _log_posterior(problem: Problem, workspace: Workspace, schedule: Schedule) -> float:
-    """Unnormalised log posterior of partition and θ (and of λ where it has a prior)."""
+def _log_posterior(problem: AnyProblem, workspace: AnyWorkspace, schedule: Schedule) -> float:
+    """Unnormalised log posterior of partition and parameters (and of λ where it has a prior)."""
     n_objects = problem.coordinates.shape[0]
     n_clusters = workspace.integers[CLUSTERS]
     log_concentration = workspace.reals[LOG_CONCENTRATION]
     concentration = math.exp(log_concentration)
-    total = problem.log_theta_prior[workspace.integers[THETA]] - 0.5 * n_objects * log_scale(
-        problem, workspace
-    )
-    for b in range(n_clusters):
-        total += log_partition_terms(problem, workspace, workspace.sizes[b])
+    total = log_joint(problem, workspace)
+    if schedule.log_counts.shape[0] > 0:
+        known = schedule.log_counts.shape[0] - 1
+        return total + schedule.log_counts[n_clusters] if n_clusters <= known else -np.inf
     total += n_clusters * log_concentration
     if schedule.shape == 0.0:
         total -= schedule.log_rising
@@ -126,7 +131,7 @@ def _log_posterior(problem: Problem, workspace: Workspace, schedule: Schedule) -
 
 
 @inlined
-def _write_canonical(workspace: Workspace, out: NDArray[np.int32]) -> None:
+def _write_canonical(workspace: AnyWorkspace, out: NDArray[np.int32]) -> None:
     """Write the labels in order of first appearance."""
     names = workspace.members  # Scratch between moves.
     n_clusters = workspace.integers[CLUSTERS]
@@ -143,28 +148,57 @@ def _write_canonical(workspace: Workspace, out: NDArray[np.int32]) -> None:
 
 @jit
 def _begin(
-    problem: Problem, workspace: Workspace, schedule: Schedule, weights: FloatArray, rng: np.random.Generator
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
+    schedule: Schedule,
+    weights: FloatArray,
+    rng: np.random.Generator,
 ) -> None:
-    """Begin an iteration with the draws of θ and λ."""
-    draw_theta(problem, workspace, weights, rng)
+    """Begin an iteration with the draws of the parameters."""
+    draw_parameters(problem, workspace, weights, rng)
     if schedule.shape > 0.0:
         draw_concentration(workspace, schedule.shape, schedule.rate, rng)
 
 
 @jit
-def _record(problem: Problem, workspace: Workspace, schedule: Schedule, records: Records, row: int) -> None:
+def _record_nothing(records: Records, workspace: Workspace, row: int) -> None:
+    """Common shapes have no parameters besides θ."""
+
+
+@jit
+def _record_own(records: Records, workspace: OwnWorkspace, row: int) -> None:
+    """Write down ν, its conditional probabilities, and Σ as it is packed."""
+    records.nu_index[row] = workspace.integers[NU]
+    for v in range(workspace.nu_weights.shape[0]):
+        records.nu_weights[row, v] = workspace.nu_weights[v]
+    place = 0
+    sigma = workspace.sigma
+    for r in range(sigma.shape[0]):
+        for c in range(r + 1 if sigma.shape[0] > 1 else sigma.shape[1]):
+            records.sigma[row, place] = sigma[r, c]
+            place += 1
+
+
+_record_shapes: Callable[..., None] = by_family({Workspace: _record_nothing, OwnWorkspace: _record_own})
+
+
+@jit
+def _record(
+    problem: AnyProblem, workspace: AnyWorkspace, schedule: Schedule, records: Records, row: int
+) -> None:
     """Write down the state at the end of an iteration."""
     records.theta_index[row] = workspace.integers[THETA]
     records.n_clusters[row] = workspace.integers[CLUSTERS]
     records.concentration[row] = math.exp(workspace.reals[LOG_CONCENTRATION])
     records.log_posterior[row] = _log_posterior(problem, workspace, schedule)
+    _record_shapes(records, workspace, row)
     _write_canonical(workspace, records.labels[row])
 
 
 @entry
 def advance_by_likelihood(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     schedule: Schedule,
     records: Records,
     outcome: Outcome,
@@ -173,7 +207,6 @@ def advance_by_likelihood(
     rng: np.random.Generator,
 ) -> None:
     """Run Gibbs sweeps and informed split-merge moves, and record every `thin`-th iteration."""
-    sums = np.zeros((2, problem.coordinates.shape[1]))
     for row in range(rows):
         for _ in range(thin):
             if schedule.begins:
@@ -187,7 +220,7 @@ def advance_by_likelihood(
                             problem, workspace, outcome, 0, problem.coordinates.shape[0], rng
                         )
                     else:
-                        accepted = informed_split_merge(problem, workspace, outcome, sums, rng)
+                        accepted = informed_split_merge(problem, workspace, outcome, rng)
                         records.proposals[row, place] += 1
                         records.acceptances[row, place] += accepted
         _record(problem, workspace, schedule, records, row)
@@ -195,8 +228,8 @@ def advance_by_likelihood(
 
 @entry
 def advance_by_distance(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     distances: Distances,
     schedule: Schedule,
     records: Records,
@@ -206,7 +239,6 @@ def advance_by_distance(
     rng: np.random.Generator,
 ) -> None:
     """Run the paper's moves, reassign and split-merge, and record every `thin`-th iteration."""
-    sums = np.zeros((2, problem.coordinates.shape[1]))
     for row in range(rows):
         for _ in range(thin):
             if schedule.begins:
@@ -218,9 +250,7 @@ def advance_by_distance(
                         accepted = reassign(problem, workspace, outcome, rng)
                         distances.flags[STALE] |= accepted
                     else:
-                        accepted = split_merge(
-                            problem, workspace, distances, schedule.options, outcome, sums, rng
-                        )
+                        accepted = split_merge(problem, workspace, distances, schedule.options, outcome, rng)
                     if accepted >= 0:
                         records.proposals[row, place] += 1
                         records.acceptances[row, place] += accepted
@@ -271,6 +301,7 @@ class Driver:
     ) -> None:
         self._posterior = posterior
         self._problem = make_problem(posterior)
+        self._log_counts = _log_counts(posterior, self._problem)
         groups = _grouped(schedule) or [[]]
         self._segments = [self._segment(group, schedule, pairs, as_printed) for group in groups]
         self._sizes = axis_sizes(posterior, len(schedule))
@@ -279,7 +310,7 @@ class Driver:
         self.reports = len(schedule) == len(metropolis) == 1 and metropolis[0].repeats == 1
         self._generator = np.random.Generator(np.random.PCG64(0))
         self.iteration = 0
-        self._workspace: Workspace
+        self._workspace: AnyWorkspace
         # Compiled code lets other threads run meanwhile: one that saves the chain waits for the block's end.
         self._lock = threading.RLock()
 
@@ -308,7 +339,8 @@ class Driver:
             options=next((given for given in options if known and given is not None), SplitMergeOptions()),
             shape=prior.shape if isinstance(prior, Gamma) else 0.0,
             rate=prior.rate if isinstance(prior, Gamma) else 0.0,
-            log_rising=0.0 if isinstance(prior, Gamma) else float(log_rising_factorial(prior, n_objects)),
+            log_rising=float(log_rising_factorial(prior, n_objects)) if isinstance(prior, float) else 0.0,
+            log_counts=self._log_counts,
         )
         if loop == BY_LIKELIHOOD:
             return _Segment(loop, compiled, None)
@@ -321,7 +353,12 @@ class Driver:
         """Put the chain into a state; an interrupt is held back, so that it is there as a whole."""
         with self._lock, interrupts_deferred():
             self._workspace = make_workspace(
-                self._problem, state.labels, state.theta_index, state.log_concentration
+                self._problem,
+                state.labels,
+                state.theta_index,
+                state.log_concentration,
+                state.nu_index,
+                state.sigma,
             )
             self._generator.bit_generator.state = state.generator
             self.iteration = state.iteration
@@ -336,7 +373,17 @@ class Driver:
                 log_concentration=float(self._workspace.reals[LOG_CONCENTRATION]),
                 iteration=self.iteration,
                 generator=_plain(self._generator.bit_generator.state),
+                nu_index=int(self._workspace.integers[NU]),
+                sigma=self._sigma(),
             )
+
+    def _sigma(self) -> FloatArray:
+        """Copy the packed scale of own shapes; empty where shapes are common."""
+        if not isinstance(self._workspace, OwnWorkspace):
+            return np.empty(0)
+        sigma = self._workspace.sigma
+        form = {"I": sigma[0, 0], "II": sigma[0], "III": sigma}[self._posterior.model]
+        return pack_sigma(form, self._posterior.model).copy()
 
     def advance(
         self, rows: int, thin: int = 1, wanted: int = NOTHING, room: int = 0
@@ -411,6 +458,15 @@ class Driver:
         for segment in self._segments:
             if segment is not keep and segment.distances is not None:
                 segment.distances.flags[STALE] = 1
+
+
+def _log_counts(posterior: Posterior, problem: AnyProblem) -> FloatArray:
+    """Log V(K) for as many clusters as the kernels allow; empty under Ewens' prior, which has λ instead."""
+    if posterior.concentration is not None:
+        return np.empty(0)
+    impossible = np.flatnonzero(problem.log_count_step == -np.inf)
+    most = int(impossible[0]) if impossible.size else posterior.n_objects
+    return np.array(posterior.count_weights(min(most, posterior.n_objects)))
 
 
 def _loop_of(made: Repeated) -> tuple[int, int]:

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 __all__ = ["Event", "MoveCount"]
 
 
+_NOTHING = np.empty(0)
+_NOTHING.setflags(write=False)
+
+
 class MoveCount(NamedTuple):
     """How often a move of the schedule was proposed and accepted in one iteration."""
 
@@ -40,6 +44,11 @@ class Event(NamedTuple):
     proposed_labels, accepted, log_ratio
         The proposal, the decision and the log Metropolis–Hastings ratio, π(B*) q(B|B*) / (π(B) q(B*|B)); only
         when a schedule of one Metropolis move is stepped.
+    nu, nu_index, nu_weights
+        Likeness ν of own shapes, its place on the grid, and the exact conditional probabilities that it was
+        drawn from; infinite, 0 and nothing where shapes are common.
+    sigma
+        Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`).
     more
         Pairs of name and value of whatever else is recorded; each is an attribute too.
     """
@@ -56,6 +65,10 @@ class Event(NamedTuple):
     proposed_labels: NDArray[np.integer[Any]] | None = None
     accepted: bool | None = None
     log_ratio: float | None = None
+    nu: float = np.inf
+    nu_index: int = 0
+    nu_weights: NDArray[np.float64] = _NOTHING
+    sigma: NDArray[np.float64] = _NOTHING
     more: tuple[tuple[str, Any], ...] = ()
 
 

@@ -27,6 +27,7 @@ from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.archive import (
     MALFORMED,
@@ -44,7 +45,7 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, first_state
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "progress_bar"]
 
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
@@ -74,7 +75,8 @@ class Sampler:
         ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves, each alone or in a pair with its
         repeats.
     initial
-        ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``, or labels.
+        ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``, or labels. By default singletons, as
+        in the paper; for own shapes, or priors other than Ewens', one cluster.
     metric
         Distances of the paper's split-merge move: in ``"canonical"`` coordinates, invariant like the model,
         or ``"euclidean"`` in the units of `X`.
@@ -83,6 +85,14 @@ class Sampler:
         teaching.
     seed
         Seed of the chain: an integer, a `numpy.random.SeedSequence`, or None for a fresh one.
+    shapes
+        ``"common"``: all clusters have one covariance, as in the paper; ``"own"``: each has its own, pooled
+        towards a common one.
+    prior
+        Prior on partitions from `ew.priors`, instead of a concentration, which is short for
+        ``Ewens(concentration)``.
+    nu_grid
+        Values of the likeness ν of own shapes; powers of two from 2 to 256 by default.
 
     Examples
     --------
@@ -105,12 +115,17 @@ class Sampler:
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
         moves: str | Sequence[Any] = "default",
-        initial: str | ArrayLike = "singletons",
+        initial: str | ArrayLike | None = None,
         metric: str = "canonical",
         acceptance: str = "metropolis-hastings",
         seed: int | np.random.SeedSequence | None = 0,
+        shapes: str = "common",
+        prior: PartitionPrior | None = None,
+        nu_grid: ArrayLike | None = None,
     ) -> None:
-        posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid)
+        posterior = Posterior.from_data(
+            X, model, concentration, alpha, theta_grid, prior=prior, shapes=shapes, nu_grid=nu_grid
+        )
         schedule = resolve_schedule(moves)
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
@@ -285,7 +300,9 @@ class Sampler:
         """
         draws, burn_in = check_count("draws", draws, 0), check_count("burn_in", burn_in, 0)
         thin = check_count("thin", thin, 1)
-        with _progress_bar(burn_in + draws * thin) if progress else nullcontext() as bar:
+        with (
+            progress_bar(total=burn_in + draws * thin, desc="sampling") if progress else nullcontext() as bar
+        ):
             done = None if bar is None else bar.update
             self._stand_at_last_event()
             self._run_blocks(1, burn_in, None, done)
@@ -295,15 +312,21 @@ class Sampler:
         """Describe the current state as an event, without moving; θ has the weights of this partition."""
         state = self.state
         labels = canonical_labels(state.labels)
-        log_posterior = self.posterior.log_density(labels, state.theta_index, state.concentration)
+        shape = state.nu_index, state.sigma
+        log_posterior = self.posterior.log_density(labels, state.theta_index, state.concentration, *shape)
         columns = {
             "iterations": state.iteration,
             "theta_index": state.theta_index,
-            "theta_weights": self.posterior.theta_conditional(labels),
+            "theta_weights": self.posterior.theta_conditional(labels, *shape),
+            "nu_index": state.nu_index,
+            "sigma": state.sigma,
             "labels": labels,
             "log_posterior": log_posterior,
             "concentration": state.concentration,
         }
+        if self.posterior.shapes == "own":
+            weights = self.posterior.nu_conditional(labels, state.theta_index, state.sigma)
+            columns["nu_weights"] = weights
         return Block(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
 
     def reset(self) -> None:
@@ -312,6 +335,13 @@ class Sampler:
 
     def restore(self, state: State) -> None:
         """Put the chain into a state of the same data and settings; it goes on from there, bit for bit."""
+        n_objects, n_values = self.posterior.n_objects, self.posterior.theta_grid.size
+        if state.labels.size != n_objects or not 0 <= state.theta_index < n_values:
+            raise ValueError(
+                f"this state is of another chain: it has {state.labels.size} objects and index "
+                f"{state.theta_index} of θ; here are {n_objects} objects and {n_values} values of θ. "
+                "Restore a state of this sampler."
+            )
         self._block += 1
         self._pending = (state, 0)  # interrupted in the next line, it is done later
         self._driver.load(state)
@@ -432,10 +462,14 @@ class Sampler:
         self._pending = None
 
 
-def _progress_bar(iterations: int) -> Any:  # noqa: ANN401 - tqdm has no types
+def progress_bar(**options: object) -> Any:  # noqa: ANN401 - tqdm has no types
+    """A bar of tqdm's, without the thread that looks after bars that lag: a browser can start none."""
     from tqdm.auto import tqdm
 
-    return tqdm(total=iterations, unit="it", desc="sampling")
+    class Bar(tqdm):  # type: ignore[misc] # tqdm has no types
+        monitor_interval = 0
+
+    return Bar(**{"unit": "it", "miniters": 1, **options})  # with miniters=1 none lags
 
 
 def _report(outcome: Outcome) -> StepReport | None:

@@ -19,7 +19,6 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import (
     MALFORMED,
     Members,
@@ -65,7 +64,7 @@ def pack_session(session: Session) -> bytes:
     # The counts of a trace are by name; a schedule may hold a move twice, and a recorder tells them apart.
     draws = {**recorder.trace().columns(), **{name: recorder.column(name) for name in _COUNTS}}
     metadata = {
-        "data": {name: getattr(data, name) for name in _TEXTS},
+        "data": {**{name: getattr(data, name) for name in _TEXTS}, "same_units": data.same_units},
         "sampler": sampler,
         "settings": session.settings,
     }
@@ -112,8 +111,7 @@ def unpack_sampler(
     posterior = unpack_posterior(settings["posterior"], arrays)
 
     def state(part: str, labels: str) -> State:
-        size = posterior.n_objects, posterior.theta_grid.size
-        found = unpack_state(settings[part], arrays[labels], *size)
+        found = unpack_state(settings[part], arrays[labels], posterior)
         _check_concentration(found, posterior)
         generator: Any = np.random.PCG64(0)
         generator.state = found.generator  # raises for anything but the state of one
@@ -141,9 +139,11 @@ def _raw_data(arrays: Mapping[str, NDArray[Any]], posterior: Posterior) -> Float
 
 def _check_concentration(state: State, posterior: Posterior) -> None:
     """Refuse a state whose λ is not the fixed one."""
-    prior = posterior.concentration
-    if not isinstance(prior, Gamma) and not np.isclose(state.log_concentration, np.log(prior), rtol=1e-9):
-        raise ValueError(f"its state has the concentration {state.concentration}, its prior {prior}")
+    if not posterior.samples_concentration and not np.isclose(
+        state.log_concentration, posterior.first_log_concentration, rtol=1e-9
+    ):
+        fixed = posterior.concentration
+        raise ValueError(f"its state has the concentration {state.concentration}, its prior {fixed}")
 
 
 def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], sampler: Sampler) -> Dataset:
@@ -158,6 +158,7 @@ def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], sampl
         description=texts["description"],
         label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
         row_names=None if texts.get("row_names") is None else tuple(texts["row_names"]),
+        same_units=texts.get("same_units") is True,
     )
     if dataset.X.shape != sampler.posterior.coordinates.shape:
         raise ValueError("its data are not those of its sampler")

@@ -44,9 +44,12 @@ from ewens_widgets.sampling.draws import (
 __all__ = ["Trace", "facts_table", "pack_draws", "trace_facts", "unpack_draws"]
 
 if TYPE_CHECKING:
+    from ewens_widgets.analysis.answer import Answer, Levels
+    from ewens_widgets.analysis.check import ModelCheck
     from ewens_widgets.analysis.estimates import PointEstimate
     from ewens_widgets.analysis.report import Report
     from ewens_widgets.analysis.trees import Tree
+    from ewens_widgets.datasets import Dataset
 
 FloatArray = NDArray[np.float64]
 Value = TypeVar("Value")
@@ -75,7 +78,7 @@ class Trace:
     log_posterior
         Unnormalised log posterior of each state.
     concentration
-        Concentration λ of each state.
+        Concentration λ of each state; 1 under priors that have none.
     iterations
         Number of the iteration that each draw is from.
     move_counts
@@ -84,7 +87,8 @@ class Trace:
     posterior
         The posterior that was sampled.
     more
-        Whatever else is recorded, by name; each is an attribute too.
+        Whatever else is recorded, by name; each is an attribute too: of own shapes the likeness `nu`, its
+        place `nu_index`, its exact conditional probabilities `nu_weights`, and the packed scale `sigma`.
     """
 
     labels: NDArray[Any]
@@ -126,7 +130,12 @@ class Trace:
         posterior: Posterior,
     ) -> "Trace":
         """Make a trace of recorded quantities by name, as `columns` gives them."""
-        more = {name: values for name, values in columns.items() if name not in _FIELDS}
+        # What is the same in every draw of this posterior is not kept.
+        more = {
+            name: values
+            for name, values in columns.items()
+            if name not in _FIELDS and (name not in SCHEMA or SCHEMA[name].varies(posterior))
+        }
         typed: dict[str, Any] = {name: columns[name] for name in _FIELDS}
         return cls(**typed, more=more, move_counts=move_counts, posterior=posterior)
 
@@ -197,6 +206,16 @@ class Trace:
         return self.column("theta")
 
     @property
+    def nu(self) -> FloatArray:
+        """Likeness ν of own shapes of each draw; infinite where shapes are common."""
+        return self.column("nu")
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Common scale Σ of own shapes of each draw, packed; nothing where shapes are common."""
+        return self.column("sigma")
+
+    @property
     def n_clusters(self) -> NDArray[np.intp]:
         """Number of clusters of each draw."""
         return self.column("n_clusters")
@@ -232,6 +251,14 @@ class Trace:
         counts = np.bincount(self.theta_index, minlength=self.posterior.theta_grid.size)
         return np.asarray(counts / len(self), dtype=np.float64)
 
+    def nu_posterior(self) -> FloatArray:
+        """Posterior probabilities of the likeness ν of own shapes on its grid, as `theta_posterior`."""
+        self._need_draws()
+        if self.posterior.shapes == "common":
+            raise ValueError('there is no likeness ν where shapes are common; sample with shapes="own".')
+        average = self.column("nu_weights").mean(axis=0, dtype=np.float64)
+        return np.asarray(average / average.sum(), dtype=np.float64)
+
     def similarity(self, rows: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Share of draws in which each pair of objects is in one cluster; `rows` chooses objects."""
         from ewens_widgets.analysis.similarity import similarity
@@ -265,16 +292,37 @@ class Trace:
         return self.similarity_tree(method).linkage
 
     def cut(
-        self, n_clusters: int = 2, method: str = "single", min_size: int = 1, leftovers: str = "assign"
+        self, n_clusters: int = 2, method: str = "auto", min_size: int = 1, leftovers: str = "assign"
     ) -> NDArray[np.intp]:
-        """Labels of the similarity tree's cut into `n_clusters` clusters; see `Tree.cut`."""
-        return self.similarity_tree(method).cut(n_clusters=n_clusters, min_size=min_size, leftovers=leftovers)
+        """Labels of a tree's cut into `n_clusters` clusters; see `Tree.cut`.
+
+        Parameters
+        ----------
+        n_clusters
+            Number of clusters.
+        method
+            Which tree: ``"consensus"`` or ``"evidence"``, for compact clusters; ``"single"`` linkage of the
+            distance, for long or bent ones (with a `min_size`, as it cuts off single objects first),
+            ``"average"`` or ``"complete"``. ``"auto"``: single linkage, of clusters of a size that counts,
+            where `answer` finds long or bent clusters, else the consensus, or the evidence tree where there
+            is no memory for pairs of objects.
+        min_size, leftovers
+            As for `Tree.cut`.
+        """
+        from ewens_widgets.analysis.answer import tree_to_cut
+
+        self._need_draws()
+        tree, least = tree_to_cut(self, n_clusters, method, min_size)
+        return tree.cut(n_clusters=n_clusters, min_size=least, leftovers=leftovers)
 
     def evidence_tree(self) -> "Tree":
         """Hierarchy made from the best draw by merging, each time, what costs least log posterior."""
-        from ewens_widgets.analysis.evidence_tree import evidence_tree
+        from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 
-        return self._once("evidence_tree", lambda: evidence_tree(self.posterior, self.best))
+        return self._once(
+            "evidence_tree",
+            lambda: evidence_tree(self.posterior, self.best, evidence_of(self.posterior, self)),
+        )
 
     def consensus_tree(self, n_clusters: int) -> "Tree":
         """Average of the evidence trees of many draws, from their own clusters down to `n_clusters`."""
@@ -288,6 +336,17 @@ class Trace:
 
         return self._once(("point_estimate", loss), lambda: point_estimate(self, loss))
 
+    def answer(self) -> "Answer":
+        """Say how many clusters there are, which, and how sure that is, without being told a number."""
+        from ewens_widgets.analysis.answer import answer
+
+        self._need_draws()
+        return self._once("answer", lambda: answer(self))
+
+    def levels(self) -> "Levels":
+        """Give the table behind the answer: a row for each number of clusters, and what merging costs."""
+        return self.answer().table
+
     def uncertainty(self, labels: ArrayLike) -> FloatArray:
         """Share of draws that disagree with where a partition puts each object; 0 is sure."""
         from ewens_widgets.analysis.estimates import object_uncertainty
@@ -296,11 +355,24 @@ class Trace:
         self._need_draws()
         return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))
 
-    def report(self) -> "Report":
-        """Say in plain words whether to trust this run, and what to change."""
+    def check(self, data: "ArrayLike | Dataset | None" = None) -> "ModelCheck":
+        """Look whether the model fits: clusters that are no Gaussians, and columns that mislead.
+
+        Given the `data` that were clustered, columns are called by their names, and model III knows them.
+        """
+        from ewens_widgets.analysis.check import check
+
+        self._need_draws()
+        return self._once("check", lambda: check(self)) if data is None else check(self, data)
+
+    def report(self, data: "ArrayLike | Dataset | None" = None) -> "Report":
+        """Say in plain words whether to trust this run and its clusters, and what to change.
+
+        Given the `data` that were clustered, it says more about their columns; see `check`.
+        """
         from ewens_widgets.analysis.report import report
 
-        return self._once("report", lambda: report(self))
+        return self._once("report", lambda: report(self)) if data is None else report(self, data)
 
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on.
@@ -399,7 +471,8 @@ def trace_facts(trace: Trace) -> list[tuple[str, str]]:
         ("draws", str(len(trace))),
         ("data", f"{posterior.n_objects} objects × {posterior.n_features} features"),
         ("model", posterior.model),
-        ("concentration", f"{posterior.concentration}"),
+        *([("shapes", "own")] if posterior.shapes == "own" else []),
+        _prior_fact(posterior),
     ]
     if len(trace):
         low, middle, high = np.quantile(trace.n_clusters, [0.05, 0.5, 0.95], method="inverted_cdf")
@@ -408,9 +481,23 @@ def trace_facts(trace: Trace) -> list[tuple[str, str]]:
             ("iterations", f"{trace.iterations[0]} to {trace.iterations[-1]}"),
             ("clusters", f"{middle} (90 % of draws {low} to {high})"),
             ("theta", f"{mode:g} most probable"),
+            *_nu_fact(trace),
             ("best log posterior", f"{trace.log_posterior[trace.best_index]:.2f}"),
         ]
     return facts + [(f"acceptance of {name}", f"{rate:.3f}") for name, rate in trace.acceptance.items()]
+
+
+def _prior_fact(posterior: Posterior) -> tuple[str, str]:
+    if posterior.concentration is None:
+        return "prior", f"{posterior.prior}"
+    return "concentration", f"{posterior.concentration}"
+
+
+def _nu_fact(trace: Trace) -> list[tuple[str, str]]:
+    if trace.posterior.shapes == "common":
+        return []
+    mode = trace.posterior.nu_grid[int(np.argmax(trace.nu_posterior()))]
+    return [("nu", f"{mode:g} most probable")]
 
 
 def facts_table(title: str, facts: list[tuple[str, str]]) -> str:

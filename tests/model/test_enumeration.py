@@ -138,8 +138,8 @@ def test_nine_objects_are_handled_in_blocks(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_eight_points_take_under_two_seconds(model: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(8, 4))
-    start = time.perf_counter()
+    start = time.process_time()
     found = ew.exact_posterior(X, model=model)
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     assert found.joint.shape == (4140, 14)
     assert elapsed < 2.0

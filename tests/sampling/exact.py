@@ -3,6 +3,8 @@
 A matrix is built from a move's pure proposal probabilities, without any random number: what is proved of it
 is proved, not estimated. `acceptance` says which Metropolis–Hastings ratio decides: the right one, one
 without the proposals ("dropped"), or the paper's printed one, with the proposals upside down ("printed").
+
+Own shapes have more parameters: then all is given one place of ν on its grid and one scale Σ.
 """
 
 import dataclasses
@@ -17,15 +19,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sampling.goodness import LEVEL, Fit, chi_square, explain, partition_names
 from scipy.sparse.csgraph import connected_components
+from scipy.special import logsumexp
 
 import ewens_widgets as ew
 from ewens_widgets.model.enumeration import ExactPosterior
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import all_partitions
 from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed, reassign, split_merge_proposal
 from ewens_widgets.sampling.moves.distances import pair_distances
 
 Floats = NDArray[np.float64]
 Labels = tuple[int, ...]
+
+# Of every kind one; the second allows three clusters at most.
+PRIORS: dict[str, ew.priors.PartitionPrior] = {
+    "Ewens": ew.priors.Ewens(1.3),
+    "Dirichlet-multinomial": ew.priors.DirichletMultinomial(3, 1.3),
+    "finite mixture": ew.priors.FiniteMixture(0.7),
+    "Pitman–Yor": ew.priors.PitmanYor(1.3, 0.4),
+}
 
 POWERS = {"right": 1.0, "dropped": 0.0, "printed": -1.0}
 
@@ -38,13 +50,25 @@ def canonical(labels: ArrayLike) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """All partitions of a few objects, with their exact posterior."""
+    """All partitions of a few objects, with their exact posterior.
+
+    The kernels are given `believed`, `nu_index` and `sigma`; where these are replaced by others than those
+    that `exact` was made with, they are sabotaged.
+    """
 
     exact: ExactPosterior
+    nu_index: int = 0
+    sigma: Floats | None = None
+    believed: Posterior | None = None
 
     @property
     def posterior(self) -> Posterior:
-        return self.exact.posterior
+        return self.exact.posterior if self.believed is None else self.believed
+
+    @cached_property
+    def possible(self) -> NDArray[np.bool_]:
+        """Whether the prior allows a partition: some allow so many clusters only."""
+        return self.exact.probabilities > 0.0
 
     @cached_property
     def labels(self) -> list[Labels]:
@@ -82,10 +106,32 @@ class Space:
 
 
 def make_space(
-    X: ArrayLike, model: str, concentration: float = 1.0, theta_grid: ArrayLike | None = None
+    X: ArrayLike,
+    model: str,
+    concentration: float = 1.0,
+    theta_grid: ArrayLike | None = None,
+    prior: ew.priors.PartitionPrior | None = None,
 ) -> Space:
     """Enumerate the posterior of a few objects."""
-    return Space(ew.exact_posterior(X, model=model, concentration=concentration, theta_grid=theta_grid))
+    return Space(
+        ew.exact_posterior(X, model=model, concentration=concentration, theta_grid=theta_grid, prior=prior)
+    )
+
+
+def make_own_space(posterior: Posterior, nu_index: int, sigma: Floats) -> Space:
+    """Enumerate the posterior of a few objects with own shapes, given ν and Σ; no kernel has a part in it."""
+    labels = all_partitions(posterior.n_objects)
+    log_joint = np.array(
+        [
+            posterior.log_prior(row)
+            + posterior.log_theta_prior
+            + posterior.log_likelihoods(row, nu_index, sigma)
+            for row in labels
+        ]
+    )
+    log_evidence = float(logsumexp(log_joint))
+    exact = ExactPosterior(labels, np.exp(log_joint - log_evidence), log_evidence, posterior)
+    return Space(exact, nu_index, sigma)
 
 
 def metropolis(
@@ -97,6 +143,8 @@ def metropolis(
         log_ratio = np.log(target)[None, :] - np.log(target)[:, None]
         log_ratio = log_ratio + POWERS[acceptance] * (np.log(said.T) - np.log(said))
         moves = np.where(proposals > 0.0, proposals * np.exp(np.minimum(log_ratio, 0.0)), 0.0)
+    # No chain is in a state that is impossible, so that it does not matter what it would do there.
+    moves[target == 0.0] = 0.0
     return with_staying(moves)
 
 
@@ -144,9 +192,11 @@ def reassign_proposals(space: Space) -> Floats:
 def gibbs_draw(space: Space, item: int, theta_index: int, concentration: float | None = None) -> Floats:
     """Transition matrix of drawing one object from its conditional."""
     matrix = np.zeros((len(space.labels),) * 2)
-    for place, labels in enumerate(space.labels):
+    np.fill_diagonal(matrix, ~space.possible)
+    for place in np.flatnonzero(space.possible).tolist():
+        labels = space.labels[place]
         probabilities = gibbs.conditional_probabilities(
-            space.posterior, labels, item, theta_index, concentration
+            space.posterior, labels, item, theta_index, concentration, space.nu_index, space.sigma
         )
         for target, probability in enumerate(probabilities):
             end = space.index[canonical([*labels[:item], target, *labels[item + 1 :]])]
@@ -164,9 +214,12 @@ def gibbs_sweep(space: Space, theta_index: int, concentration: float | None = No
 
 def informed_matrix(space: Space, theta_index: int, acceptance: str = "right") -> Floats:
     """Transition matrix of an informed split-merge move: the average over its pairs and orders."""
-    log_target = np.log(space.target(theta_index))
+    with np.errstate(divide="ignore"):
+        log_target = np.log(space.target(theta_index))
     matrix = np.zeros((len(space.labels),) * 2)
     for fine, coarse, weight, log_sides in informed_allocations(space, theta_index):
+        if not space.possible[fine]:  # Never accepted, and never left.
+            continue
         log_ratio = log_target[fine] - log_target[coarse] - POWERS[acceptance] * log_sides
         matrix[coarse, fine] += weight * math.exp(log_sides + min(0.0, log_ratio))
         matrix[fine, coarse] += weight * math.exp(min(0.0, -log_ratio))
@@ -186,7 +239,9 @@ def informed_allocations(space: Space, theta_index: int) -> list[tuple[int, int,
             # A pair and its mirror image are equally likely and lead to the same (a test of its own).
             weight = 2.0 / (n_objects * (n_objects - 1)) / len(orders)
             for order in orders:
-                log_sides = informed.log_proposal(space.posterior, merged, split, theta_index, pair, order)
+                log_sides = informed.log_proposal(
+                    space.posterior, merged, split, theta_index, pair, order, space.nu_index, space.sigma
+                )
                 found.append((fine, coarse, weight, log_sides))
     return found
 
@@ -211,8 +266,12 @@ def detailed_imbalance(matrix: Floats, target: Floats) -> float:
     return float(np.abs(flow - flow.T).max())
 
 
-def is_irreducible(matrix: Floats) -> bool:
-    """Whether every state can be reached from every other."""
+def is_irreducible(matrix: Floats, target: Floats) -> bool:
+    """Whether every possible state can be reached from every other, and no impossible one."""
+    possible = target > 0.0
+    if matrix[np.ix_(possible, ~possible)].any():
+        return False
+    matrix = matrix[np.ix_(possible, possible)]
     return bool(connected_components(matrix > 0.0, directed=True, connection="strong")[0] == 1)
 
 

@@ -7,11 +7,13 @@ import pkgutil
 import subprocess
 import sys
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sampling.exact import PRIORS
 
 import ewens_widgets as ew
 from ewens_widgets.sampling import compiled, kernel
@@ -33,26 +35,39 @@ SCHEDULES: dict[str, Any] = {
 LENGTHS = {"default": 12, "paper-1": 80, "paper-2": 80, "mixed": 20, "maximum": 20}
 
 
+def all_settings() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Names, schedules and settings of the chains: every schedule and model, family and prior."""
+    for model in ("I", "II", "III"):
+        for name in SCHEDULES:
+            for kind, concentration in (("fixed", 1.5), ("gamma", ew.Gamma(2.0, 1.0))):
+                yield f"{model} {name} {kind}", name, {"model": model, "concentration": concentration}
+            yield f"{model} {name} own", name, {"model": model, "shapes": "own"}
+        for shapes in ("common", "own"):
+            for kind, prior in PRIORS.items():
+                settings = {"model": model, "shapes": shapes, "prior": prior, "initial": "one-cluster"}
+                yield f"{model} mixed {shapes} {kind}", "mixed", settings
+
+
 def all_chains() -> dict[str, dict[str, list[Any]]]:
-    """Short chains of every schedule and model; θ and λ are drawn too."""
+    """Short chains of all settings; the parameters are drawn too."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(9, 2)) + 3.0 * rng.integers(0, 2, (9, 1))
     found = {}
-    for model in ("I", "II", "III"):
-        for name, moves in SCHEDULES.items():
-            for kind, concentration in (("fixed", 1.5), ("gamma", ew.Gamma(2.0, 1.0))):
-                sampler = ew.Sampler(X, model=model, moves=moves, concentration=concentration, seed=12)
-                events = list(sampler.events(LENGTHS[name], block=1))
-                found[f"{model} {name} {kind}"] = {
-                    "labels": [event.labels.tolist() for event in events],
-                    "theta_index": [event.theta_index for event in events],
-                    "log_posterior": [event.log_posterior for event in events],
-                    "concentration": [event.concentration for event in events],
-                    "theta_weights": [event.theta_weights.tolist() for event in events],
-                    "moves": [[list(move) for move in event.moves] for event in events],
-                    "log_ratio": [event.log_ratio for event in events],
-                    "generator": [sampler.state.generator["state"]["state"]],
-                }
+    for title, name, settings in all_settings():
+        sampler = ew.Sampler(X, moves=SCHEDULES[name], seed=12, **settings)
+        events = list(sampler.events(LENGTHS[name], block=1))
+        found[title] = {
+            "labels": [event.labels.tolist() for event in events],
+            "theta_index": [event.theta_index for event in events],
+            "nu_index": [int(event.nu_index) for event in events],
+            "sigma": [event.sigma.tolist() for event in events],
+            "log_posterior": [event.log_posterior for event in events],
+            "concentration": [event.concentration for event in events],
+            "theta_weights": [event.theta_weights.tolist() for event in events],
+            "moves": [[list(move) for move in event.moves] for event in events],
+            "log_ratio": [event.log_ratio for event in events],
+            "generator": [sampler.state.generator["state"]["state"]],
+        }
     return found
 
 
@@ -78,9 +93,9 @@ def test_interpreted_and_compiled_chains_are_the_same() -> None:
     assert interpreted.keys() == chains.keys()
     for name, chain in chains.items():
         other = interpreted[name]
-        for exact in ("labels", "theta_index", "moves", "generator"):
+        for exact in ("labels", "theta_index", "nu_index", "moves", "generator"):
             assert chain[exact] == other[exact], (name, exact)
-        for close in ("log_posterior", "concentration", "theta_weights"):
+        for close in ("log_posterior", "concentration", "theta_weights", "sigma"):
             np.testing.assert_allclose(chain[close], other[close], rtol=1e-10, atol=1e-10, err_msg=name)
         ratios = [np.array(side["log_ratio"], dtype=np.float64) for side in (chain, other)]
         np.testing.assert_allclose(*ratios, rtol=1e-9, atol=1e-9, err_msg=name)
@@ -109,7 +124,7 @@ def test_without_numba_the_sampler_runs_interpreted() -> None:
 def test_the_interpreted_decorators_change_nothing() -> None:
     code = (
         "from ewens_widgets.sampling import compiled\n"
-        "from ewens_widgets.sampling.kernel.parameters import choose\n"
+        "from ewens_widgets.sampling.kernel.partition_changes import choose\n"
         "import numpy as np\n"
         "print([choose(np.array([0.0, 1.0, 3.0, 0.0]), 4, u) for u in (0.0, 0.2, 0.26, 0.999999)])"
     )

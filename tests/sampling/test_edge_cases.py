@@ -4,10 +4,12 @@ import itertools
 import math
 
 import numpy as np
+import oracle
 import pytest
 from numpy.typing import NDArray
 from oracle import exact_log_likelihood
 from sampling.exact import (
+    PRIORS,
     Space,
     assert_stochastic,
     count_transitions,
@@ -19,9 +21,10 @@ from sampling.exact import (
     split_merge_proposals,
     transition_fit,
 )
-from sampling.goodness import LEVEL, chi_square, explain, partition_names
+from sampling.goodness import LEVEL, batch_score, chi_square, explain, limit, partition_names
 
 import ewens_widgets as ew
+from ewens_widgets.model.own_shapes import SMALLEST_PIVOT, unpack_sigma
 from ewens_widgets.sampling.moves import SplitMerge
 
 Floats = NDArray[np.float64]
@@ -74,6 +77,102 @@ def test_chains_stay_valid(name: str, grid: str) -> None:
             expected = sampler.posterior.log_density(trace.labels[row], int(trace.theta_index[row]))
             found = trace.log_posterior[row]
             assert found == pytest.approx(expected, abs=tolerance, rel=0.0), (model, moves)
+
+
+FLOORED = {"two values", "duplicate rows", "almost duplicates", "an outlier", "nearly collinear", "a grid"}
+
+
+@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_chains_of_own_shapes_stay_valid(name: str, grid: str) -> None:
+    """Also where clusters have no spread, and Σ would go to zero: it is kept above a floor."""
+    X, (values, tolerance) = TABLES[name], GRIDS[grid]
+    priors = itertools.cycle(PRIORS.values())
+    for model, moves in itertools.product(MODELS, SCHEDULES):
+        if model == "III" and len(X) < X.shape[1] + 1:
+            continue
+        settings = {"prior": next(priors), "theta_grid": values, "moves": moves, "seed": 1}
+        sampler = ew.Sampler(X, model=model, shapes="own", **settings)
+        trace = sampler.sample(150, progress=False)
+        for column in (trace.theta_weights, trace.nu_weights, trace.log_posterior, trace.sigma):
+            assert np.all(np.isfinite(column)), (model, moves)
+        scales = unpack_sigma(trace.sigma, X.shape[1], model)
+        pivots = np.diagonal(np.linalg.cholesky(scales), axis1=1, axis2=2) ** 2 if model == "III" else scales
+        assert pivots.min() > (0.5 if model == "III" else 1.0) * SMALLEST_PIVOT, (model, moves)
+        # Volumes of clusters without spread are differences; what is left of them loses as many digits.
+        allowed = max(tolerance, 1e-5 if name in FLOORED else 1e-8)
+        for row in range(0, 150, 7):
+            parameters = int(trace.nu_index[row]), trace.sigma[row]
+            expected = sampler.posterior.log_density(
+                trace.labels[row], int(trace.theta_index[row]), None, *parameters
+            )
+            found = trace.log_posterior[row]
+            assert found == pytest.approx(expected, abs=allowed, rel=allowed), (model, moves)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_two_objects_with_own_shapes_by_quadrature(model: str) -> None:
+    """One column, one θ and one ν: together or apart, by an integral over the common variance."""
+    table = oracle.exact_own_posterior([[0.0], [5.0]], PRIORS["Ewens"].log_pmf, 1.0, [3.0], [4.0])
+    settings = {"shapes": "own", "theta_grid": [3.0], "nu_grid": [4.0], "prior": PRIORS["Ewens"], "seed": 2}
+    for moves in (*SCHEDULES, ["gibbs"]):
+        trace = ew.Sampler([[0.0], [1.0]], model=model, moves=moves, **settings).sample(
+            6000, burn_in=50, thin=4, progress=False
+        )
+        assert abs(batch_score(trace.n_clusters == 1, float(table[0, 0].sum()))) < limit()
+
+
+def test_own_shapes_need_one_row_more_than_columns() -> None:
+    """The common family needs two; with fewer than this there is no scale that could be whitened."""
+    X = np.random.default_rng(1).normal(size=(6, 4))
+    for rows, possible in ((6, {"common", "own"}), (5, {"own"}), (4, set()), (3, set())):
+        for shapes in ("common", "own"):
+            if shapes in possible:
+                trace = ew.Sampler(X[:rows], model="III", shapes=shapes).sample(60, progress=False)
+                assert np.all(np.isfinite(trace.log_posterior))
+                assert len(np.unique(trace.labels, axis=0)) > 3
+            else:
+                with pytest.raises(
+                    ValueError, match=rf"needs more than d \+ {1 if shapes == 'common' else 0} ="
+                ):
+                    ew.Sampler(X[:rows], model="III", shapes=shapes)
+        for model in ("I", "II"):
+            trace = ew.Sampler(X[:rows], model=model, shapes="own").sample(60, progress=False)
+            assert np.all(np.isfinite(trace.log_posterior))
+
+
+@pytest.mark.parametrize(("model", "shape"), [("III", (300, 140)), ("II", (300, 140)), ("I", (300, 140))])
+def test_volumes_of_many_columns_do_not_overflow(model: str, shape: tuple[int, int]) -> None:
+    """The determinant of the squares of 300 rows and 140 columns is beyond the largest number."""
+    X = np.random.default_rng(2).normal(size=shape)
+    sampler = ew.Sampler(X, model=model, shapes="own", moves=["gibbs"], seed=1)
+    for event in sampler.events(3):
+        expected = sampler.posterior.log_density(
+            event.labels, event.theta_index, None, int(event.nu_index), event.sigma
+        )
+        assert event.log_posterior == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_reassign_moves_objects_where_no_cluster_more_is_allowed(shapes: str) -> None:
+    """From one of k clusters to another there is no way over k + 1; the steps of the prior are infinite."""
+    X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [9.0]])
+    prior = ew.priors.DirichletMultinomial(2, 1.0)
+    settings = {"prior": prior, "shapes": shapes, "moves": ["reassign"], "initial": [0, 0, 0, 1, 1, 1, 0]}
+    sampler = ew.Sampler(X, model="I", seed=3, **settings)
+    before, taken = sampler.labels, 0
+    for event in sampler.events(400, block=1):
+        assert event.n_clusters <= 2
+        after = event.proposed_labels
+        if after is not None:
+            parameters = event.theta_index, None, int(event.nu_index), event.sigma
+            expected = sampler.posterior.log_density(after, *parameters)
+            expected -= sampler.posterior.log_density(before, *parameters)
+            assert event.log_ratio == pytest.approx(expected, abs=1e-8)
+            taken += bool(event.accepted) and before.max() == after.max() == 1
+        before = event.labels
+    assert taken > 5
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -132,7 +231,7 @@ def test_split_merge_is_exact_with_duplicates(X: Floats, within: str, between: s
     assert_stochastic(matrix)
     assert imbalance(matrix, target) < 1e-12
     assert detailed_imbalance(matrix, target) < 1e-12
-    assert is_irreducible(matrix)
+    assert is_irreducible(matrix, target)
     assert imbalance(metropolis(proposals, target, "dropped"), target) > 1e-3
     sampler = ew.Sampler(X, model="I", concentration=1.3, theta_grid=[1.0], moves=[move], seed=4)
     counts = count_transitions(space, sampler, 20_000)

@@ -17,11 +17,23 @@ in general, but here it is, of the data up to the model's scale: with :math:`Y \
 These are the canonical coordinates but for one thing: data are also centred, and the density of centred data
 is another. So the posterior is built here from directions that have *not* been centred. Nothing in the
 kernels relies on centring, and everything else, the normalising constants included, is tested as it is.
+
+Own shapes have a common scale Σ with an improper prior, so that nobody can draw it. But it is the invariant
+measure μ of the model's group, and that is enough. Write :math:`Y = U R` with the direction U and, for model
+III, :math:`R = (Y^T Y)^{1/2}`. For Σ = I, as :math:`dY = c \, |R|^n \, d\mu(R^2) \, dU` and μ does not
+change by inversion,
+
+.. math:: p(Y \mid I) \, dY = c \; p(U \mid \Sigma = R^{-2}) \, d\mu(R^{-2}) \, dU .
+
+So data drawn with Σ = I are a draw of U and of :math:`\Sigma = R^{-2}` from their joint law given partition,
+θ and ν, which is proper: that of the posterior that chains sample, given U. (I and II alike, with one scale
+or one a column.) Both simulators then draw (B, θ, ν, Σ, U).
 """
 
 import dataclasses
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +43,7 @@ from scipy import stats
 
 import ewens_widgets as ew
 from ewens_widgets.model.coordinates import on_exact_grid
+from ewens_widgets.model.own_shapes import pack_sigma, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.moves import SplitMerge
@@ -88,14 +101,24 @@ class Chain:
         template = ew.Sampler(np.eye(N_OBJECTS, N_FEATURES), moves=SCHEDULES[name], seed=23, theta_grid=GRID)
         self.schedule, self.state = template.schedule, template.state
         self.model, self.acceptance = model, acceptance
-        self.settings = {"concentration": PRIOR, "alpha": 1.0, **settings}
+        self.settings = {"prior": ew.priors.Ewens(PRIOR), "alpha": 1.0, **settings}
 
-    def advance(self, coordinates: Floats, labels: Labels, concentration: float, steps: int) -> State:
+    def advance(
+        self,
+        coordinates: Floats,
+        labels: Labels,
+        concentration: float,
+        steps: int,
+        **shape: Any,  # noqa: ANN401 - fields of a state
+    ) -> State:
         posterior = Posterior(
             coordinates=coordinates, model=self.model, theta_grid=GRID.copy(), **self.settings
         )
         start = dataclasses.replace(
-            self.state, labels=labels.astype(np.int64), log_concentration=float(np.log(concentration))
+            self.state,
+            labels=labels.astype(np.int64),
+            log_concentration=float(np.log(concentration)),
+            **shape,
         )
         sampler = ew.Sampler.from_parts(
             posterior, self.schedule, None, self.acceptance, first=start, current=start
@@ -166,7 +189,7 @@ def test_both_simulators_have_the_same_law_in_long_runs(model: str, name: str) -
 
 @pytest.mark.parametrize(
     ("settings", "theta_factor"),
-    [({"alpha": 8.0}, 1.0), ({"concentration": ew.Gamma(3.0, 0.7)}, 1.0), ({}, 5.0)],
+    [({"alpha": 8.0}, 1.0), ({"prior": ew.priors.Ewens(ew.Gamma(3.0, 0.7))}, 1.0), ({}, 5.0)],
     ids=["another prior of θ", "another prior of λ", "another likelihood"],
 )
 def test_a_sampler_of_another_posterior_is_found(settings: dict[str, object], theta_factor: float) -> None:
@@ -217,7 +240,7 @@ def test_many_exact_joint_draws_stay_so(model: str, name: str) -> None:
     ("name", "settings"),
     [
         ("default", {"alpha": 8.0}),
-        ("default", {"concentration": ew.Gamma(3.0, 0.7)}),
+        ("default", {"prior": ew.priors.Ewens(ew.Gamma(3.0, 0.7))}),
         ("paper-2", {"acceptance": "as-printed"}),
     ],
     ids=["another prior of θ", "another prior of λ", "the printed ratio"],
@@ -237,9 +260,117 @@ def test_the_likelihood_is_a_density_of_directions(model: str) -> None:
         for _ in range(2000):
             Y = rng.normal(size=(N_OBJECTS, N_FEATURES))
             coordinates = direction(Y - centring * Y.mean(axis=0), model)
-            posterior = Posterior(coordinates, model, PRIOR, 1.0, np.array([0.25]))
+            posterior = Posterior(coordinates, model, ew.priors.Ewens(PRIOR), 1.0, np.array([0.25]))
             weights.append(np.exp(posterior.log_likelihoods(labels)[0]))
         means.append(np.mean(weights))
         errors.append(np.std(weights) / np.sqrt(len(weights)))
     assert abs(means[0] - 1.0) < 4.5 * errors[0]
     assert abs(means[1] - 1.0) > 9.0 * errors[1]
+
+
+NUS = np.array([2.0, 16.0])
+MIXTURE = ew.priors.FiniteMixture(0.7)
+OWN: dict[str, Any] = {"shapes": "own", "nu_grid": NUS, "prior": MIXTURE}
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnDraw:
+    """Everything that the simulators of own shapes draw."""
+
+    labels: Labels
+    theta_index: int
+    nu_index: int
+    sigma: Floats
+    coordinates: Floats
+
+    def statistics(self, model: str) -> list[float]:
+        sizes, log_nu = np.bincount(self.labels), float(np.log(NUS[self.nu_index]))
+        sigma = unpack_sigma(self.sigma, N_FEATURES, model)
+        volume = float(np.linalg.det(sigma) if model == "III" else np.prod(sigma))
+        same = np.equal.outer(self.labels, self.labels)
+        return [
+            sizes.size,
+            float(np.sum(sizes**2)),
+            float(self.labels[0] == self.labels[1]),
+            float(np.log(GRID[self.theta_index])),
+            log_nu,
+            log_nu * sizes.size,
+            float(np.log(volume)),
+            float(np.log(volume)) * sizes.size,
+            float(np.log(volume)) * log_nu,
+            float((self.coordinates @ self.coordinates.T)[same].sum()),
+        ]
+
+
+def own_directions(
+    labels: Labels, g: int, v: int, model: str, rng: np.random.Generator, missing: float = 0.0
+) -> OwnDraw:
+    """Data and Σ given the rest; degrees of freedom that are missing sabotage the shapes of the clusters."""
+    Y = np.empty((N_OBJECTS, N_FEATURES))
+    nu, columns = NUS[v], N_FEATURES
+    for cluster in range(labels.max() + 1):
+        if model == "III":
+            law = stats.invwishart(nu + columns + 1.0 - missing, nu * np.eye(columns))
+            root = np.linalg.cholesky(law.rvs(random_state=rng))
+        elif model == "II":
+            root = np.diag(np.sqrt(nu / 2.0 / rng.gamma((nu + 2.0 - missing) / 2.0, size=columns)))
+        else:
+            variance = nu * columns / 2.0 / rng.gamma((nu * columns + 2.0 - missing) / 2.0)
+            root = np.sqrt(variance) * np.eye(columns)
+        members = np.flatnonzero(labels == cluster)
+        mean = np.sqrt(GRID[g]) * rng.normal(size=columns)
+        Y[members] = (mean + rng.normal(size=(members.size, columns))) @ root.T
+    if model == "III":
+        values, vectors = np.linalg.eigh(Y.T @ Y / N_OBJECTS)
+        scale, sigma = (vectors / np.sqrt(values)) @ vectors.T, (vectors / values) @ vectors.T
+    else:
+        by_column = np.sum(Y * Y, axis=0) / N_OBJECTS
+        variances = np.full(columns, by_column.mean()) if model == "I" else by_column
+        scale, sigma = np.diag(1.0 / np.sqrt(variances)), 1.0 / variances
+        sigma = sigma[0] if model == "I" else sigma
+    coordinates = on_exact_grid(np.ascontiguousarray(Y @ scale))
+    return OwnDraw(labels, g, v, pack_sigma(sigma, model), coordinates)
+
+
+def own_prior(rng: np.random.Generator) -> tuple[Labels, int, int]:
+    labels = MIXTURE.sample(N_OBJECTS, rng)
+    return labels, int(rng.choice(GRID.size, p=THETA_PRIOR)), int(rng.integers(NUS.size))
+
+
+@functools.cache
+def own_forward(model: str, draws: int, missing: float = 0.0) -> Floats:
+    rng = np.random.default_rng(15)
+    return np.array(
+        [own_directions(*own_prior(rng), model, rng, missing).statistics(model) for _ in range(draws)]
+    )
+
+
+def own_alternating(chain: Chain, steps: int, missing: float = 0.0) -> Floats:
+    rng = np.random.default_rng(16)
+    current, rows = own_prior(rng), []
+    for _ in range(steps):
+        drawn = own_directions(*current, chain.model, rng, missing)
+        state = chain.advance(
+            drawn.coordinates, drawn.labels, 1.0, 1, nu_index=drawn.nu_index, sigma=drawn.sigma
+        )
+        current = canonical_labels(state.labels), state.theta_index, state.nu_index
+        rows.append(OwnDraw(*current, state.sigma, drawn.coordinates).statistics(chain.model))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(("model", "name"), ALL)
+def test_both_simulators_of_own_shapes_have_the_same_law(model: str, name: str) -> None:
+    found = scores(own_forward(model, 12_000), own_alternating(Chain(model, name, **OWN), 4000))
+    assert np.abs(found).max() < limit(), found
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_a_sampler_with_other_degrees_of_freedom_is_found(model: str) -> None:
+    """Both simulators draw data with other shapes than the sampler believes in."""
+    chained = own_alternating(Chain(model, "default", **OWN), 2500, missing=1.8)
+    assert np.abs(scores(own_forward(model, 6000, missing=1.8), chained)).max() > limit()
+
+
+def test_a_sampler_of_own_shapes_with_another_prior_is_found() -> None:
+    chain = Chain("III", "default", **{**OWN, "prior": ew.priors.PitmanYor(1.3, 0.4)})
+    assert np.abs(scores(own_forward("III", 6000), own_alternating(chain, 2500))).max() > limit()

@@ -1,10 +1,14 @@
 """The same seed gives the same chain on data that the model does not tell apart, and only on these."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sampling.exact import PRIORS
 
 import ewens_widgets as ew
 
@@ -56,6 +60,49 @@ def test_the_chain_does_not_see_the_models_own_transformations(
     original = chain(X, model, moves)
     assert len(np.unique(original.labels, axis=0)) > 30
     assert_same_chain(original, chain(transformed, model, moves))
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("moves", SCHEDULES)
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6), shift=st.floats(-100.0, 100.0))
+def test_own_shapes_do_not_see_them_either(model: str, moves: str, seed: int, shift: float) -> None:
+    """Draw by draw, ν and Σ included. (Model II draws its variances in the order of the columns.)"""
+    rng = np.random.default_rng(seed)
+    matrix = np.diag(rng.choice([-1.0, 1.0], 3) * 10.0 ** rng.uniform(-2, 2, 3))
+    if model != "II":
+        matrix = own_map(model, rng)
+    prior, start = PRIORS[list(PRIORS)[seed % 4]], np.arange(18) % 3
+    options: dict[str, Any] = {"shapes": "own", "prior": prior, "initial": start}
+    original = chain(data(), model, moves, **options)
+    # The paper's moves leave one cluster alone for long, but Σ is drawn anew each time.
+    assert len(np.unique(original.labels, axis=0)) > (20 if moves == "default" else 3)
+    transformed = chain(data() @ matrix + shift * np.array([1.0, -2.0, 0.1]), model, moves, **options)
+    assert_same_chain(original, transformed)
+    np.testing.assert_array_equal(original.nu_index, transformed.nu_index)
+    np.testing.assert_allclose(original.sigma, transformed.sigma, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [4, 27])
+def test_axes_do_not_depend_on_rounding_where_many_objects_are_equally_far(n_rows: int) -> None:
+    """The corners of a simplex, or of a cube: the axes of own shapes begin with the first of them."""
+    X = np.array(list(itertools.product(range(3), repeat=3)), dtype=float)
+    X = X if n_rows == 27 else np.eye(4)[:, :3]
+    for seed in range(8):
+        matrix = own_map("III", np.random.default_rng(seed))
+        first, second = (
+            ew.Sampler(Y, model="III", shapes="own", seed=3).sample(30, progress=False)
+            for Y in (X, X @ matrix - 3.0)
+        )
+        assert_same_chain(first, second)
+        np.testing.assert_allclose(first.sigma, second.sigma, rtol=1e-6, atol=1e-9)
+
+
+def test_own_shapes_see_other_transformations() -> None:
+    """Rotations under model II, and a column's own scale under model I."""
+    for model, matrix in (("I", np.diag([1.0, 5.0, 1.0])), ("II", rotation(np.random.default_rng(2)))):
+        first, second = (chain(X, model, "default", shapes="own") for X in (data(), data() @ matrix))
+        assert not np.array_equal(first.labels, second.labels)
 
 
 @pytest.mark.parametrize("initial", ["k-means", "prior", "one-cluster"])

@@ -29,6 +29,9 @@ def data(n_objects: int = 12) -> NDArray[np.float64]:
 
 
 def make(name: str = "default", **settings: object) -> ew.Sampler:
+    if name == "own shapes":
+        own = {"model": "III", "shapes": "own", "prior": ew.priors.FiniteMixture(), "seed": 9}
+        return ew.Sampler(data(), **{**own, **settings})
     return ew.Sampler(data(), **{"moves": SCHEDULES[name], "seed": 9, **settings})
 
 
@@ -313,12 +316,13 @@ again.sample(1, burn_in=sampler.iteration - 1, progress=False)
 assert again.iteration == sampler.iteration
 assert again.state.generator == sampler.state.generator, "the chain is not where its iteration number says"
 np.testing.assert_array_equal(again.state.labels, sampler.state.labels)
+np.testing.assert_array_equal(again.state.sigma, sampler.state.sigma)
 print("calm after", interrupts, "interrupts and", sampler.iteration, "iterations")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["paper-2", "mixed"])
+@pytest.mark.parametrize("name", ["paper-2", "mixed", "own shapes"])
 def test_a_storm_of_interrupts_leaves_a_consistent_sampler(name: str) -> None:
     """What Ctrl-C does, many times and at any moment; in a process of its own, which must not crash."""
     tests = str(Path(__file__).resolve().parent.parent)
@@ -356,7 +360,7 @@ BAD_SETTINGS = [
     ({"initial": "kmeans"}, ValueError, "initial must be one of singletons, one-cluster, k-means, prior"),
     ({"initial": [0, 1]}, ValueError, "labels have length 2, but there are 12 objects"),
     ({"initial": np.full(12, 0.5)}, ValueError, "labels"),
-    ({"initial": None}, (TypeError, ValueError), "labels|initial"),
+    ({"initial": 3}, (TypeError, ValueError), "labels|initial"),
     ({"metric": "cosine"}, ValueError, "metric must be one of canonical, euclidean; got 'cosine'"),
     ({"acceptance": "always"}, ValueError, "acceptance must be one of metropolis-hastings, as-printed"),
     ({"seed": -1}, ValueError, "non-negative"),

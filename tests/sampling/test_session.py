@@ -45,6 +45,23 @@ def test_everything_comes_back(pack: Callable[[Session], bytes], draws: int, mov
     np.testing.assert_array_equal(loaded.sampler.advance(4).labels, sampler.advance(4).labels)
 
 
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_own_shapes_and_their_prior_come_back(model: str) -> None:
+    data = running().dataset
+    prior = ew.priors.FiniteMixture(0.5, ew.priors.Poisson(2.0))
+    sampler = ew.Sampler(data, model=model, shapes="own", prior=prior)
+    recorder = Recorder(sampler.posterior, sampler.move_names)
+    recorder.extend(sampler.advance(5))
+    loaded = unpack_session(pack_session(Session(data, sampler, recorder, {"iterations": 9, "burn_in": 0})))
+    assert loaded.sampler.posterior.prior == prior
+    assert loaded.sampler.posterior.shapes == "own"
+    for name in SCHEMA:
+        np.testing.assert_array_equal(loaded.recorder.column(name), recorder.column(name))
+    first, second = loaded.sampler.advance(6), sampler.advance(6)
+    np.testing.assert_array_equal(first.labels, second.labels)
+    np.testing.assert_array_equal(first.sigma, second.sigma)
+
+
 def test_a_session_is_one_archive_without_archives_inside(tmp_path: Path) -> None:
     session = pack_session(running())
     assert not any(name.endswith((".zip", ".npz")) for name in unzipped(session))

@@ -36,6 +36,16 @@ SETTINGS: dict[str, dict[str, object]] = {
         ],
         "concentration": ew.Gamma(1.0, 1.0),
     },
+    "mixture": {"prior": ew.priors.FiniteMixture(0.7, ew.priors.Poisson(3.0))},
+    "own I": {"model": "I", "shapes": "own", "moves": "paper-1", "prior": ew.priors.PitmanYor(1.0, 0.3)},
+    "own II": {"shapes": "own", "concentration": ew.Gamma(2.0, 1.5), "nu_grid": [3.0, 9.0]},
+    "own III": {"model": "III", "shapes": "own", "prior": ew.priors.FiniteMixture()},
+    "own, mixed": {
+        "model": "III",
+        "shapes": "own",
+        "prior": ew.priors.DirichletMultinomial(4, 2.0),
+        "moves": ["reassign", "gibbs", SplitMerge("maximum", core_jump=0.2), "informed-split-merge"],
+    },
 }
 LENGTH = 60
 
@@ -59,6 +69,8 @@ def run(sampler: ew.Sampler, count: int) -> list[tuple[object, ...]]:
             event.theta_index,
             event.log_posterior.hex(),
             event.concentration.hex(),
+            int(event.nu_index),
+            event.sigma.tobytes(),
             event.moves,
         )
         for event in sampler.events(count)
@@ -133,7 +145,8 @@ def test_a_loaded_sampler_is_as_it_was(tmp_path: Path) -> None:
         assert repr(loaded) == repr(sampler)
         assert loaded.schedule == sampler.schedule
         assert (loaded.metric, loaded.acceptance) == (sampler.metric, sampler.acceptance)
-        assert loaded.posterior.concentration == sampler.posterior.concentration
+        assert loaded.posterior.prior == sampler.posterior.prior
+        assert loaded.posterior.shapes == sampler.posterior.shapes
         np.testing.assert_array_equal(loaded.posterior.coordinates, sampler.posterior.coordinates)
         loaded.reset()
         sampler.reset()
@@ -279,6 +292,76 @@ def test_settings_that_do_not_fit_are_refused(saved: Path, change: dict[str, obj
     write_archive(saved, "sampler", {**metadata, **change}, arrays)
     with pytest.raises(ArchiveError, match=r"chain\.npz"):
         ew.Sampler.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("nu_index", 2),
+        ("nu_index", -1),
+        ("sigma", []),
+        ("sigma", ["0x1p+0"]),
+        ("sigma", ["0x1p+0", "-0x1p+0"]),
+        ("sigma", ["0x1p+0", "0x1p-40"]),
+        ("sigma", ["0x1p+0", "inf"]),
+        ("sigma", ["0x1p+0", "nan"]),
+        ("sigma", None),
+    ],
+)
+def test_a_state_of_own_shapes_that_does_not_fit_is_refused(
+    tmp_path: Path, name: str, content: object
+) -> None:
+    path = tmp_path / "chain.npz"
+    make("own II").save(path)
+    metadata, arrays = read_archive(path, "sampler")
+    metadata["state"][name] = content
+    write_archive(path, "sampler", metadata, arrays)
+    with pytest.raises(ArchiveError, match=r"chain\.npz"):
+        ew.Sampler.load(path)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        None,
+        {},
+        {"kind": "Gamma", "shape": 1.0, "rate": 1.0},
+        {"kind": "Stick"},
+        {"kind": "PitmanYor", "concentration": 1.0},
+        {"kind": "PitmanYor", "concentration": 1.0, "discount": 2.0},
+        {"kind": "FiniteMixture", "gamma": 1.0, "count": {"kind": "Poisson", "mean": "many"}},
+    ],
+    ids=str,
+)
+def test_a_prior_that_is_none_is_refused(tmp_path: Path, prior: object) -> None:
+    path = tmp_path / "chain.npz"
+    make("mixture").save(path)
+    metadata, arrays = read_archive(path, "sampler")
+    metadata["posterior"]["prior"] = prior
+    write_archive(path, "sampler", metadata, arrays)
+    with pytest.raises(ArchiveError, match=r"chain\.npz"):
+        ew.Sampler.load(path)
+
+
+def test_files_of_the_papers_model_are_what_they_were_before_there_were_others(tmp_path: Path) -> None:
+    """Files that were saved then have nothing else in them, so they still load."""
+    path = tmp_path / "chain.npz"
+    make("default").save(path)
+    metadata, arrays = read_archive(path, "sampler")
+    assert set(metadata["posterior"]) == {"model", "concentration", "alpha"}
+    assert set(metadata["state"]) == {"theta_index", "log_concentration", "iteration", "generator"}
+    assert set(arrays) == {"coordinates", "theta_grid", "labels", "first_labels"}
+
+
+def test_more_clusters_than_the_prior_allows_are_no_start() -> None:
+    prior = ew.priors.DirichletMultinomial(3, 1.0)
+    for initial in ("singletons", np.arange(14) % 4):
+        with pytest.raises(ValueError, match=r'at most 3 clusters.*initial="one-cluster"'):
+            ew.Sampler(data(), prior=prior, initial=initial)
+    for shapes in ("common", "own"):
+        for initial in (None, "one-cluster", "k-means", "prior", np.arange(14) % 3):
+            sampler = ew.Sampler(data(), prior=prior, initial=initial, shapes=shapes)
+            assert sampler.sample(30, progress=False).n_clusters.max() <= 3
 
 
 def test_missing_parts_are_refused(saved: Path) -> None:

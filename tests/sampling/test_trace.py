@@ -3,8 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from traces import blob_trace
+from sampling.exact import PRIORS
+from traces import blob_trace, own_trace
 
+import ewens_widgets as ew
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.archive import ArchiveError, write_archive
 from ewens_widgets.sampling.trace import Trace
@@ -132,6 +135,28 @@ def test_save_and_load(tmp_path: Path, model: str, concentration: float | Gamma)
     np.testing.assert_array_equal(loaded.evidence_tree().linkage, trace.evidence_tree().linkage)
 
 
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_traces_of_own_shapes_are_saved_and_loaded(tmp_path: Path, model: str, prior: str) -> None:
+    X = np.random.default_rng(3).normal(size=(12, 2))
+    sampler = ew.Sampler(X, model=model, shapes="own", prior=PRIORS[prior], nu_grid=[2.0, 5.0])
+    trace = sampler.sample(20, progress=False)
+    trace.save(tmp_path / "trace.npz")
+    loaded = Trace.load(tmp_path / "trace.npz")
+    columns = trace.columns()
+    assert {"nu_index", "sigma"} <= set(columns)
+    for name, array in columns.items():
+        np.testing.assert_array_equal(getattr(loaded, name), array)
+    assert loaded.posterior.prior == PRIORS[prior]
+    np.testing.assert_array_equal(loaded.posterior.nu_grid, [2.0, 5.0])
+    parameters = int(trace.nu_index[3]), trace.sigma[3]
+    assert loaded.posterior.log_marginal(trace.labels[3], *parameters) == trace.posterior.log_marginal(
+        trace.labels[3], *parameters
+    )
+    pooled = Trace.concatenate([trace, loaded])
+    np.testing.assert_array_equal(pooled.sigma[20:], trace.sigma)
+
+
 def test_loaded_traces_pool_with_their_originals(tmp_path: Path, trace: Trace) -> None:
     trace.save(tmp_path / "trace.npz")
     assert len(Trace.concatenate([trace, Trace.load(tmp_path / "trace.npz")])) == 2 * len(trace)
@@ -186,7 +211,7 @@ def test_facade(trace: Trace) -> None:
     np.testing.assert_array_equal(trace.distance(), 1 - trace.similarity())
     np.testing.assert_array_equal(trace.similarity(rows=[3, 5]), trace.similarity()[np.ix_([3, 5], [3, 5])])
     np.testing.assert_array_equal(trace.linkage("average"), trace.similarity_tree("average").linkage)
-    np.testing.assert_array_equal(trace.cut(3), trace.similarity_tree().cut(n_clusters=3))
+    np.testing.assert_array_equal(trace.cut(3, method="single"), trace.similarity_tree().cut(n_clusters=3))
 
 
 def test_representations(trace: Trace) -> None:
@@ -195,6 +220,30 @@ def test_representations(trace: Trace) -> None:
         assert "40" in text
         assert "acceptance of gibbs" in text
     assert "draws: 0" in repr(trace[40:])
+
+
+def test_own_shapes_and_other_priors_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    prior = ew.priors.FiniteMixture()
+    posterior = Posterior.from_data(rng.normal(size=(20, 2)), "III", shapes="own", prior=prior)
+    own = own_trace(posterior, rng, 30)
+    text = repr(own)
+    assert "shapes: own" in text
+    assert f"prior: {prior}" in text
+    assert "concentration" not in text
+    assert "nu: " in text
+    average = own.nu_weights.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(own.nu_posterior(), average / average.sum())
+    own.save(tmp_path / "own.npz")
+    loaded = Trace.load(tmp_path / "own.npz")
+    np.testing.assert_array_equal(loaded.evidence_tree().linkage, own.evidence_tree().linkage)
+    assert repr(loaded) == text
+
+
+def test_there_is_no_likeness_of_common_shapes(trace: Trace) -> None:
+    assert "shapes" not in repr(trace)
+    with pytest.raises(ValueError, match='shapes="own"'):
+        trace.nu_posterior()
 
 
 def test_an_empty_trace_says_so(trace: Trace) -> None:

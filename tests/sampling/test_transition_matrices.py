@@ -4,6 +4,7 @@ No random number is drawn here. Each matrix has sabotaged twins, which must fail
 that the tests can tell.
 """
 
+import dataclasses
 import functools
 import itertools
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from sampling import by_hand
 from sampling.exact import (
+    PRIORS,
     Floats,
     Space,
     assert_stochastic,
@@ -20,12 +22,14 @@ from sampling.exact import (
     imbalance,
     informed_matrix,
     is_irreducible,
+    make_own_space,
     make_space,
     metropolis,
     reassign_proposals,
     split_merge_proposals,
 )
 
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.moves import SplitMerge
 
 MODELS = ("I", "II", "III")
@@ -42,9 +46,20 @@ FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 SIX = np.vstack([FIVE, [-0.7, -1.5]])
 
 
+NUS = (3.0, 16.0)
+SIGMAS = {"I": np.array([0.6]), "II": np.array([0.7, 0.3]), "III": np.array([0.7, 0.2, 0.4])}
+ALL = list(itertools.product(MODELS, ("common", "own"), PRIORS))
+
+
 @functools.cache
-def five(model: str) -> Space:
-    return make_space(FIVE, model, CONCENTRATION, THETAS)
+def five(model: str, shapes: str = "common", prior: str = "Ewens") -> Space:
+    """All partitions of five points; of own shapes given the first ν and a Σ."""
+    if shapes == "common":
+        return make_space(FIVE, model, theta_grid=THETAS, prior=PRIORS[prior])
+    posterior = Posterior.from_data(
+        FIVE, model, theta_grid=THETAS, prior=PRIORS[prior], shapes=shapes, nu_grid=NUS
+    )
+    return make_own_space(posterior, 0, SIGMAS[model])
 
 
 @functools.cache
@@ -64,9 +79,51 @@ def by_hand_proposals(space: Space, **sabotage: object) -> Floats:
 def assert_exact(matrix: Floats, target: Floats, reversible: bool = True) -> None:
     assert_stochastic(matrix)
     assert imbalance(matrix, target) < EXACT
-    assert is_irreducible(matrix)
+    assert is_irreducible(matrix, target)
     if reversible:
         assert detailed_imbalance(matrix, target) < EXACT
+
+
+@pytest.mark.parametrize(("model", "shapes", "prior"), ALL)
+def test_every_move_is_exact_whatever_the_shapes_and_the_prior(model: str, shapes: str, prior: str) -> None:
+    space = five(model, shapes, prior)
+    assert space.possible.sum() == (52 if prior != "Dirichlet-multinomial" else 41)
+    target = space.target(1)
+    assert_exact(metropolis(reassign_proposals(space), target), target)
+    split_merge = split_merge_proposals(space, SplitMerge(core_jump=0.2))
+    assert_exact(metropolis(split_merge, target), target)
+    assert_exact(informed_matrix(space, 1), target)
+    for sabotage in ("dropped", "printed"):
+        assert imbalance(metropolis(split_merge, target, sabotage), target) > WIDE
+        assert imbalance(informed_matrix(space, 1, sabotage), target) > WIDE
+    for item in range(5):
+        assert detailed_imbalance(gibbs_draw(space, item, 1), target) < EXACT
+    assert_exact(gibbs_sweep(space, 1), target, reversible=False)
+
+
+@pytest.mark.parametrize("prior", [name for name in PRIORS if name != "Ewens"])
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_the_seats_of_another_prior_are_found(shapes: str, prior: str) -> None:
+    """Ewens' weights in the conditional of an object, or its posterior in a Metropolis ratio."""
+    space, papers = five("II", shapes, prior), five("II", shapes)
+    wrong = dataclasses.replace(space, believed=papers.posterior)
+    target = space.target(1)
+    sabotaged = gibbs_sweep(wrong, 1)
+    assert_stochastic(sabotaged)
+    assert imbalance(sabotaged, target) > WIDE
+    assert imbalance(metropolis(reassign_proposals(space), papers.target(1)), target) > WIDE
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_other_parameters_of_own_shapes_are_found(model: str) -> None:
+    """Σ or ν in the conditional of an object is another than in the target."""
+    space = five(model, "own")
+    for wrong in (
+        dataclasses.replace(space, nu_index=1),
+        dataclasses.replace(space, sigma=1.3 * SIGMAS[model]),
+        dataclasses.replace(space, believed=five("II" if model == "I" else "I").posterior, sigma=None),
+    ):
+        assert imbalance(gibbs_sweep(wrong, 1), space.target(1)) > WIDE
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -34,7 +34,7 @@ from ewens_widgets.model.priors.partition_prior import (
     log_rising_products,
 )
 
-__all__ = ["DirichletMultinomial", "expected_sizes", "finite_count_pmf"]
+__all__ = ["DirichletMultinomial"]
 
 _MOST_COMPONENTS = 2**53  # Floats tell whole numbers apart up to here.
 
@@ -99,43 +99,3 @@ class DirichletMultinomial(PartitionPrior):
 
     def _log_size_weights(self, sizes: Counts) -> FloatArray:
         return log_rising_products(self.share, sizes)
-
-
-def finite_count_pmf(n: int, concentration: float, n_components: int) -> FloatArray:
-    """Probabilities of 0, 1, …, n clusters under finitely many components with Dirichlet(λ/k) weights.
-
-    Parameters
-    ----------
-    n
-        Number of objects.
-    concentration
-        Concentration λ, the sum of the k parameters of the Dirichlet distribution.
-    n_components
-        Number of components k; no more than k clusters are possible.
-    """
-    return DirichletMultinomial(n_components, concentration).count_pmf(n)
-
-
-def expected_sizes(n: int, concentration: float, n_components: int | None = None) -> FloatArray:
-    """Expected number of clusters with 0, 1, …, n members; multiplied by these, they sum to n.
-
-    Parameters
-    ----------
-    n
-        Number of objects.
-    concentration
-        Concentration λ.
-    n_components
-        Number of components k; None for infinitely many, the Ewens prior.
-
-    Examples
-    --------
-    >>> expected_sizes(4, 1.0).round(4).tolist()
-    [0.0, 1.0, 0.5, 0.3333, 0.25]
-    """
-    n_objects = check_count("the number of objects", n, 1)
-    rate = check_positive("concentration", concentration)
-    if n_components is None:
-        return SeatingRule(rate).expected_sizes(n_objects)
-    components = check_count("the number of components", n_components, 1)
-    return SeatingRule(rate, -rate / components, components).expected_sizes(n_objects)

@@ -30,7 +30,10 @@ terms too,
 
 .. math:: G_{n+1}(K) = (n - \sigma K) \, G_n(K) + W(1) \, G_n(K-1).
 
-Both take n steps over the numbers of clusters that are asked for; nothing cancels, whatever n.
+Both take n steps over the numbers of clusters that are asked for; nothing cancels, whatever n. The same
+numbers give the sizes: m given objects are a cluster, and the others whatever they are, so that
+
+.. math:: E[C_m] = \binom{n}{m} \, W(m) \sum_j V_n(j+1) \, G_{n-m}(j), \qquad G_0(0) = 1.
 
 ===================  ===========================================================
 symbol               name
@@ -43,11 +46,13 @@ n, K                 `n` objects; `counts` of clusters, of which `most` at most
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
@@ -103,6 +108,16 @@ class PartitionPrior(ABC):
         """How many clusters are possible at all."""
         return np.inf
 
+    @property
+    def most_clusters(self) -> float:
+        """How many clusters are possible at all; infinite where there is no bound."""
+        return self._most_clusters
+
+    @property
+    def counts_are_dear(self) -> bool:
+        """Whether every V(K) takes a sum or an integral of its own, so that nobody asks for all of them."""
+        return self._rule is None
+
     def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> "SeatingRule":
         """Draw the parameter that is averaged over: one rule, or one for each of several draws."""
         del rng, draws
@@ -133,6 +148,17 @@ class PartitionPrior(ABC):
         sizes
             Sizes of the clusters so far; none if nobody is seated.
         """
+        weights = self.seating_weights(sizes)
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+    def seating_weights(self, sizes: ArrayLike) -> FloatArray:
+        """What `seating_probabilities` are in proportion to: m − σ for m members, and (last) a new one's.
+
+        Parameters
+        ----------
+        sizes
+            Sizes of the clusters so far; none if nobody is seated, and then the only weight is 1.
+        """
         members = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         if members.size == 0:
             return np.ones(1)
@@ -142,8 +168,7 @@ class PartitionPrior(ABC):
             raise ValueError(
                 f"{self} has at most {self._most_clusters:.0f} clusters; got the sizes of {members.size}."
             )
-        weights = np.append(members - self._discount, self._opening_weight(members))
-        return np.asarray(weights / weights.sum(), dtype=np.float64)
+        return np.append(members - self._discount, self._opening_weight(members))
 
     def _opening_weight(self, members: FloatArray) -> float:
         rule = self._rule
@@ -165,7 +190,8 @@ class PartitionPrior(ABC):
             steps = self._log_count_steps(n_objects, np.arange(1, possible))
             steps = steps + self._log_size_weights(np.array([1]))
             log_pmf = self._log_together(n_objects) + np.concatenate([[0.0], np.cumsum(steps)])
-            log_pmf += _log_stirling_ratios(n_objects, possible, self._discount)
+            *_, ratios = _log_stirling_ratios(n_objects, possible, self._discount)
+            log_pmf += ratios
             pmf = np.concatenate([[0.0], np.exp(log_pmf)])
         return np.concatenate([pmf, np.zeros(largest - possible)])
 
@@ -182,6 +208,37 @@ class PartitionPrior(ABC):
     def _averaged_clusters(self, n: int) -> float:
         """Mean number of clusters where there is no rule."""
         return float(self.count_pmf(n) @ np.arange(n + 1))
+
+    def expected_sizes(self, n: int, most: int | None = None) -> FloatArray:
+        """Expected number of clusters with 0, 1, …, n members; multiplied by these, they sum to n.
+
+        Parameters
+        ----------
+        n
+            Number of objects.
+        most
+            Where a parameter is averaged over, partitions into more clusters than this are left out, for the
+            sake of time, which is O(n · most).
+        """
+        n_objects = _check_objects(n)
+        largest = _check_most(most, n_objects)
+        rule = self._rule
+        if rule is not None:
+            return rule.expected_sizes(n_objects)
+        possible = int(min(largest, self._most_clusters))
+        log_sizes = self._log_size_weights(np.arange(1, n_objects + 1))
+        log_terms = self._log_count_weights(n_objects, np.arange(1, possible + 1))
+        log_expected = np.full(n_objects + 1, -np.inf)
+        log_expected[n_objects] = log_terms[0] + log_sizes[-1]
+        # The other objects make one cluster or more, each with a factor W(1) that the ratios leave out.
+        log_terms = log_terms[1:] + log_sizes[0] * np.arange(possible - 1)
+        rows = _log_stirling_ratios(n_objects - 1, possible - 1, self._discount)
+        for others, ratios in enumerate(rows, start=1):
+            size = n_objects - others
+            log_ways = gammaln(n_objects + 1) - gammaln(size + 1) - gammaln(others + 1)
+            log_sum = np.logaddexp.reduce(log_terms + ratios)
+            log_expected[size] = log_ways + log_sizes[size - 1] + log_sizes[others - 1] + log_sum
+        return np.asarray(np.exp(log_expected), dtype=np.float64)
 
     def log_count_weights(self, n: int, most: int | None = None) -> FloatArray:
         """Log V_n(K) for K = 0, …, n, or up to `most`; the first is minus infinity."""
@@ -329,19 +386,22 @@ class SeatingRule:
         return labels
 
 
-def _log_stirling_ratios(n: int, most: int, discount: float) -> FloatArray:
-    """Log of G_n(K) / (W(1)^(K−1) G_n(1)) for K = 1, …, `most`.
+def _log_stirling_ratios(n: int, most: int, discount: float) -> Iterator[FloatArray]:
+    """Log of G_i(K) / (W(1)^(K−1) G_i(1)) for K = 1, …, `most`, and that for i = 1, …, n in turn.
 
-    Relative to one cluster, so that the numbers stay small: G_n(1) = W(n) itself is about n!.
+    Relative to one cluster, so that the numbers stay small: G_i(1) = W(i) itself is about i!.
     """
+    if most < 1:
+        return
     counts = np.arange(1.0, most + 1.0)
     ratios = np.full(most, -np.inf)
     ratios[0] = 0.0
     for seated in range(1, n):
+        yield ratios
         reached = min(seated + 1, most)
         joined = ratios[1:reached] + np.log((seated - discount * counts[1:reached]) / (seated - discount))
         ratios[1:reached] = np.logaddexp(joined, ratios[: reached - 1] - np.log(seated - discount))
-    return ratios
+    yield ratios
 
 
 def _check_objects(n: int) -> int:

@@ -243,7 +243,6 @@ def _read_plan(path: Path) -> Plan:
 
 def _plan_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
     posterior = unpack_posterior(metadata["posterior"], arrays)
-    size = posterior.n_objects, posterior.theta_grid.size
     rows = zip(metadata["states"], arrays["labels"], strict=True)
     if metadata["acceptance"] not in ACCEPTANCES:
         raise ValueError(f"unknown acceptance {metadata['acceptance']!r}")
@@ -257,7 +256,7 @@ def _plan_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
             raw=np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None,
             acceptance=metadata["acceptance"],
         ),
-        first=tuple(unpack_state(parts, labels, *size) for parts, labels in rows),
+        first=tuple(unpack_state(parts, labels, posterior) for parts, labels in rows),
         starts=tuple(str(start) for start in metadata["starts"]),
         burn_in=check_count("burn_in", metadata["burn_in"], 0),
         thin=check_count("thin", metadata["thin"], 1),
@@ -287,8 +286,7 @@ def _read_chunk_file(path: Path, plan: Plan, place: Place) -> tuple[Trace, State
     wanted = plan.identity, place.chain, place.before.iteration
     if (metadata["run"], metadata["chain"], metadata["after"]) != wanted:
         raise ValueError("it belongs to another run or place")
-    size = posterior.n_objects, posterior.theta_grid.size
-    state = unpack_state(metadata["state"], arrays["state.labels"], *size)
+    state = unpack_state(metadata["state"], arrays["state.labels"], posterior)
     trace = unpack_draws(metadata, arrays, posterior)
     if not _fit_together(plan, place.before, trace, state):
         raise ValueError("its draws and its state do not fit together")

@@ -42,7 +42,7 @@ __all__ = [
 Start = str | ArrayLike
 
 DEFAULT_DRAWS = 1000
-_FEWEST = 8  # Below that R-hat is not defined.  # Below that R-hat is not defined.
+_FEWEST = 8  # Below that R-hat is not defined.
 _OWN_ARGUMENTS = {"self", "X", "initial", "seed"}
 
 
@@ -142,7 +142,7 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
 
     Give it to `sample_chains` instead of a number of draws. The chains are checked at fixed numbers of draws:
     `first`, then each time half as many again. Number of clusters, θ, log posterior and size of the largest
-    cluster are followed (and the concentration, where it is sampled).
+    cluster are followed (and the concentration and the likeness ν of own shapes, where they are sampled).
 
     Parameters
     ----------
@@ -189,9 +189,10 @@ def make_plan(
     goal = check_goal(draws, until, DEFAULT_DRAWS)
     burn_in, thin = check_count("burn_in", burn_in, 0), check_count("thin", thin, 1)
     _check_settings(settings)
-    starts, seeds = chain_starts(initial, count), chain_seeds(seed, count)
     # One sampler checks data and settings for all.
     sampler = Sampler(data, **settings, initial="one-cluster")
+    allows_singletons = sampler.posterior.prior.most_clusters >= sampler.posterior.n_objects
+    starts, seeds = chain_starts(initial, count, allows_singletons), chain_seeds(seed, count)
     generators = [np.random.Generator(np.random.PCG64(each)) for each in seeds]
     pairs = zip(starts, generators, strict=True)
     return Plan(
@@ -217,7 +218,9 @@ def check_goal(draws: int | None, until: Until | None, default: int | Until) -> 
     return until
 
 
-def chain_starts(initial: Start | Sequence[Start] | None, chains: int) -> list[Start]:
+def chain_starts(
+    initial: Start | Sequence[Start] | None, chains: int, allows_singletons: bool = True
+) -> list[Start]:
     """The initial partition of each chain, by name or as labels.
 
     Parameters
@@ -226,9 +229,12 @@ def chain_starts(initial: Start | Sequence[Start] | None, chains: int) -> list[S
         None for all kinds of starts in turn; one start for all chains; or a list with one for each.
     chains
         Number of chains.
+    allows_singletons
+        Whether the prior allows as many clusters as there are objects; if not, chains start from the others.
     """
     if initial is None:
-        return [INITIAL[number % len(INITIAL)] for number in range(chains)]
+        possible = [name for name in INITIAL if allows_singletons or name != "singletons"]
+        return [possible[number % len(possible)] for number in range(chains)]
     given: Any = initial  # What it is shows at run time only: labels are a sequence too.
     if isinstance(initial, str) or not _is_list_of_starts(initial):
         return [given] * chains

@@ -24,8 +24,11 @@ from ewens_widgets.sampling.trace import Trace, facts_table, pack_draws, trace_f
 __all__ = ["Chains", "read_chains", "write_chains"]
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from ewens_widgets.analysis.convergence import Diagnostics
     from ewens_widgets.analysis.report import Report
+    from ewens_widgets.datasets import Dataset
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,12 +109,15 @@ class Chains:
         """All draws in one trace, chain after chain."""
         return self._pooled
 
-    def report(self) -> "Report":
-        """Say in plain words whether to trust this run, and what to change."""
+    def report(self, data: "ArrayLike | Dataset | None" = None) -> "Report":
+        """Say in plain words whether to trust this run and its clusters, and what to change.
+
+        Given the `data` that were clustered, it says more about their columns; see `Trace.check`.
+        """
         from ewens_widgets.analysis.report import report
 
         self._need_chains()
-        return report(self.traces)
+        return report(self.traces, data)
 
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""

@@ -15,6 +15,7 @@ from ewens_widgets.sampling.chains.plan import Plan, Start, Until, check_goal, m
 from ewens_widgets.sampling.chains.result import Chains
 from ewens_widgets.sampling.chains.run import Chunk, Run
 from ewens_widgets.sampling.chains.workers import ExecutorLike, open_workers
+from ewens_widgets.sampling.sampler import progress_bar
 
 __all__ = ["resume_chains", "sample_chains", "stream_chains"]
 
@@ -191,9 +192,7 @@ def _open_run(
 
 
 def _exhaust(run: Run, progress: bool) -> Chains:
-    from tqdm.auto import tqdm
-
-    with tqdm(disable=not progress, unit="it", desc=f"{len(run.courses)} chains") as bar:
+    with progress_bar(disable=not progress, desc=f"{len(run.courses)} chains") as bar:
         try:
             for chunk in run.stream():
                 bar.total = len(run.courses) * (run.plan.burn_in + chunk.wanted * run.plan.thin)

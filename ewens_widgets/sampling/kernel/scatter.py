@@ -34,8 +34,11 @@ from ewens_widgets.sampling.kernel.workspace import (
 
 __all__ = [
     "apply_exchange",
+    "cholesky",
     "dot",
     "exchange_diagonal",
+    "fill_scatter_matrix",
+    "invert",
     "log_partition_terms",
     "log_product",
     "log_scale",
@@ -87,7 +90,7 @@ def log_product(values: FloatArray) -> float:
     product = 1.0
     for r in range(values.shape[0]):
         product *= values[r]
-        if product < 1e-150:
+        if product < 1e-150 or product > 1e150:
             total += math.log(product)
             product = 1.0
     return total + math.log(product)
@@ -105,9 +108,9 @@ def log_scale(problem: Problem, workspace: Workspace) -> float:
 
 @inlined
 def log_partition_terms(problem: Problem, workspace: Workspace, size: int) -> float:
-    """All that a cluster of this size adds to the log posterior, besides the scatter and the factor λ."""
+    """All that a cluster of this size adds to the log posterior, besides the scatter and the factor V."""
     log_grown = problem.log_grown[workspace.integers[THETA], size]
-    return problem.log_gamma[size] - 0.5 * problem.coordinates.shape[1] * log_grown
+    return problem.log_size_weight[size] - 0.5 * problem.coordinates.shape[1] * log_grown
 
 
 @jit
@@ -121,7 +124,7 @@ def cholesky(matrix: FloatArray) -> float:
         for k in range(c):
             pivot -= matrix[c, k] * matrix[c, k]
         product *= pivot
-        if product < 1e-150:
+        if product < 1e-150 or product > 1e150:
             total += math.log(product)
             product = 1.0
         root = math.sqrt(pivot)
@@ -151,9 +154,8 @@ def fill_scatter_matrix(problem: Problem, workspace: Workspace, theta_index: int
 
 
 @jit
-def _invert(workspace: Workspace) -> None:
-    """Turn the Cholesky factor L in `matrix` into the inverse A = L⁻ᵀ L⁻¹."""
-    factor = workspace.matrix
+def invert(factor: FloatArray, inverse: FloatArray) -> None:
+    """Write the inverse L⁻ᵀ L⁻¹ of a matrix, given its Cholesky factor L, which becomes its own inverse."""
     size = factor.shape[0]
     for c in range(size):
         factor[c, c] = 1.0 / factor[c, c]
@@ -167,8 +169,8 @@ def _invert(workspace: Workspace) -> None:
             entry = 0.0
             for k in range(r, size):
                 entry += factor[k, r] * factor[k, c]
-            workspace.inverse[r, c] = entry
-            workspace.inverse[c, r] = entry
+            inverse[r, c] = entry
+            inverse[c, r] = entry
 
 
 @jit
@@ -193,7 +195,7 @@ def refresh(problem: Problem, workspace: Workspace) -> None:
     else:
         fill_scatter_matrix(problem, workspace, theta_index, workspace.matrix)
         workspace.reals[LOG_DETERMINANT] = cholesky(workspace.matrix)
-        _invert(workspace)
+        invert(workspace.matrix, workspace.inverse)
         for b in range(n_clusters):
             _refresh_gram(problem, workspace, b)
 

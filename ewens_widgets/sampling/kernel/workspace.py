@@ -1,27 +1,34 @@
 r"""The arrays of a running chain.
 
-`Problem` holds what never changes; `Workspace` what the moves change, and their scratch space. Both are
-named tuples of arrays, which numba passes on without copying. Clusters live in slots 0, …, K−1, always
-packed: a freed slot is filled with the last one. The labels of the workspace are slot numbers.
+A problem holds what never changes; a workspace what the moves change, and their scratch space. Both are
+named tuples of arrays, which numba passes on without copying. There is one pair for each family of shapes,
+`Problem` and `Workspace` for common ones, `OwnProblem` and `OwnWorkspace` for clusters with shapes of their
+own; what moves use of them has the same names in both. Clusters live in slots 0, …, K−1, always packed: a
+freed slot is filled with the last one. The labels of the workspace are slot numbers.
 
-The scatter :math:`M/n` belongs to the current θ. Model I keeps its trace over d, model II its diagonal,
-model III its inverse A and log determinant. The cluster sums are exact (see
+*Common shapes.* The scatter :math:`M/n` belongs to the current θ. Model I keeps its trace over d, model II
+its diagonal, model III its inverse A and log determinant. The cluster sums are exact (see
 `model.coordinates.on_exact_grid`), and the scatter is computed anew with every draw of θ, so nothing drifts
 and the state of a chain is its slot labels, θ, λ and generator.
+
+*Own shapes.* Every slot has its squares S and the volume A of `model.own_shapes`: model I and II keep A
+itself, model III its inverse; all are computed anew with every draw of Σ, which is part of the state like ν.
+Four slots behind those of clusters are for statistics of clusters that do not exist: the two sides of a
+split, a merged cluster, and one without objects.
 
 `Outcome` is what a move says besides its decision, where somebody wants to know: first a *report*, the
 proposed partition with its ratio; then also an *account*, notes of everything that was chosen on the way and
 how probable it was. What the notes mean is the business of the move that takes them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.likelihood import cluster_sums
+from ewens_widgets.model.own_shapes import log_size_constants, prior_degrees, unit_degrees, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.compiled import jit
 
@@ -30,21 +37,32 @@ __all__ = [
     "ACCOUNT",
     "CHANGED",
     "CLUSTERS",
+    "EMPTY",
+    "FRESH",
+    "FRESH_LIFTS",
     "LOG_BACKWARD",
+    "LOG_BASE",
     "LOG_CONCENTRATION",
     "LOG_DETERMINANT",
     "LOG_FORWARD",
     "LOG_RATIO",
     "LOG_UNIFORM",
-    "LONE_FACTOR",
+    "LONE",
     "LONE_LIFTS",
+    "MERGED",
     "NOTED",
     "NOTHING",
+    "NU",
     "PROPOSED",
     "REPORT",
+    "SIDE",
     "THETA",
     "WANTED",
+    "AnyProblem",
+    "AnyWorkspace",
     "Outcome",
+    "OwnProblem",
+    "OwnWorkspace",
     "Problem",
     "Workspace",
     "make_outcome",
@@ -56,9 +74,13 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 
-# Places in Workspace.integers and Workspace.reals, which hold the scalars that the moves change.
-CLUSTERS, THETA, CHANGED = 0, 1, 2
-LOG_DETERMINANT, LOG_CONCENTRATION, LONE_FACTOR, LONE_LIFTS = 0, 1, 2, 3
+# Places in `integers` and `reals`, which hold the scalars that the moves change.
+CLUSTERS, THETA, CHANGED, NU = 0, 1, 2, 3
+LOG_DETERMINANT, LOG_CONCENTRATION, FRESH, FRESH_LIFTS, LONE, LONE_LIFTS, LOG_BASE = range(7)
+# Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
+# one without objects.
+SIDE, MERGED, EMPTY = -4, -2, -1
+_MOST_DEAR_COUNTS = 20_000  # Numbers of clusters that a weight is computed for where each takes a sum.
 
 
 class Problem(NamedTuple):
@@ -67,8 +89,10 @@ class Problem(NamedTuple):
     `log_grown[g, m]` is :math:`\log(1+\theta_g m)`; `shrinkage[g, m]` is
     :math:`\theta_g/(1+\theta_g m)`, divided by n (and by d for model I), so that scatters come out as means.
     The posterior falls with the power `exponent` / 2 of the scale; `handicap[g, m]` is what the scale (for
-    model II, each of its factors) is multiplied by for an object to join a cluster of m (see `moves.gibbs`);
-    for m = 0, a new cluster, the share of λ is missing. (No object joins a cluster of n + 1.)
+    model II, each of its factors) is multiplied by for an object to join a cluster of m (see
+    `kernel.common_weights`); for m = 0, a new cluster, the share of V is missing. (No object joins a cluster
+    of n + 1.) Of the prior V(K) Π W(m) there are log W(m), and the steps of both: `log_size_step[m]` is
+    log W(m+1)/W(m), and `log_count_step[K]` log V(K+1)/V(K), but for λ, which is in the workspace.
     """
 
     coordinates: FloatArray
@@ -76,11 +100,33 @@ class Problem(NamedTuple):
     theta: FloatArray
     log_theta_prior: FloatArray
     log_grown: FloatArray
+    log_size_weight: FloatArray
+    log_size_step: FloatArray
+    log_count_step: FloatArray
     shrinkage: FloatArray
-    log_gamma: FloatArray
-    log_size: FloatArray
     exponent: int
     handicap: FloatArray
+
+
+class OwnProblem(NamedTuple):
+    r"""The same for own shapes, with tables over the values of ν as well.
+
+    A cluster of m objects contributes :math:`c_v(m) + h_v \log|\nu\Sigma| - (h_v + u m) \log|A| -
+    \tfrac d2 \log(1 + \theta m)`: `log_constant`, `half_degrees` and `half_unit` are c, h and u.
+    """
+
+    coordinates: FloatArray
+    model: int
+    theta: FloatArray
+    log_theta_prior: FloatArray
+    log_grown: FloatArray
+    log_size_weight: FloatArray
+    log_size_step: FloatArray
+    log_count_step: FloatArray
+    nu: FloatArray
+    log_constant: FloatArray
+    half_degrees: FloatArray
+    half_unit: float
 
 
 class Workspace(NamedTuple):
@@ -91,7 +137,7 @@ class Workspace(NamedTuple):
     `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
     that and for other small things. `theta_weights` are those of the conditional of θ for the partition of
     the last iteration; where that has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs
-    sweep looks up for each slot.
+    sweep looks up for each slot, `side_sums` and `side_sizes` are of the two sides of a split.
     """
 
     labels: IntArray
@@ -116,70 +162,176 @@ class Workspace(NamedTuple):
     candidates: FloatArray
     slots: FloatArray
     theta_weights: FloatArray
+    side_sums: FloatArray
+    side_sizes: FloatArray
 
 
-def make_problem(posterior: Posterior) -> Problem:
+class OwnWorkspace(NamedTuple):
+    """The same for own shapes.
+
+    `squares` and `shape` of a slot, and `sigma` and `base` (νΣ), have the form of the model: d × d for III,
+    one row for II, one number for I, always with two axes. The `shape` of model III is the inverse of A,
+    otherwise A itself; `base_inverse` is that of νΣ, in model III only. `ages` counts how often a shape was
+    changed since it was computed from squares. `slots` is what a Gibbs sweep looks up: a term of the log
+    weight, the power of the growth of A, and the factor of the quadratic form.
+    """
+
+    labels: IntArray
+    sizes: IntArray
+    sums: FloatArray
+    means: FloatArray
+    squares: FloatArray
+    shape: FloatArray
+    log_volume: FloatArray
+    ages: IntArray
+    sigma: FloatArray
+    base: FloatArray
+    base_inverse: FloatArray
+    integers: IntArray
+    reals: FloatArray
+    weights: FloatArray
+    members: IntArray
+    sides: IntArray
+    matrix: FloatArray
+    triangle: FloatArray
+    first: FloatArray
+    second: FloatArray
+    slots: FloatArray
+    theta_weights: FloatArray
+    nu_weights: FloatArray
+
+
+AnyProblem: TypeAlias = Problem | OwnProblem
+AnyWorkspace: TypeAlias = Workspace | OwnWorkspace
+
+
+def make_problem(posterior: Posterior) -> AnyProblem:
     """Tabulate a posterior for the kernels."""
     n_objects, n_features = posterior.n_objects, posterior.n_features
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
+    log_grown = np.log(grown)
+    shared: dict[str, Any] = {
+        "coordinates": posterior.coordinates,
+        "model": {"I": 1, "II": 2, "III": 3}[posterior.model],
+        "theta": posterior.theta_grid,
+        "log_theta_prior": posterior.log_theta_prior,
+        "log_grown": log_grown,
+        "log_size_weight": posterior.prior.log_size_weights(n_objects + 1),
+        "log_size_step": posterior.prior.log_size_steps(n_objects + 2),
+        "log_count_step": _log_count_steps(posterior),
+    }
+    if posterior.shapes == "own":
+        return OwnProblem(
+            **shared,
+            nu=posterior.nu_grid,
+            log_constant=log_size_constants(sizes, posterior.nu_grid, n_features, posterior.model),
+            half_degrees=0.5 * prior_degrees(posterior.nu_grid, n_features, posterior.model),
+            half_unit=0.5 * unit_degrees(n_features, posterior.model),
+        )
     # Model I: d equal factors, of which the scatter keeps one, the mean over the features too.
     exponent = n_objects * n_features if posterior.model == "I" else n_objects
-    log_grown, log_size = np.log(grown), np.log(np.maximum(sizes, 1.0))
     factors = n_features if posterior.model == "II" else 1
     handicap = np.ones_like(log_grown)
+    log_steps = shared["log_size_step"][:-1]
     for row, logs in zip(handicap, log_grown, strict=True):  # In rows, to need no second table on the way.
-        np.exp((n_features * np.diff(logs) - 2.0 * log_size[:-1]) / (exponent * factors), out=row[:-1])
+        np.exp((n_features * np.diff(logs) - 2.0 * log_steps) / (exponent * factors), out=row[:-1])
     return Problem(
-        coordinates=posterior.coordinates,
-        model={"I": 1, "II": 2, "III": 3}[posterior.model],
-        theta=posterior.theta_grid,
-        log_theta_prior=posterior.log_theta_prior,
-        log_grown=log_grown,
+        **shared,
         shrinkage=posterior.theta_grid[:, None] / grown / exponent,
-        log_gamma=gammaln(np.maximum(sizes, 1.0)),
-        log_size=log_size,
         exponent=exponent,
         handicap=handicap,
     )
 
 
+def _log_count_steps(posterior: Posterior) -> FloatArray:
+    """Log V(K+1)/V(K) for K = 0, …, n + 1, but for λ of Ewens' prior, which the workspace has."""
+    n_objects, prior = posterior.n_objects, posterior.prior
+    steps = np.zeros(n_objects + 2)
+    if posterior.concentration is None:
+        # So many clusters of so many objects have a probability that is zero to all digits; nobody waits for
+        # their weights, and they are never proposed.
+        most = min(n_objects, _MOST_DEAR_COUNTS) if prior.counts_are_dear else n_objects
+        steps[:] = -np.inf
+        steps[:most] = prior.log_count_steps(n_objects, most)
+    return steps
+
+
 def make_workspace(
-    problem: Problem, slot_labels: IntArray, theta_index: int, log_concentration: float
-) -> Workspace:
-    """Workspace of a chain whose clusters already have packed slot numbers."""
+    problem: AnyProblem,
+    slot_labels: IntArray,
+    theta_index: int,
+    log_concentration: float,
+    nu_index: int = 0,
+    sigma: FloatArray | None = None,
+) -> AnyWorkspace:
+    """Workspace of a chain whose clusters already have packed slot numbers; own shapes need ν and Σ too."""
     n_objects, n_features = problem.coordinates.shape
     labels = np.array(slot_labels, dtype=np.int64)
     n_clusters = int(labels.max()) + 1
-    sizes = np.zeros(n_objects + 1, dtype=np.int64)
+    n_slots = n_objects + (5 if isinstance(problem, OwnProblem) else 1)
+    sizes, sums = np.zeros(n_slots, dtype=np.int64), np.zeros((n_slots, n_features))
     sizes[:n_clusters] = np.bincount(labels)
-    sums, columns = np.zeros((n_objects + 1, n_features)), np.zeros((n_features, n_objects + 1))
     sums[:n_clusters] = cluster_sums(problem.coordinates, labels)
-    columns[:, :n_clusters] = sums[:n_clusters].T
     full = n_features if problem.model == 3 else 0
+    reals = np.zeros(7)
+    reals[LOG_CONCENTRATION] = log_concentration
+    shared: dict[str, Any] = {
+        "labels": labels,
+        "sizes": sizes,
+        "sums": sums,
+        "integers": np.array([n_clusters, theta_index, 1, nu_index], dtype=np.int64),
+        "reals": reals,
+        "weights": np.zeros(max(n_objects + 2, 16)),
+        "members": np.zeros(n_objects, dtype=np.int64),
+        "sides": np.zeros(n_objects, dtype=np.int64),
+        "matrix": np.zeros((full, full)),
+        "first": np.zeros(n_features),
+        "second": np.zeros(n_features),
+        "theta_weights": np.zeros(problem.theta.size),
+    }
+    if isinstance(problem, OwnProblem):
+        return _own_workspace(problem, shared, sigma)
+    columns = np.zeros((n_features, n_objects + 1))
+    columns[:, :n_clusters] = sums[:n_clusters].T
     return Workspace(
-        labels=labels,
-        sizes=sizes,
-        sums=sums,
+        **shared,
         columns=columns,
         scatter=np.ones(n_features),
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),
-        integers=np.array([n_clusters, theta_index, 1], dtype=np.int64),
-        reals=np.array([0.0, log_concentration, 1.0, 0.0]),
         coefficients=np.zeros(3),
         vectors=np.zeros((2, n_features)),
         plane=np.zeros(3),
-        weights=np.zeros(max(n_objects + 2, 16)),
-        members=np.zeros(n_objects, dtype=np.int64),
-        sides=np.zeros(n_objects, dtype=np.int64),
-        matrix=np.zeros((full, full)),
-        first=np.zeros(n_features),
-        second=np.zeros(n_features),
         precision=np.zeros(n_features),
         candidates=np.zeros((4, n_objects + 2)),
         slots=np.zeros((3, n_objects + 1)),
-        theta_weights=np.zeros(problem.theta.size),
+        side_sums=np.zeros((2, n_features)),
+        side_sizes=np.zeros(2),
+    )
+
+
+def _own_workspace(problem: OwnProblem, shared: dict[str, Any], sigma: FloatArray | None) -> OwnWorkspace:
+    """Add what own shapes need; memory of slots that are never used is never touched."""
+    n_features, n_slots = problem.coordinates.shape[1], shared["sizes"].size
+    model: ModelName = ("I", "II", "III")[problem.model - 1]
+    form = {"I": (1, 1), "II": (1, n_features), "III": (n_features, n_features)}[model]
+    if sigma is None:
+        raise ValueError("a chain of own shapes needs the scale Σ to start from")
+    full = shared["matrix"].shape
+    return OwnWorkspace(
+        **shared,
+        means=np.zeros((n_slots, n_features)),
+        squares=np.zeros((n_slots, *form)),
+        shape=np.zeros((n_slots, *form)),
+        log_volume=np.zeros(n_slots),
+        ages=np.zeros(n_slots, dtype=np.int64),
+        sigma=unpack_sigma(sigma, n_features, model).reshape(form).copy(),
+        base=np.zeros(form),
+        base_inverse=np.zeros(full),
+        triangle=np.zeros(full),
+        slots=np.zeros((3, n_slots)),
+        nu_weights=np.zeros(problem.nu.size),
     )
 
 

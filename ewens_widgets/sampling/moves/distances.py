@@ -20,7 +20,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, Workspace
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS, AnyWorkspace
 
 __all__ = [
     "AVERAGE",
@@ -208,7 +208,7 @@ def install_row(distances: Distances, n_clusters: int, slot: int, row: FloatArra
 
 @jit
 def union_farthest(
-    distances: Distances, workspace: Workspace, count: int, slot: int, other: int
+    distances: Distances, workspace: AnyWorkspace, count: int, slot: int, other: int
 ) -> tuple[int, int]:
     """Farthest pair of the union of two slots, whose members have been gathered; ties: lowest indices."""
     pairs = distances.pairs
@@ -234,7 +234,7 @@ def union_farthest(
 
 
 @jit
-def rebuild(distances: Distances, workspace: Workspace, within: int, between: int) -> None:
+def rebuild(distances: Distances, workspace: AnyWorkspace, within: int, between: int) -> None:
     """Fill the cache for the current partition."""
     n_clusters = workspace.integers[CLUSTERS]
     for a in range(n_clusters):
@@ -246,7 +246,7 @@ def rebuild(distances: Distances, workspace: Workspace, within: int, between: in
 
 
 @jit
-def refresh_totals(distances: Distances, workspace: Workspace, between: int) -> None:
+def refresh_totals(distances: Distances, workspace: AnyWorkspace, between: int) -> None:
     """Sum the merge weights, row by row."""
     n_clusters = workspace.integers[CLUSTERS]
     total = 0.0

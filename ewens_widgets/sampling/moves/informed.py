@@ -1,17 +1,14 @@
 r"""Informed split-merge: sequential allocation (Dahl 2005) fitted to this likelihood. Beyond the paper.
 
 Two objects i ≠ j are drawn evenly. If they share a cluster, a *split* is proposed: i and j found two sides,
-and the other members are allocated one by one in a random order; a member y joins a side with m members and
-sum s with probability proportional to
+and the other members are allocated one by one in a random order; a member y joins a side with m members with
+probability proportional to
 
-.. math::
+.. math:: \frac{W(m+1)}{W(m)} \; p(y \mid \text{those on the side}),
 
-    m \; N\!\left(y \;\middle|\; \tfrac{\theta}{1+\theta m} s, \;
-    \left(1 + \tfrac{\theta}{1+\theta m}\right) \hat\Sigma\right),
-
-where :math:`\hat\Sigma = M/n` of the *merged* state (its trace over d for model I, its diagonal for II). If
-they are in different clusters, the *merge* of these is proposed, and the probability of the way back is
-found by replaying the allocation in the same kind of order.
+with the predictive density of own shapes, or, for common ones, a Gaussian with the covariance of the merged
+state (`kernel.common_family`). If they are in different clusters, the *merge* of these is proposed, and the
+probability of the way back is found by replaying the allocation in the same kind of order.
 
 The order does not depend on which of the two states one is in, so the log acceptance ratio, given i, j and
 the order, is
@@ -34,23 +31,23 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, jit
-from ewens_widgets.sampling.kernel.partition_changes import (
-    count_moved,
-    gather_members,
+from ewens_widgets.sampling.kernel.family import (
+    join_side,
     log_change_of_merge,
     log_change_of_split,
+    log_odds,
     make_merge,
     make_split,
-    single_split,
+    open_sides,
+    refresh,
 )
-from ewens_widgets.sampling.kernel.scatter import dot, multiply, quadratic, refresh, update_inverse
+from ewens_widgets.sampling.kernel.partition_changes import count_moved, gather_members, single_split
 from ewens_widgets.sampling.kernel.workspace import (
     ACCOUNT,
-    THETA,
     WANTED,
+    AnyProblem,
+    AnyWorkspace,
     Outcome,
-    Problem,
-    Workspace,
     make_outcome,
     make_problem,
     make_workspace,
@@ -75,7 +72,7 @@ _MODULUS = 2147483647  # Of the "minimal standard" generator that orders the mem
 
 
 @jit
-def shuffle(workspace: Workspace, count: int, item: int, partner: int, uniform: float) -> None:
+def shuffle(workspace: AnyWorkspace, count: int, item: int, partner: int, uniform: float) -> None:
     """Bring the pair to the front of the members, and the others into an order set by one number.
 
     One number, drawn whether or not the order is needed, keeps the stream of random numbers independent of
@@ -99,102 +96,30 @@ def shuffle(workspace: Workspace, count: int, item: int, partner: int, uniform: 
 
 
 @jit
-def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> None:
-    """Write the inverse covariance of the merged state: `precision` for I and II, `matrix` for III.
-
-    The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
-    """
-    precision = workspace.precision
-    if problem.model == 3:
-        for r in range(workspace.inverse.shape[0]):
-            for c in range(workspace.inverse.shape[0]):
-                workspace.matrix[r, c] = workspace.inverse[r, c]
-        if merging:
-            update_inverse(workspace, workspace.matrix)
-        return
-    factor = 1.0 if merging else 0.0
-    alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
-    if problem.model == 1:
-        change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
-        precision[:] = 1.0 / (workspace.scatter[0] + factor * change)
-    else:
-        for r in range(mean.shape[0]):
-            change = quadratic(alpha, beta, gamma, mean[r], gap[r])
-            precision[r] = 1.0 / (workspace.scatter[r] + factor * change)
-
-
-@jit
-def _log_odds(
-    problem: Problem, workspace: Workspace, item: int, near: FloatArray, far: FloatArray, sizes: FloatArray
-) -> float:
-    """Log odds that an object joins side 1 rather than side 0, whose sums are `far` and `near`."""
-    theta_index = workspace.integers[THETA]
-    log_grown = problem.log_grown[theta_index]
-    theta = problem.theta[theta_index]
-    vector = problem.coordinates[item]
-    near_pull = theta / (1.0 + theta * sizes[0])
-    far_pull = theta / (1.0 + theta * sizes[1])
-    near_form = 0.0
-    far_form = 0.0
-    if problem.model == 3:
-        # Both forms from one product A y would need sᵀAs of the growing sides; two differences are as cheap.
-        difference, image = workspace.second, workspace.first
-        for r in range(vector.shape[0]):
-            difference[r] = vector[r] - near_pull * near[r]
-        multiply(workspace.matrix, difference, image)
-        near_form = dot(difference, image)
-        for r in range(vector.shape[0]):
-            difference[r] = vector[r] - far_pull * far[r]
-        multiply(workspace.matrix, difference, image)
-        far_form = dot(difference, image)
-    else:
-        precision = workspace.precision
-        for r in range(vector.shape[0]):
-            near_gap = vector[r] - near_pull * near[r]
-            far_gap = vector[r] - far_pull * far[r]
-            near_form += near_gap * near_gap * precision[r]
-            far_form += far_gap * far_gap * precision[r]
-    near_size, far_size = int(sizes[0]), int(sizes[1])
-    near_log_variance = log_grown[near_size + 1] - log_grown[near_size]
-    far_log_variance = log_grown[far_size + 1] - log_grown[far_size]
-    return (
-        problem.log_size[far_size]
-        - problem.log_size[near_size]
-        - 0.5 * vector.shape[0] * (far_log_variance - near_log_variance)
-        - 0.5 * (far_form / (1.0 + far_pull) - near_form / (1.0 + near_pull))
-    )
-
-
-@jit
 def _allocate(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     count: int,
+    merging: bool,
     replay: bool,
-    sums: FloatArray,
     outcome: Outcome,
     rng: np.random.Generator,
 ) -> float:
     """Allocate the members in their order to the sides of the first two; return the log probability.
 
-    With `replay` the sides are given and only their probability is found; otherwise they are drawn. `sums`
-    (2 × d) receives the sums of the sides. The precision of the merged state must have been written before.
+    With `replay` the sides are given and only their probability is found; otherwise they are drawn. A merge
+    (`merging`) must have been set up before. The sides are weighed afterwards.
     """
     members, sides = workspace.members, workspace.sides
     is_noted = outcome.flags[WANTED] == ACCOUNT
-    sizes = workspace.plane  # Scratch: an exchange needs it only later.
+    open_sides(problem, workspace, merging)
     for side in range(2):
-        sizes[side] = 1.0
-        if not replay:
-            sides[side] = side
-        for r in range(sums.shape[1]):
-            sums[sides[side], r] = problem.coordinates[members[side], r]
+        sides[side] = side
         if is_noted:
-            note(outcome, MEMBER, members[side], sides[side], float(side))
+            note(outcome, MEMBER, members[side], side, float(side))
     log_probability = 0.0
     for k in range(2, count):
-        odds = _log_odds(problem, workspace, members[k], sums[0], sums[1], sizes)
+        odds = log_odds(problem, workspace, members[k])
         # log of 1 / (1 + e^-odds), arranged so that the exponential cannot overflow.
         tail = math.log1p(math.exp(-abs(odds)))
         log_one = min(odds, 0.0) - tail
@@ -204,9 +129,7 @@ def _allocate(
         log_probability += log_one if sides[k] == 1 else log_zero
         if is_noted:
             note(outcome, MEMBER, members[k], sides[k], math.exp(log_one))
-        sizes[sides[k]] += 1.0
-        for r in range(sums.shape[1]):
-            sums[sides[k], r] += problem.coordinates[members[k], r]
+        join_side(problem, workspace, members[k], sides[k])
     return log_probability
 
 
@@ -236,7 +159,7 @@ def _tell(
 
 @jit
 def informed_split_merge(
-    problem: Problem, workspace: Workspace, outcome: Outcome, sums: FloatArray, rng: np.random.Generator
+    problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng: np.random.Generator
 ) -> int:
     """Make one informed split-merge move; return 1 if the proposal was accepted."""
     n_objects = problem.coordinates.shape[0]
@@ -259,13 +182,12 @@ def informed_split_merge(
         note(outcome, CORES, item, partner, 0.0)
     count = gather_members(workspace, slot, other)
     shuffle(workspace, count, item, partner, order)
-    _merged_precision(problem, workspace, merging)
-    log_probability = _allocate(problem, workspace, count, merging, sums, outcome, rng)
+    log_probability = _allocate(problem, workspace, count, merging, merging, outcome, rng)
     if merging:
         log_ratio += log_probability
     else:
         moved = count_moved(workspace, count)
-        log_ratio = log_change_of_split(problem, workspace, slot, moved, sums[1]) - log_probability
+        log_ratio = log_change_of_split(problem, workspace, slot, moved) - log_probability
     accepted = log_uniform < log_ratio
     if wanted:
         labels, members, sides = workspace.labels, workspace.members, workspace.sides
@@ -275,7 +197,7 @@ def informed_split_merge(
     if merging:
         make_merge(problem, workspace, slot, other)
     else:
-        make_split(problem, workspace, slot, sums[1])
+        make_split(problem, workspace, slot)
     return 1
 
 
@@ -331,18 +253,16 @@ class InformedSplitMerge(Move):
 
 @entry
 def _replay(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     count: int,
-    sums: FloatArray,
     outcome: Outcome,
     rng: np.random.Generator,
 ) -> float:
     """Log probability of the sides of the members, the current state being the merged one."""
     refresh(problem, workspace)
     given = count > 0  # Not a constant, for which numba would compile the functions anew.
-    _merged_precision(problem, workspace, not given)
-    return _allocate(problem, workspace, count, given, sums, outcome, rng)
+    return _allocate(problem, workspace, count, not given, given, outcome, rng)
 
 
 def log_proposal(
@@ -352,6 +272,8 @@ def log_proposal(
     theta_index: int,
     pair: tuple[int, int],
     order: Sequence[int] | None = None,
+    nu_index: int = 0,
+    sigma: FloatArray | None = None,
 ) -> float:
     """Log probability that the move proposes a partition, given its pair of objects and its order.
 
@@ -368,6 +290,8 @@ def log_proposal(
     order
         Order of the other members of the cluster that is split; ascending by default. (A merge is certain,
         given the pair.)
+    nu_index, sigma
+        Of own shapes: place of ν on its grid, and the packed scale Σ.
     """
     start, end = check_labels(labels, posterior.n_objects), check_labels(proposed, posterior.n_objects)
     change = single_split(start, end)
@@ -384,10 +308,9 @@ def log_proposal(
     if sorted(members[2:]) != rest:
         raise ValueError(f"order must list the other members of the cluster, {rest}; got {order}.")
     problem = make_problem(posterior)
-    workspace = make_workspace(problem, start, theta_index, 0.0)
+    workspace = make_workspace(problem, start, theta_index, 0.0, nu_index, sigma)
     workspace.members[: len(members)] = members
     # Side 0 is the one of the first object of the pair.
     workspace.sides[: len(members)] = moved[members] != moved[item]
-    sums = np.zeros((2, posterior.n_features))
     outcome = make_outcome(posterior.n_objects)
-    return float(_replay(problem, workspace, len(members), sums, outcome, np.random.default_rng(0)))
+    return float(_replay(problem, workspace, len(members), outcome, np.random.default_rng(0)))

@@ -17,19 +17,22 @@ from numpy.typing import ArrayLike
 
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import jit
-from ewens_widgets.sampling.kernel.partition_changes import (
+from ewens_widgets.sampling.kernel.family import (
     attach,
+    conditional_weights,
     detach,
+    log_change_of_detaching,
     log_change_of_merge,
-    log_change_of_split,
+    tabulate,
 )
+from ewens_widgets.sampling.kernel.partition_changes import log_opening
 from ewens_widgets.sampling.kernel.workspace import (
     ACCOUNT,
     CLUSTERS,
     WANTED,
+    AnyProblem,
+    AnyWorkspace,
     Outcome,
-    Problem,
-    Workspace,
     note,
     report,
 )
@@ -65,7 +68,18 @@ def _note_choice(outcome: Outcome, item: int, target: int, options: int, movers:
 
 
 @jit
-def reassign(problem: Problem, workspace: Workspace, outcome: Outcome, rng: np.random.Generator) -> int:
+def _log_change_of_joining(problem: AnyProblem, workspace: AnyWorkspace, item: int, target: int) -> float:
+    """Log π(after) − log π(before) of an object's joining another cluster, from its weights in both."""
+    tabulate(problem, workspace)
+    conditional_weights(problem, workspace, item)
+    here, there = workspace.weights[workspace.labels[item]], workspace.weights[target]
+    if there <= 0.0:
+        return -math.inf
+    return math.log(there) - math.log(here) if here > 0.0 else math.inf
+
+
+@jit
+def reassign(problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng: np.random.Generator) -> int:
     """Make one reassign move; return 1 if the proposal was accepted."""
     n_objects = problem.coordinates.shape[0]
     n_clusters = workspace.integers[CLUSTERS]
@@ -81,10 +95,15 @@ def reassign(problem: Problem, workspace: Workspace, outcome: Outcome, rng: np.r
     # A relocation is a split followed by a merge; the split is made, and undone by merging back if need be.
     log_ratio = 0.0
     slot = own
+    # A prior may allow no cluster more, not even in between: its steps there and back are infinite.
+    is_closed = not alone and joins and log_opening(problem, workspace, n_clusters) == -math.inf
+    if is_closed:
+        log_ratio = _log_change_of_joining(problem, workspace, item, target)
     if not alone:
-        log_ratio += log_change_of_split(problem, workspace, own, 1, problem.coordinates[item])
+        if not is_closed:
+            log_ratio += log_change_of_detaching(problem, workspace, item)
         slot = detach(problem, workspace, item)
-    if joins:
+    if joins and not is_closed:
         log_ratio += log_change_of_merge(problem, workspace, target, slot)
     log_uniform = math.log(1.0 - rng.random())
     accepted = log_uniform < log_ratio

@@ -32,23 +32,23 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.partition_changes import (
-    gather_members,
+from ewens_widgets.sampling.kernel.family import (
     log_change_of_merge,
     log_change_of_split,
     make_merge,
     make_split,
+    weigh_sides,
 )
+from ewens_widgets.sampling.kernel.partition_changes import gather_members
 from ewens_widgets.sampling.kernel.workspace import (
     ACCOUNT,
     CLUSTERS,
     NOTHING,
     WANTED,
+    AnyProblem,
+    AnyWorkspace,
     Outcome,
-    Problem,
-    Workspace,
     note,
     report,
 )
@@ -112,7 +112,7 @@ _DISTANCES = {
 
 
 @inlined
-def _relabel_side(workspace: Workspace, count: int, label: int) -> None:
+def _relabel_side(workspace: AnyWorkspace, count: int, label: int) -> None:
     """Give the members on side 1 a label."""
     for k in range(count):
         if workspace.sides[k] == 1:
@@ -122,7 +122,7 @@ def _relabel_side(workspace: Workspace, count: int, label: int) -> None:
 @jit
 def _log_merge_back(
     distances: Distances,
-    workspace: Workspace,
+    workspace: AnyWorkspace,
     options: SplitMergeOptions,
     slot: int,
     count: int,
@@ -180,12 +180,11 @@ def _label_proposed(
 
 @jit
 def _split(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     distances: Distances,
     options: SplitMergeOptions,
     outcome: Outcome,
-    sums: FloatArray,
     rng: np.random.Generator,
 ) -> int:
     """Propose a split and decide on it."""
@@ -204,13 +203,8 @@ def _split(
     log_forward = log_split_proposal(
         workspace, distances, options, weight, others, cores, count, outcome, FORWARD
     )
-    moved_sum = sums[1]
-    moved_sum[:] = 0.0
-    for k in range(count):
-        if workspace.sides[k] == 1:
-            for r in range(moved_sum.shape[0]):
-                moved_sum[r] += problem.coordinates[workspace.members[k], r]
-    log_change = log_change_of_split(problem, workspace, slot, moved, moved_sum)
+    weigh_sides(problem, workspace, count)
+    log_change = log_change_of_split(problem, workspace, slot, moved)
     log_uniform = math.log(1.0 - rng.random())
     # The way back is at most as probable as merging at all, which often is the end of the matter.
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.merge) <= log_uniform
@@ -223,7 +217,7 @@ def _split(
         _label_proposed(workspace.members, workspace.sides, outcome, count, slot, n_clusters)
     if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
         return REJECTED
-    fresh = make_split(problem, workspace, slot, moved_sum)
+    fresh = make_split(problem, workspace, slot)
     install_row(distances, fresh + 1, slot, distances.scratch[0])
     install_row(distances, fresh + 1, fresh, distances.scratch[2])
     within_statistic(distances, options.within, workspace.labels, slot)
@@ -234,8 +228,8 @@ def _split(
 
 @jit
 def _merge(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     distances: Distances,
     options: SplitMergeOptions,
     outcome: Outcome,
@@ -287,12 +281,11 @@ def _merge(
 
 @jit
 def split_merge(
-    problem: Problem,
-    workspace: Workspace,
+    problem: AnyProblem,
+    workspace: AnyWorkspace,
     distances: Distances,
     options: SplitMergeOptions,
     outcome: Outcome,
-    sums: FloatArray,
     rng: np.random.Generator,
 ) -> int:
     """Make one split-merge move; return 1 if accepted, 0 if rejected, −1 if nothing was proposed."""
@@ -303,7 +296,7 @@ def split_merge(
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, ACTION, action, 0, uniform)
     if action == 0:
-        return _split(problem, workspace, distances, options, outcome, sums, rng)
+        return _split(problem, workspace, distances, options, outcome, rng)
     if action == 1:
         return _merge(problem, workspace, distances, options, outcome, rng)
     return KEPT

@@ -16,14 +16,13 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
-from ewens_widgets.sampling.kernel.parameters import choose
-from ewens_widgets.sampling.kernel.partition_changes import gather_members, single_split
+from ewens_widgets.sampling.kernel.partition_changes import choose, gather_members, single_split
 from ewens_widgets.sampling.kernel.workspace import (
     ACCOUNT,
     CLUSTERS,
     WANTED,
+    AnyWorkspace,
     Outcome,
-    Workspace,
     make_outcome,
     make_problem,
     make_workspace,
@@ -172,7 +171,7 @@ def _log_sides_probability(
 @inlined
 def draw_sides(
     distances: Distances,
-    workspace: Workspace,
+    workspace: AnyWorkspace,
     count: int,
     cores: tuple[int, int],
     core_jump: float,
@@ -232,7 +231,7 @@ def note_sides(
 
 
 @inlined
-def split_total(distances: Distances, workspace: Workspace, within: int, slot: int, other: int) -> float:
+def split_total(distances: Distances, workspace: AnyWorkspace, within: int, slot: int, other: int) -> float:
     """Sum of the split weights of all clusters but two (or twice the same)."""
     total = 0.0
     for b in range(workspace.integers[CLUSTERS]):
@@ -243,7 +242,7 @@ def split_total(distances: Distances, workspace: Workspace, within: int, slot: i
 
 @inlined
 def log_split_proposal(
-    workspace: Workspace,
+    workspace: AnyWorkspace,
     distances: Distances,
     options: SplitMergeOptions,
     weight: float,
@@ -290,7 +289,12 @@ def log_merge_proposal(
 
 @jit
 def merged_within(
-    distances: Distances, workspace: Workspace, options: SplitMergeOptions, slot: int, other: int, count: int
+    distances: Distances,
+    workspace: AnyWorkspace,
+    options: SplitMergeOptions,
+    slot: int,
+    other: int,
+    count: int,
 ) -> float:
     """Within statistic of the union of two slots, whose members have been gathered."""
     within = options.within
@@ -309,7 +313,7 @@ def merged_within(
 
 @inlined
 def choose_cluster(
-    distances: Distances, workspace: Workspace, within: int, outcome: Outcome, rng: np.random.Generator
+    distances: Distances, workspace: AnyWorkspace, within: int, outcome: Outcome, rng: np.random.Generator
 ) -> int:
     """Choose a slot in proportion to its split weight; the weights are left in `workspace.weights`."""
     n_clusters, weights = workspace.integers[CLUSTERS], workspace.weights
@@ -326,7 +330,7 @@ def choose_cluster(
 
 @inlined
 def choose_pair(
-    distances: Distances, workspace: Workspace, between: int, outcome: Outcome, rng: np.random.Generator
+    distances: Distances, workspace: AnyWorkspace, between: int, outcome: Outcome, rng: np.random.Generator
 ) -> tuple[int, int]:
     """Choose two slots in proportion to their merge weight: first the row, then the place in the row."""
     n_clusters = workspace.integers[CLUSTERS]
@@ -359,7 +363,7 @@ def _note_pairs(
 
 @entry
 def _log_proposal(
-    workspace: Workspace,
+    workspace: AnyWorkspace,
     distances: Distances,
     options: SplitMergeOptions,
     slot: int,
@@ -408,6 +412,8 @@ def log_proposal(
     if change is None or options.split == 0.0:
         return -math.inf
     given = pair_distances(posterior.coordinates) if pairs is None else pairs
-    workspace = make_workspace(make_problem(posterior), start, 0, 0.0)
+    # Proposals do not depend on the shapes; any will do.
+    sigma = np.ones(posterior.sigma_length)
+    workspace = make_workspace(make_problem(posterior), start, 0, 0.0, sigma=sigma)
     outcome = make_outcome(posterior.n_objects)
     return float(_log_proposal(workspace, make_distances(given), options, *change, outcome))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sampling.goodness import LEVEL, chi_square, explain
 
 from ewens_widgets import ewens
-from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
+from ewens_widgets.model.priors import DirichletMultinomial, Ewens
 from ewens_widgets.model.priors.ewens import expected_growth, sample_partitions
 from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.partition import all_partitions, cluster_sizes
@@ -42,7 +42,7 @@ def enumerated(n: int, log_pmf: LogPmf) -> tuple[np.ndarray, np.ndarray]:
 def test_laws_agree_with_enumeration(n: int, concentration: float) -> None:
     law, sizes = enumerated(n, lambda labels: ewens.log_pmf(labels, concentration))
     np.testing.assert_allclose(ewens.cluster_count_pmf(n, concentration), law, atol=1e-13)
-    np.testing.assert_allclose(expected_sizes(n, concentration), sizes, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(Ewens(concentration).expected_sizes(n), sizes, rtol=1e-11, atol=1e-14)
     assert expected_growth(n, concentration)[-1] == pytest.approx(law @ np.arange(n + 1), rel=1e-12)
 
 
@@ -56,17 +56,21 @@ def test_laws_of_finitely_many_components_agree_with_enumeration(n: int, n_compo
                 labels, rate, n_components
             ),
         )
-        np.testing.assert_allclose(finite_count_pmf(n, concentration, n_components), law, atol=1e-12)
-        np.testing.assert_allclose(expected_sizes(n, concentration, n_components), sizes, atol=1e-11)
+        np.testing.assert_allclose(
+            DirichletMultinomial(n_components, concentration).count_pmf(n), law, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            DirichletMultinomial(n_components, concentration).expected_sizes(n), sizes, atol=1e-11
+        )
 
 
 def test_eight_objects_agree_with_enumeration_too() -> None:
     law, sizes = enumerated(8, lambda labels: ewens.log_pmf(labels, 1.3))
     np.testing.assert_allclose(ewens.cluster_count_pmf(8, 1.3), law, atol=1e-13)
-    np.testing.assert_allclose(expected_sizes(8, 1.3), sizes, rtol=1e-11)
+    np.testing.assert_allclose(Ewens(1.3).expected_sizes(8), sizes, rtol=1e-11)
     finite, finite_sizes = enumerated(8, lambda labels: ewens.dirichlet_multinomial_log_pmf(labels, 1.3, 5))
-    np.testing.assert_allclose(finite_count_pmf(8, 1.3, 5), finite, atol=1e-12)
-    np.testing.assert_allclose(expected_sizes(8, 1.3, 5), finite_sizes, atol=1e-11)
+    np.testing.assert_allclose(DirichletMultinomial(5, 1.3).count_pmf(8), finite, atol=1e-12)
+    np.testing.assert_allclose(DirichletMultinomial(5, 1.3).expected_sizes(8), finite_sizes, atol=1e-11)
 
 
 def stirling_row(n: int) -> list[int]:
@@ -89,11 +93,11 @@ def test_a_thousand_objects_agree_with_exact_stirling_numbers(concentration: int
 @given(st.integers(1, 300), st.floats(1e-3, 1e3), st.integers(1, 500))
 def test_what_must_add_up_does(n: int, concentration: float, n_components: int) -> None:
     counts = np.arange(n + 1)
-    law = finite_count_pmf(n, concentration, n_components)
+    law = DirichletMultinomial(n_components, concentration).count_pmf(n)
     assert law.sum() == pytest.approx(1.0, abs=1e-9)
     assert not law[min(n, n_components) + 1 :].any()
-    for components in (None, n_components):
-        sizes = expected_sizes(n, concentration, components)
+    for prior in (Ewens(concentration), DirichletMultinomial(n_components, concentration)):
+        sizes = prior.expected_sizes(n)
         assert sizes @ counts == pytest.approx(n, rel=1e-8)
     assert sizes.sum() == pytest.approx(law @ counts, rel=1e-8)
 
@@ -101,12 +105,15 @@ def test_what_must_add_up_does(n: int, concentration: float, n_components: int) 
 def test_finitely_many_components_tend_to_the_ewens_prior() -> None:
     exact = ewens.cluster_count_pmf(1000, 5.0)
     components = (10, 30, 100, 1_000, 100_000)
-    distances = [total_variation(finite_count_pmf(1000, 5.0, k), exact) for k in components]
+    distances = [total_variation(DirichletMultinomial(k, 5.0).count_pmf(1000), exact) for k in components]
     assert all(later < earlier for earlier, later in pairwise(distances))
     assert distances[0] > 0.9
     assert distances[-1] < 1e-3
     np.testing.assert_allclose(
-        expected_sizes(1000, 5.0, 10**8), expected_sizes(1000, 5.0), rtol=1e-5, atol=1e-12
+        DirichletMultinomial(10**8, 5.0).expected_sizes(1000),
+        Ewens(5.0).expected_sizes(1000),
+        rtol=1e-5,
+        atol=1e-12,
     )
 
 
@@ -144,11 +151,11 @@ def test_draws_of_five_objects_visit_all_partitions_as_often_as_they_should() ->
 def test_wrong_arguments_are_named() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="number of objects must be at least 1"):
-        expected_sizes(0, 1.0)
+        Ewens(1.0).expected_sizes(0)
     with pytest.raises(ValueError, match="concentration must be positive"):
-        finite_count_pmf(5, 0.0, 2)
+        DirichletMultinomial(2, 0.0)
     with pytest.raises(ValueError, match="number of components must be at least 1"):
-        finite_count_pmf(5, 1.0, 0)
+        DirichletMultinomial(0, 1.0)
     with pytest.raises(TypeError, match="number of draws must be a whole number"):
         sample_partitions(5, 1.0, 2.5, rng)
     with pytest.raises(ValueError, match=r"shapes \(2,\) and \(3,\)"):

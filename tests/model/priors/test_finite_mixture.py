@@ -89,7 +89,7 @@ def exact_ratio(n: int, count: int, gamma: int, terms: int) -> Fraction:
 @pytest.mark.parametrize("gamma", [1, 3])
 @pytest.mark.parametrize("n", [50_000, 1_000_000])
 def test_a_million_objects_agree_with_fractions(n: int, gamma: int) -> None:
-    prior = FiniteMixture(gamma)
+    prior = FiniteMixture(gamma, Geometric(0.5))
     log_v, steps = prior.log_count_weights(n, 200), prior.log_count_steps(n, 200)
     constant = math.fsum(np.log(np.arange(1.0, n)))
     for k in (1, 2, 17, 199):
@@ -128,10 +128,10 @@ def test_nothing_overflows(gamma: float, count: Geometric | Poisson) -> None:
 
 @pytest.mark.timing
 def test_the_weights_of_a_million_objects_take_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     FiniteMixture().log_count_weights(1_000_000, 200)
     FiniteMixture().log_count_steps(1_000_000, 200)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_the_number_of_components_has_the_laws_of_the_library_shifted() -> None:

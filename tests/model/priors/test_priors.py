@@ -298,14 +298,36 @@ def test_the_mean_agrees_with_the_law_for_many_objects(prior: PartitionPrior) ->
     assert law @ np.arange(501) == pytest.approx(prior.expected_clusters(500), rel=1e-10)
 
 
-@pytest.mark.parametrize("prior", [PitmanYor(1.0, 0.5), PitmanYor(-0.3, 0.8), DirichletMultinomial(4, 3.0)])
-def test_expected_numbers_of_clusters_of_each_size(prior: PartitionPrior) -> None:
-    expected = np.zeros(8)
-    for labels, chance in zip(partitions(7), probabilities(prior, 7), strict=True):
+@every_prior
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_expected_numbers_of_clusters_of_each_size(prior: PartitionPrior, n: int) -> None:
+    expected = np.zeros(n + 1)
+    for labels, chance in zip(partitions(n), probabilities(prior, n), strict=True):
         np.add.at(expected, cluster_sizes(labels), chance)
-    rule = prior._rule
-    assert rule is not None
-    np.testing.assert_allclose(rule.expected_sizes(7), expected, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(prior.expected_sizes(n), expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "prior", [Ewens(ew.Gamma(2.0, 1.5)), FiniteMixture(), FiniteMixture(0.4, Poisson(3.0))]
+)
+def test_sizes_of_many_objects_add_up(prior: PartitionPrior) -> None:
+    sizes = prior.expected_sizes(600)
+    assert sizes @ np.arange(601) == pytest.approx(600.0, rel=1e-9)
+    assert sizes.sum() == pytest.approx(prior.expected_clusters(600), rel=1e-9)
+    likely = prior.expected_sizes(600, most=60)
+    assert np.all(likely <= sizes * (1.0 + 1e-12))
+    assert likely @ np.arange(601) == pytest.approx(600.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", [prior for prior in PRIORS if prior._most_clusters >= 2], ids=str)
+def test_weights_of_seats_are_those_of_the_formula(prior: PartitionPrior) -> None:
+    weights = prior.seating_weights([3, 1])
+    np.testing.assert_allclose(weights[:2], np.array([3.0, 1.0]) - prior._discount)
+    np.testing.assert_allclose(weights / weights.sum(), prior.seating_probabilities([3, 1]))
+    log_weights = prior.log_count_weights(5)
+    opening = np.exp(log_weights[3] - log_weights[2] + prior.log_size_weights(1)[1])
+    assert weights[2] == pytest.approx(opening, rel=1e-9, abs=1e-300)
+    assert prior.seating_weights([]).tolist() == [1.0]
 
 
 # Draws ---------------------------------------------------------------------------------------------
@@ -333,7 +355,7 @@ def test_draws_follow_the_prior(prior: PartitionPrior) -> None:
         (Ewens(1.3), Ewens(1.5)),
         (Ewens(ew.Gamma(2.0, 1.5)), Ewens(2.0 / 1.5)),
         (DirichletMultinomial(3, 2.0), DirichletMultinomial(4, 2.0)),
-        (FiniteMixture(), FiniteMixture(1.5)),
+        (FiniteMixture(1.0, Geometric(0.5)), FiniteMixture(1.5, Geometric(0.5))),
         (FiniteMixture(0.4, Poisson(3.0)), FiniteMixture(0.4, Geometric(0.25))),
         (PitmanYor(1.0, 0.5), PitmanYor(1.0, 0.45)),
     ],
@@ -403,7 +425,7 @@ def test_priors_are_values(prior: PartitionPrior) -> None:
 def test_reprs_say_the_parameters() -> None:
     assert repr(Ewens(1)) == "Ewens(concentration=1.0)"
     assert repr(DirichletMultinomial(3, 2)) == "DirichletMultinomial(k=3, concentration=2.0)"
-    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.5))"
+    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.7))"
     assert repr(PitmanYor(1, 0.25)) == "PitmanYor(concentration=1.0, discount=0.25)"
 
 

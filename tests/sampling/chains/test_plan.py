@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chain_runs import Choosing, Faulty, assert_same_draws, run
 
 import ewens_widgets as ew
+from ewens_widgets.sampling.chains.plan import make_plan
 from ewens_widgets.sampling.chains.workers import InSequence
 
 EASY = {"draws": None, "until": ew.until(rhat=1.1, ess=200, most=3000, first=40), "burn_in": 50}
@@ -113,3 +115,14 @@ def test_a_small_most_is_the_only_check() -> None:
 def test_arviz_itself_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "arviz", None)
     assert run(**EASY).reached is True
+
+
+def test_chains_start_only_where_the_prior_allows() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    plan = make_plan(X, 4, 10, 0, 1, None, None, 0, {"prior": ew.priors.DirichletMultinomial(4, 1.0)})
+    assert plan.starts == ("one-cluster", "k-means", "prior", "one-cluster")
+    assert all(int(state.labels.max()) < 4 for state in plan.first)
+    free = make_plan(X, 4, 10, 0, 1, None, None, 0, {"shapes": "own", "prior": ew.priors.FiniteMixture()})
+    assert free.starts == ("singletons", "one-cluster", "k-means", "prior")
+    with pytest.raises(ValueError, match="at most 4 clusters"):
+        make_plan(X, 1, 10, 0, 1, None, "singletons", 0, {"prior": ew.priors.DirichletMultinomial(4, 1.0)})

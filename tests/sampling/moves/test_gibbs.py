@@ -21,7 +21,7 @@ from sampling.exact import (
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import to_clusters
-from ewens_widgets.sampling.moves import gibbs
+from ewens_widgets.sampling.kernel import common_weights
 from ewens_widgets.sampling.moves.gibbs import conditional_probabilities
 
 MODELS = ("I", "II", "III")
@@ -139,7 +139,7 @@ def test_no_concentration_is_too_small_or_too_large(
 def test_candidates_without_a_scale_have_no_weight(exponent: int) -> None:
     """Rounding can leave nothing, or less; the others keep their weights."""
     weights = np.zeros(5)
-    powers = getattr(gibbs._powers, "py_func", gibbs._powers)
+    powers = getattr(common_weights._powers, "py_func", common_weights._powers)
     powers(np.array([2.0, -1.0, 4.0, 0.0, np.inf]), 5, exponent, weights)
     np.testing.assert_allclose(weights, [1.0, 0.0, 0.5 ** (exponent / 2), 0.0, 0.0], rtol=1e-14)
 
@@ -171,3 +171,32 @@ def test_acceptances_count_the_objects_that_changed_cluster() -> None:
         assert unchanged or event.moves[0].acceptances > 0
         assert event.moves[0].acceptances <= 5
         before = event.labels
+
+
+def test_equal_rows_and_the_largest_theta_leave_exact_conditionals(rng: np.random.Generator) -> None:
+    """Where clusters of equal rows leave no scatter but 1/θ, determinants are differences of equal numbers.
+
+    With determinants from products alone, some candidates of probability 1 were never chosen.
+    """
+    theta, compared = 2.0**30, 0
+    for _ in range(300):
+        n_features = int(rng.integers(1, 4))
+        rows = rng.normal(size=(int(rng.integers(n_features + 1, n_features + 4)), n_features))
+        chosen = rng.integers(0, len(rows), int(rng.integers(2, 8)))
+        X = np.concatenate([rows, rows[chosen]])
+        if len(X) <= n_features + 1:
+            continue
+        labels = canonical(rng.integers(0, rng.integers(2, len(rows) + 2), len(X)))
+        posterior = Posterior.from_data(X, model="III", theta_grid=[theta])
+        for item in range(len(X)):
+            found = conditional_probabilities(posterior, labels, item, 0)
+            expected = conditional(
+                lambda changed, X=X: (
+                    ew.ewens.log_pmf(changed, 1.0) + ew.log_likelihood(X, changed, theta, "III")
+                ),
+                labels,
+                item,
+            )
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+            compared += 1
+    assert compared > 2000

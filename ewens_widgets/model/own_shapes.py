@@ -1,0 +1,287 @@
+r"""Clusters with shapes of their own: a covariance for each, pooled towards a common one. Beyond the paper.
+
+With canonical coordinates y, variance ratio θ, *likeness* ν and common scale Σ,
+
+.. math::
+
+    y_i \mid b \sim N(\mu_b, \Sigma_b), \qquad \mu_b \mid \Sigma_b \sim N(0, \theta \Sigma_b), \qquad
+    \Sigma_b \sim \text{inverse Wishart}(\nu + d + 1, \; \nu \Sigma), \qquad E \, \Sigma_b = \Sigma .
+
+The larger ν, the more alike the shapes; ν → ∞ is the paper's family with Σ integrated out. The means and
+covariances of the clusters are integrated out. With a cluster's size n, sum s and squares
+:math:`S = \sum y y^T`, :math:`\kappa = 1/\theta + n`, :math:`A = \nu\Sigma + S - s s^T/\kappa` and
+:math:`a = \nu + d + 1`, a cluster of model III contributes
+
+.. math::
+
+    \log m_b = -\tfrac{nd}{2} \log\pi + \log\frac{\Gamma_d((a+n)/2)}{\Gamma_d(a/2)}
+        + \tfrac a2 \log|\nu\Sigma| - \tfrac{a+n}{2} \log|A| - \tfrac d2 \log(1 + \theta n) .
+
+Model II is the product over columns of this with d = 1. Model I has one variance for each cluster: with
+:math:`a = \nu d + 2`, the number :math:`A = \nu d \sigma^2 + \operatorname{tr} S - |s|^2/\kappa` and nd in
+place of n, the Gamma functions are ordinary ones and the determinants numbers.
+
+A row joins a cluster with a predictive Student density: since
+
+.. math:: A' = A + \tfrac{\kappa}{\kappa+1} (y - s/\kappa)(y - s/\kappa)^T,
+
+it needs only the quadratic form of :math:`y - s/\kappa` in the inverse of A.
+
+The scale has the invariant prior :math:`p(\Sigma) \propto |\Sigma|^{-(d+1)/2}` (II: :math:`\prod_r
+\sigma_r^{-2}`, I: :math:`\sigma^{-2}`), so the family has the invariances of the model. The posterior of Σ is
+proper unless some direction is constant in most of the rows, as it may be in coarsely rounded data: to be
+safe, Σ is kept above `SMALLEST_PIVOT` of the total variance (the pivots of its Cholesky decomposition are).
+
+The scale has the *form* of its model: a d × d matrix (III), d variances (II) or one (I), and so have the
+squares; *packed*, it is a vector, for III the lower triangle row by row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from ewens_widgets.model.checks import FloatArray, ModelName
+from ewens_widgets.model.likelihood import cluster_statistics
+
+__all__ = [
+    "SMALLEST_PIVOT",
+    "ClusterStatistics",
+    "Shapes",
+    "cluster_shapes",
+    "cluster_squares",
+    "log_marginals",
+    "log_predictive",
+    "log_sigma_prior",
+    "log_size_constants",
+    "pack_sigma",
+    "packed_length",
+    "prior_degrees",
+    "statistics_of",
+    "unit_degrees",
+    "unpack_sigma",
+]
+
+# Of the total variance, which is 1 in canonical coordinates: below it nothing but rounding is left.
+SMALLEST_PIVOT = 1e-9
+
+
+class ClusterStatistics(NamedTuple):
+    """Sizes (…, K), sums (…, K, d) and squares (…, K and the form of the model) of clusters."""
+
+    sizes: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+
+
+class Shapes(NamedTuple):
+    """Posterior means of the clusters' centres (…, K, d) and covariances (…, K, d, d)."""
+
+    centres: FloatArray
+    covariances: FloatArray
+
+
+def packed_length(n_features: int, model: ModelName) -> int:
+    """How many numbers the scale Σ of a model has."""
+    return {"I": 1, "II": n_features, "III": n_features * (n_features + 1) // 2}[model]
+
+
+def pack_sigma(sigma: ArrayLike, model: ModelName) -> FloatArray:
+    """Write a scale, or several along leading axes, as a vector."""
+    values = np.asarray(sigma, dtype=np.float64)
+    if model == "I":
+        return np.asarray(values[..., None], dtype=np.float64)
+    if model == "II":
+        return values
+    rows, columns = np.tril_indices(values.shape[-1])
+    return np.asarray(values[..., rows, columns], dtype=np.float64)
+
+
+def unpack_sigma(packed: ArrayLike, n_features: int, model: ModelName) -> FloatArray:
+    """Give a packed scale the form of its model."""
+    values = np.asarray(packed, dtype=np.float64)
+    if values.shape[-1] != packed_length(n_features, model):
+        raise ValueError(
+            f"the scale of model {model} with {n_features} features has {packed_length(n_features, model)} "
+            f"numbers; got {values.shape[-1]}."
+        )
+    if model == "I":
+        return np.asarray(values[..., 0], dtype=np.float64)
+    if model == "II":
+        return values
+    rows, columns = np.tril_indices(n_features)
+    full = np.zeros((*values.shape[:-1], n_features, n_features))
+    full[..., rows, columns] = values
+    full[..., columns, rows] = values
+    return full
+
+
+def cluster_squares(coordinates: FloatArray, labels: NDArray[np.intp], model: ModelName) -> FloatArray:
+    """Squares of the clusters of a partition: Σ y yᵀ (III), its diagonal (II) or its trace (I)."""
+    n_clusters = int(labels.max()) + 1
+    if model == "III":
+        squares = np.empty((n_clusters, coordinates.shape[1], coordinates.shape[1]))
+        for cluster in range(n_clusters):
+            rows = coordinates[labels == cluster]
+            squares[cluster] = rows.T @ rows
+        return squares
+    by_column = np.column_stack([np.bincount(labels, weights=column * column) for column in coordinates.T])
+    return np.asarray(by_column if model == "II" else by_column.sum(axis=1), dtype=np.float64)
+
+
+def statistics_of(coordinates: FloatArray, labels: NDArray[np.intp], model: ModelName) -> ClusterStatistics:
+    """Statistics of the clusters of a partition given by canonical labels."""
+    sizes, sums = cluster_statistics(coordinates, labels)
+    return ClusterStatistics(sizes, sums, cluster_squares(coordinates, labels, model))
+
+
+def log_marginals(
+    clusters: ClusterStatistics, theta: ArrayLike, nu: ArrayLike, sigma: ArrayLike, model: ModelName
+) -> FloatArray:
+    """Log marginal likelihoods log m_b of clusters, 0 for empty ones.
+
+    Parameters
+    ----------
+    clusters
+        Their statistics; leading axes are partitions, or clusters one by one.
+    theta, nu, sigma
+        Parameters, Σ in the form of the model. Their leading axes go with those of the statistics before
+        the clusters', by the rules of broadcasting.
+    model
+        Covariance model.
+
+    Returns
+    -------
+    array of shape (…, K)
+    """
+    n_features = clusters.sums.shape[-1]
+    ratio, likeness = np.asarray(theta)[..., None], np.asarray(nu)[..., None]
+    sizes = clusters.sizes
+    log_base, log_volume = _log_volumes(clusters, ratio, likeness, sigma, model)
+    before = prior_degrees(likeness, n_features, model)
+    after = before + unit_degrees(n_features, model) * sizes
+    log_constant = log_size_constants(sizes, np.asarray(nu), n_features, model)
+    log_growth = 0.5 * n_features * np.log1p(ratio * sizes)
+    powers = 0.5 * before * log_base - 0.5 * after * log_volume
+    return np.asarray(log_constant + powers - log_growth, dtype=np.float64)
+
+
+def prior_degrees(nu: FloatArray, n_features: int, model: ModelName) -> FloatArray:
+    """Degrees of freedom a of the prior of a cluster's shape."""
+    added = {"I": nu * n_features + 2.0, "II": nu + 2.0, "III": nu + n_features + 1.0}
+    return np.asarray(added[model], dtype=np.float64)
+
+
+def unit_degrees(n_features: int, model: ModelName) -> int:
+    """Degrees of freedom that a row adds."""
+    return n_features if model == "I" else 1
+
+
+def log_size_constants(sizes: FloatArray, nu: FloatArray, n_features: int, model: ModelName) -> FloatArray:
+    """What of log m_b depends on the size and ν alone: Gamma functions and powers of π (ν × sizes)."""
+    degrees = prior_degrees(nu, n_features, model)[..., None]
+    dimension, n_columns = n_features if model == "III" else 1, n_features if model == "II" else 1
+    after = _log_gamma((degrees + unit_degrees(n_features, model) * sizes) / 2.0, dimension)
+    before = _log_gamma(degrees / 2.0, dimension)
+    return np.asarray(n_columns * (after - before) - 0.5 * sizes * n_features * np.log(np.pi))
+
+
+def _log_gamma(x: FloatArray, dimension: int) -> FloatArray:
+    """Log of the multivariate Gamma function without its power of π, which cancels in all ratios."""
+    return np.asarray(sum(gammaln(x - 0.5 * column) for column in range(dimension)), dtype=np.float64)
+
+
+def _log_volumes(
+    clusters: ClusterStatistics, ratio: FloatArray, likeness: FloatArray, sigma: ArrayLike, model: ModelName
+) -> tuple[FloatArray, FloatArray]:
+    """Log |νΣ| and log |A|, summed over columns for II."""
+    base, volume = _volumes(clusters, ratio, likeness, sigma, model)
+    if model == "III":
+        return np.linalg.slogdet(base)[1], np.linalg.slogdet(volume)[1]
+    if model == "II":
+        return np.log(base).sum(axis=-1), np.log(volume).sum(axis=-1)
+    return np.log(base), np.log(volume)
+
+
+def _volumes(
+    clusters: ClusterStatistics, ratio: FloatArray, likeness: FloatArray, sigma: ArrayLike, model: ModelName
+) -> tuple[FloatArray, FloatArray]:
+    """νΣ and A of clusters, in the form of the model."""
+    sums, squares = clusters.sums, clusters.squares
+    scale = np.asarray(sigma, dtype=np.float64)
+    kappa = 1.0 / ratio + clusters.sizes
+    if model == "III":
+        base = likeness[..., None, None] * scale[..., None, :, :]
+        outer = sums[..., :, None] * sums[..., None, :]
+        return base, np.asarray(base + squares - outer / kappa[..., None, None])
+    if model == "II":
+        base = likeness[..., None] * scale[..., None, :]
+        return base, np.asarray(base + squares - sums * sums / kappa[..., None])
+    base = likeness * sums.shape[-1] * scale[..., None]
+    return base, np.asarray(base + squares - np.sum(sums * sums, axis=-1) / kappa)
+
+
+def log_sigma_prior(sigma: ArrayLike, model: ModelName) -> FloatArray:
+    """Log of the invariant prior density of the scale, which has no constant."""
+    values = np.asarray(sigma, dtype=np.float64)
+    if model == "I":
+        return np.asarray(-np.log(values))
+    if model == "II":
+        return np.asarray(-np.log(values).sum(axis=-1))
+    return np.asarray(-0.5 * (values.shape[-1] + 1.0) * np.linalg.slogdet(values)[1])
+
+
+def cluster_shapes(
+    clusters: ClusterStatistics, theta: ArrayLike, nu: ArrayLike, sigma: ArrayLike, model: ModelName
+) -> Shapes:
+    """Posterior means of centres, s/κ, and of covariances, A/(ν + n), as matrices under every model."""
+    ratio, likeness = np.asarray(theta)[..., None], np.asarray(nu)[..., None]
+    n_features = clusters.sums.shape[-1]
+    volume = _volumes(clusters, ratio, likeness, sigma, model)[1]
+    kappa = 1.0 / ratio + clusters.sizes
+    centres = clusters.sums / kappa[..., None]
+    share = likeness + clusters.sizes
+    if model == "III":
+        return Shapes(centres, volume / share[..., None, None])
+    variances = volume / share[..., None] if model == "II" else (volume / (n_features * share))[..., None]
+    return Shapes(centres, np.asarray(variances[..., None] * np.eye(n_features)))
+
+
+def log_predictive(
+    rows: FloatArray,
+    clusters: ClusterStatistics,
+    theta: float,
+    nu: float,
+    sigma: ArrayLike,
+    model: ModelName,
+) -> FloatArray:
+    """Log densities of new rows in canonical coordinates (m × d) in each of K clusters (m × K).
+
+    A cluster of size 0 is a new one.
+    """
+    n_features = rows.shape[1]
+    ratio, likeness = np.array([theta]), np.array([nu])
+    volume = _volumes(clusters, ratio, likeness, sigma, model)[1]
+    kappa = 1.0 / theta + clusters.sizes
+    gaps = rows[:, None, :] - clusters.sums / kappa[:, None]
+    grown = kappa / (kappa + 1.0)
+    sizes = clusters.sizes
+    steps = log_size_constants(sizes + 1.0, np.asarray(nu), n_features, model)
+    steps = steps - log_size_constants(sizes, np.asarray(nu), n_features, model)
+    units = unit_degrees(n_features, model)
+    power = 0.5 * (prior_degrees(likeness, n_features, model) + units * (sizes + 1.0))
+    if model == "III":
+        roots = np.linalg.cholesky(volume)
+        whitened = np.linalg.solve(roots, np.moveaxis(gaps, 0, -1))
+        forms = np.sum(whitened * whitened, axis=1).T
+        log_volume = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        log_grown = np.log1p(grown * forms)
+    elif model == "II":
+        log_volume = np.log(volume).sum(axis=1)
+        log_grown = np.log1p(grown[:, None] * gaps * gaps / volume).sum(axis=2)
+    else:
+        log_volume = n_features * np.log(volume)
+        log_grown = np.log1p(grown * np.sum(gaps * gaps, axis=2) / volume)
+    log_scale = 0.5 * n_features * np.log(grown)
+    return np.asarray(steps + log_scale - power * log_grown - 0.5 * log_volume, dtype=np.float64)

@@ -1,0 +1,427 @@
+r"""Operations of the family of common shapes: what moves and draws do to the one scatter of all clusters.
+
+A change of the partition has three steps that callers take apart: set the exchange up (see `scatter`), look
+at the change of the log posterior, carry it out. The weights of an object in all clusters are a chapter of
+their own, `common_weights`.
+
+*Allocation.* A member y joins a side with m members and sum s with probability proportional to
+
+.. math::
+
+    \frac{W(m+1)}{W(m)} \; N\!\left(y \;\middle|\; \tfrac{\theta}{1+\theta m} s, \;
+    \left(1 + \tfrac{\theta}{1+\theta m}\right) \hat\Sigma\right),
+
+where :math:`\hat\Sigma = M/n` of the *merged* state (its trace over d for model I, its diagonal for II).
+
+*θ* has the exact discrete conditional :math:`p(\theta_g \mid B, Y) \propto p(\theta_g) \, L(B, \theta_g)`.
+"""
+
+import math
+
+import numpy as np
+
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel.partition_changes import (
+    choose,
+    from_logs,
+    label_moved,
+    log_opening,
+    normalise,
+    rename,
+)
+from ewens_widgets.sampling.kernel.scatter import (
+    apply_exchange,
+    cholesky,
+    dot,
+    exchange_diagonal,
+    fill_scatter_matrix,
+    log_partition_terms,
+    log_product,
+    log_scale,
+    log_scale_after,
+    multiply,
+    quadratic,
+    refresh,
+    settle,
+    split_coefficients,
+    update_inverse,
+)
+from ewens_widgets.sampling.kernel.workspace import CHANGED, CLUSTERS, THETA, Problem, Workspace
+
+__all__ = [
+    "attach",
+    "detach",
+    "draw_parameters",
+    "join_side",
+    "log_change_of_detaching",
+    "log_change_of_merge",
+    "log_change_of_split",
+    "log_joint",
+    "log_odds",
+    "make_merge",
+    "make_split",
+    "open_sides",
+    "relocate",
+    "weigh_sides",
+]
+
+
+@inlined
+def _store_entry(workspace: Workspace, slot: int, feature: int, value: float) -> None:
+    """Set an entry of a cluster's sum."""
+    workspace.sums[slot, feature] = value
+    workspace.columns[feature, slot] = value
+
+
+@inlined
+def _log_scale_change(problem: Problem, workspace: Workspace) -> float:
+    before = log_scale(problem, workspace)
+    after = log_scale_after(problem, workspace)
+    return -0.5 * problem.coordinates.shape[0] * (after - before)
+
+
+@inlined
+def _prior_change_of_split(
+    problem: Problem, workspace: Workspace, size: int, moved: int, n_clusters: int
+) -> float:
+    """Change of all size-dependent terms when `moved` of `size` objects leave to form one more than K."""
+    return (
+        log_opening(problem, workspace, n_clusters)
+        + log_partition_terms(problem, workspace, size - moved)
+        + log_partition_terms(problem, workspace, moved)
+        - log_partition_terms(problem, workspace, size)
+    )
+
+
+@inlined
+def _set_exchange(problem: Problem, workspace: Workspace, size: int, moved: int) -> None:
+    """Write the coefficients of the split of `moved` from `size` objects."""
+    theta = problem.theta[workspace.integers[THETA]]
+    split_coefficients(theta, float(problem.exponent), float(size), float(moved), workspace.coefficients)
+
+
+@inlined
+def _set_split(problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray) -> None:
+    """Set up the exchange for `moved` objects with the sum `moved_sum` leaving `slot`."""
+    size = workspace.sizes[slot]
+    _set_exchange(problem, workspace, size, moved)
+    for r in range(moved_sum.shape[0]):
+        whole = workspace.sums[slot, r]
+        workspace.vectors[0, r] = whole / size
+        workspace.vectors[1, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
+
+
+@inlined
+def _set_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
+    """Set up the exchange for merging two clusters."""
+    size, other_size = workspace.sizes[slot], workspace.sizes[other]
+    total = size + other_size
+    _set_exchange(problem, workspace, total, other_size)
+    for k in range(3):
+        workspace.coefficients[k] = -workspace.coefficients[k]
+    for r in range(workspace.sums.shape[1]):
+        own, joining = workspace.sums[slot, r], workspace.sums[other, r]
+        workspace.vectors[0, r] = (own + joining) / total
+        workspace.vectors[1, r] = joining / other_size - own / size
+
+
+@inlined
+def _log_change_of_leaving(
+    problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
+) -> float:
+    """Set up the exchange for `moved` objects leaving `slot`; return log π(after) − log π(before)."""
+    _set_split(problem, workspace, slot, moved, moved_sum)
+    n_clusters = workspace.integers[CLUSTERS]
+    change = _prior_change_of_split(problem, workspace, workspace.sizes[slot], moved, n_clusters)
+    return _log_scale_change(problem, workspace) + change
+
+
+@jit
+def log_change_of_split(problem: Problem, workspace: Workspace, slot: int, moved: int) -> float:
+    """Set up the split of `slot` into its sides, which were weighed; return log π(after) − log π(before)."""
+    return _log_change_of_leaving(problem, workspace, slot, moved, workspace.side_sums[1])
+
+
+@jit
+def log_change_of_detaching(problem: Problem, workspace: Workspace, item: int) -> float:
+    """The same for an object that leaves its company."""
+    slot = workspace.labels[item]
+    return _log_change_of_leaving(problem, workspace, slot, 1, problem.coordinates[item])
+
+
+@jit
+def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> float:
+    """Set up the exchange for merging two clusters; return log π(after) − log π(before)."""
+    _set_merge(problem, workspace, slot, other)
+    total, fewer = workspace.sizes[slot] + workspace.sizes[other], workspace.integers[CLUSTERS] - 1
+    change = _prior_change_of_split(problem, workspace, total, workspace.sizes[other], fewer)
+    return _log_scale_change(problem, workspace) - change
+
+
+@jit
+def weigh_sides(problem: Problem, workspace: Workspace, count: int) -> None:
+    """Sum the gathered members on side 1; the sums of the other side follow."""
+    moved_sum = workspace.side_sums[1]
+    for r in range(moved_sum.shape[0]):
+        moved_sum[r] = 0.0
+    for k in range(count):
+        if workspace.sides[k] == 1:
+            for r in range(moved_sum.shape[0]):
+                moved_sum[r] += problem.coordinates[workspace.members[k], r]
+
+
+@jit
+def make_split(problem: Problem, workspace: Workspace, slot: int) -> int:
+    """Carry out the split that was set up and return the number of the new slot.
+
+    Objects with side 1 leave `slot` for the new one. The members of the cluster and their sides stand at the
+    beginning of `members` and `sides`.
+    """
+    fresh = workspace.integers[CLUSTERS]
+    moved = label_moved(workspace, workspace.sizes[slot])
+    _finish_split(problem, workspace, slot, moved, workspace.side_sums[1])
+    return fresh
+
+
+@inlined
+def _exchange_scatter(problem: Problem, workspace: Workspace) -> bool:
+    """Change the scatter by the exchange that was set up; return whether it was too ill-conditioned."""
+    workspace.integers[CHANGED] = 1
+    if problem.model == 2:  # A call costs as much as this exchange.
+        exchange_diagonal(workspace)
+        return False
+    return apply_exchange(problem, workspace)
+
+
+@inlined
+def _finish_split(
+    problem: Problem, workspace: Workspace, slot: int, moved: int, moved_sum: FloatArray
+) -> None:
+    """Change scatter, sizes and sums for the split that was set up, once the labels have been changed."""
+    ill_conditioned = _exchange_scatter(problem, workspace)
+    fresh = workspace.integers[CLUSTERS]
+    workspace.sizes[slot] -= moved
+    workspace.sizes[fresh] = moved
+    for r in range(moved_sum.shape[0]):
+        _store_entry(workspace, fresh, r, moved_sum[r])
+        _store_entry(workspace, slot, r, workspace.sums[slot, r] - moved_sum[r])
+    workspace.integers[CLUSTERS] = fresh + 1
+    if problem.model != 2:
+        settle(problem, workspace, slot, fresh, ill_conditioned)
+
+
+@jit
+def make_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
+    """Carry out the merge that was set up: `other` joins `slot`, and its own slot is dropped."""
+    rename(workspace, other, slot)
+    _finish_merge(problem, workspace, slot, other)
+
+
+@inlined
+def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> None:
+    """Change scatter, sizes and sums for the merge that was set up, once the labels have been changed."""
+    ill_conditioned = _exchange_scatter(problem, workspace)
+    workspace.sizes[slot] += workspace.sizes[other]
+    for r in range(workspace.sums.shape[1]):
+        _store_entry(workspace, slot, r, workspace.sums[slot, r] + workspace.sums[other, r])
+    last = workspace.integers[CLUSTERS] - 1
+    _drop_slot(workspace, other)
+    kept = other if slot == last else slot
+    if problem.model != 2:
+        settle(problem, workspace, kept, kept, ill_conditioned)
+
+
+@jit
+def _drop_slot(workspace: Workspace, slot: int) -> None:
+    """Free an emptied slot by moving the last one into it."""
+    last = workspace.integers[CLUSTERS] - 1
+    if slot != last:
+        rename(workspace, last, slot)
+        workspace.sizes[slot] = workspace.sizes[last]
+        workspace.gram[slot] = workspace.gram[last]
+        for r in range(workspace.sums.shape[1]):
+            _store_entry(workspace, slot, r, workspace.sums[last, r])
+    workspace.sizes[last] = 0
+    workspace.integers[CLUSTERS] = last
+
+
+@jit
+def detach(problem: Problem, workspace: Workspace, item: int) -> int:
+    """Make an object that has company a cluster of its own; return its new slot."""
+    slot = workspace.labels[item]
+    fresh = workspace.integers[CLUSTERS]
+    _set_split(problem, workspace, slot, 1, problem.coordinates[item])
+    workspace.labels[item] = fresh
+    _finish_split(problem, workspace, slot, 1, problem.coordinates[item])
+    return fresh
+
+
+@jit
+def attach(problem: Problem, workspace: Workspace, item: int, target: int) -> None:
+    """Move an object that is alone to another slot; its own is dropped."""
+    slot = workspace.labels[item]
+    _set_merge(problem, workspace, target, slot)
+    workspace.labels[item] = target
+    _finish_merge(problem, workspace, target, slot)
+
+
+@jit
+def relocate(problem: Problem, workspace: Workspace, item: int, target: int) -> None:
+    """Move an object to another slot; the one after the last stands for a new cluster."""
+    fresh = target == workspace.integers[CLUSTERS]
+    if workspace.sizes[workspace.labels[item]] > 1:
+        detach(problem, workspace, item)
+    if not fresh:
+        attach(problem, workspace, item, target)
+
+
+@jit
+def open_sides(problem: Problem, workspace: Workspace, merging: bool) -> None:
+    """Begin an allocation: the first two of the gathered members found the sides 0 and 1.
+
+    The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
+    """
+    _merged_precision(problem, workspace, merging)
+    for side in range(2):
+        workspace.side_sizes[side] = 1.0
+        for r in range(workspace.side_sums.shape[1]):
+            workspace.side_sums[side, r] = problem.coordinates[workspace.members[side], r]
+
+
+@inlined
+def join_side(problem: Problem, workspace: Workspace, item: int, side: int) -> None:
+    """Put an object on a side."""
+    workspace.side_sizes[side] += 1.0
+    for r in range(workspace.side_sums.shape[1]):
+        workspace.side_sums[side, r] += problem.coordinates[item, r]
+
+
+@jit
+def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> None:
+    """Write the inverse covariance of the merged state: `precision` for I and II, `matrix` for III.
+
+    The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
+    """
+    precision = workspace.precision
+    if problem.model == 3:
+        for r in range(workspace.inverse.shape[0]):
+            for c in range(workspace.inverse.shape[0]):
+                workspace.matrix[r, c] = workspace.inverse[r, c]
+        if merging:
+            update_inverse(workspace, workspace.matrix)
+        return
+    factor = 1.0 if merging else 0.0
+    alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
+    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    if problem.model == 1:
+        change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
+        precision[:] = 1.0 / (workspace.scatter[0] + factor * change)
+    else:
+        for r in range(mean.shape[0]):
+            change = quadratic(alpha, beta, gamma, mean[r], gap[r])
+            precision[r] = 1.0 / (workspace.scatter[r] + factor * change)
+
+
+@jit
+def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
+    """Log odds that an object joins side 1 rather than side 0."""
+    near, far, sizes = workspace.side_sums[0], workspace.side_sums[1], workspace.side_sizes
+    theta_index = workspace.integers[THETA]
+    log_grown = problem.log_grown[theta_index]
+    theta = problem.theta[theta_index]
+    vector = problem.coordinates[item]
+    near_pull = theta / (1.0 + theta * sizes[0])
+    far_pull = theta / (1.0 + theta * sizes[1])
+    near_form = 0.0
+    far_form = 0.0
+    if problem.model == 3:
+        # Both forms from one product A y would need sᵀAs of the growing sides; two differences are as cheap.
+        difference, image = workspace.second, workspace.first
+        for r in range(vector.shape[0]):
+            difference[r] = vector[r] - near_pull * near[r]
+        multiply(workspace.matrix, difference, image)
+        near_form = dot(difference, image)
+        for r in range(vector.shape[0]):
+            difference[r] = vector[r] - far_pull * far[r]
+        multiply(workspace.matrix, difference, image)
+        far_form = dot(difference, image)
+    else:
+        precision = workspace.precision
+        for r in range(vector.shape[0]):
+            near_gap = vector[r] - near_pull * near[r]
+            far_gap = vector[r] - far_pull * far[r]
+            near_form += near_gap * near_gap * precision[r]
+            far_form += far_gap * far_gap * precision[r]
+    near_size, far_size = int(sizes[0]), int(sizes[1])
+    near_log_variance = log_grown[near_size + 1] - log_grown[near_size]
+    far_log_variance = log_grown[far_size + 1] - log_grown[far_size]
+    return (
+        problem.log_size_step[far_size]
+        - problem.log_size_step[near_size]
+        - 0.5 * vector.shape[0] * (far_log_variance - near_log_variance)
+        - 0.5 * (far_form / (1.0 + far_pull) - near_form / (1.0 + near_pull))
+    )
+
+
+@jit
+def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -> None:
+    """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`."""
+    n_objects, n_features = problem.coordinates.shape
+    n_clusters = workspace.integers[CLUSTERS]
+    if problem.model == 1:
+        for b in range(n_clusters):
+            workspace.gram[b] = dot(workspace.sums[b], workspace.sums[b])
+    for g in range(problem.theta.shape[0]):
+        log_det_gamma = 0.0
+        for b in range(n_clusters):
+            log_det_gamma += problem.log_grown[g, workspace.sizes[b]]
+        if problem.model == 1:
+            trace = 1.0
+            for b in range(n_clusters):
+                trace -= problem.shrinkage[g, workspace.sizes[b]] * workspace.gram[b]
+            scale = n_features * math.log(trace)
+        elif problem.model == 2:
+            diagonal = workspace.scatter
+            diagonal[:] = 1.0
+            for b in range(n_clusters):
+                factor = problem.shrinkage[g, workspace.sizes[b]]
+                for r in range(n_features):
+                    diagonal[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
+            scale = log_product(diagonal)
+        else:
+            fill_scatter_matrix(problem, workspace, g, workspace.matrix)
+            scale = cholesky(workspace.matrix)
+        out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
+
+
+@jit
+def draw_parameters(
+    problem: Problem, workspace: Workspace, weights: FloatArray, rng: np.random.Generator
+) -> None:
+    """Draw θ, write its conditional probabilities to `weights`, and compute the scatter for the new value.
+
+    Most moves of the paper are rejected: the weights are kept for as long as the partition stays the same.
+    """
+    kept = workspace.theta_weights
+    if workspace.integers[CHANGED] == 1:
+        _theta_log_weights(problem, workspace, kept)
+        from_logs(kept, kept.shape[0])
+        workspace.integers[CHANGED] = 0
+    chosen = choose(kept, kept.shape[0], rng.random())
+    if chosen >= 0:
+        workspace.integers[THETA] = chosen
+    normalise(kept, weights)
+    refresh(problem, workspace)
+
+
+@inlined
+def log_joint(problem: Problem, workspace: Workspace) -> float:
+    """Log of prior of θ, likelihood, and the factors W of the prior of the partition."""
+    n_objects = problem.coordinates.shape[0]
+    total = problem.log_theta_prior[workspace.integers[THETA]] - 0.5 * n_objects * log_scale(
+        problem, workspace
+    )
+    for b in range(workspace.integers[CLUSTERS]):
+        total += log_partition_terms(problem, workspace, workspace.sizes[b])
+    return total

@@ -1,0 +1,544 @@
+r"""Operations of the family of own shapes: every cluster has statistics, and a likelihood, of its own.
+
+With :math:`\kappa = 1/\theta + m`, an object y that joins a cluster of m members with centre
+:math:`c = s/\kappa` changes its volume A (see `model.own_shapes`) by a matrix of rank one, and so does one
+that leaves it (m and c are those before):
+
+.. math::
+
+    \text{joins:} \quad A' = A + \tfrac{\kappa}{\kappa+1} (y-c)(y-c)^T, \qquad
+    \text{leaves:} \quad A' = A - \tfrac{\kappa}{\kappa-1} (y-c)(y-c)^T .
+
+So with :math:`q = (y-c)^T A^{-1} (y-c)` the determinant grows by a factor :math:`1 + f q`, and the inverse of
+A changes by :math:`- f / (1 + fq) \, A^{-1}(y-c) (y-c)^T A^{-1}`: a candidate costs O(d²) operations in model
+III, and O(d) in the others, where A is diagonal or a number. The statistics of a slot are computed afresh
+with every draw of Σ; before that, after a change that would lose digits, and after every `_OLD` changes.
+
+The weight of an object in a cluster is W(m+1)/W(m) times its predictive density, and so is that of a member
+on a side of a split: the sides of an allocation are slots like any other.
+"""
+
+import math
+
+from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel.partition_changes import from_logs, label_moved, log_opening, rename
+from ewens_widgets.sampling.kernel.scatter import cholesky, dot, invert, log_product, multiply
+from ewens_widgets.sampling.kernel.workspace import (
+    CHANGED,
+    CLUSTERS,
+    EMPTY,
+    FRESH,
+    LOG_BASE,
+    LONE,
+    MERGED,
+    NU,
+    SIDE,
+    THETA,
+    OwnProblem,
+    OwnWorkspace,
+)
+
+__all__ = [
+    "attach",
+    "conditional_weights",
+    "detach",
+    "fill_volume",
+    "join_side",
+    "log_change_of_detaching",
+    "log_change_of_merge",
+    "log_change_of_split",
+    "log_cluster",
+    "log_odds",
+    "make_merge",
+    "make_split",
+    "open_sides",
+    "rebuild_squares",
+    "refresh",
+    "relocate",
+    "set_base",
+    "set_shape",
+    "tabulate",
+    "weigh_sides",
+]
+
+# A determinant that shrinks by more than this has lost digits: the shape is then computed from the squares.
+_ILL_CONDITIONED = 1e-4
+_OLD = 200  # Changes after which a shape is computed afresh.
+# Rows of `slots`.
+_TERM, _POWER, _FACTOR = 0, 1, 2
+_HUGE = 1e150
+
+
+@inlined
+def _kappa(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> float:
+    return 1.0 / problem.theta[workspace.integers[THETA]] + size
+
+
+@jit
+def fill_volume(workspace: OwnWorkspace, slot: int, factor: float, kappa: float) -> None:
+    """Write the lower triangle of factor · Σ + S − s sᵀ/κ of a slot to `matrix` (model III)."""
+    sums, squares = workspace.sums[slot], workspace.squares[slot]
+    sigma, matrix = workspace.sigma, workspace.matrix
+    for r in range(matrix.shape[0]):
+        scaled = sums[r] / kappa
+        for c in range(r + 1):
+            matrix[r, c] = factor * sigma[r, c] + squares[r, c] - scaled * sums[c]
+
+
+@jit
+def _set_volume(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
+    """Compute the log determinant of A from the squares, A itself (I, II) or its Cholesky factor (III)."""
+    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+    if problem.model == 3:
+        fill_volume(workspace, slot, problem.nu[workspace.integers[NU]], kappa)
+        workspace.log_volume[slot] = cholesky(workspace.matrix)
+        return
+    sums, squares, shape = workspace.sums[slot], workspace.squares[slot, 0], workspace.shape[slot, 0]
+    base = workspace.base[0]
+    if problem.model == 2:
+        for r in range(sums.shape[0]):
+            shape[r] = max(base[r] + squares[r] - sums[r] * sums[r] / kappa, base[r])
+        workspace.log_volume[slot] = log_product(shape)
+    else:
+        shape[0] = max(base[0] + squares[0] - dot(sums, sums) / kappa, base[0])
+        workspace.log_volume[slot] = math.log(shape[0])
+
+
+@jit
+def set_shape(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
+    """Compute all that depends on the squares and sums of a slot."""
+    _set_volume(problem, workspace, slot)
+    if problem.model == 3:
+        invert(workspace.matrix, workspace.shape[slot])
+    workspace.ages[slot] = 0
+    _set_centre(problem, workspace, slot)
+
+
+@inlined
+def _set_centre(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
+    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+    for r in range(workspace.sums.shape[1]):
+        workspace.means[slot, r] = workspace.sums[slot, r] / kappa
+
+
+@jit
+def set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Compute νΣ, its log determinant and, for model III, its inverse; and the cluster without objects."""
+    nu, n_features = problem.nu[workspace.integers[NU]], problem.coordinates.shape[1]
+    sigma, base = workspace.sigma, workspace.base
+    factor = nu * n_features if problem.model == 1 else nu
+    for r in range(sigma.shape[0]):
+        for c in range(sigma.shape[1]):
+            base[r, c] = factor * sigma[r, c]
+    if problem.model == 3:
+        for r in range(n_features):
+            for c in range(r + 1):
+                workspace.matrix[r, c] = base[r, c]
+        workspace.reals[LOG_BASE] = cholesky(workspace.matrix)
+        invert(workspace.matrix, workspace.base_inverse)
+    else:
+        workspace.reals[LOG_BASE] = log_product(base[0])
+    _empty(problem, workspace, EMPTY)
+
+
+@jit
+def rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Compute the squares of all clusters from the objects."""
+    squares = workspace.squares
+    for b in range(workspace.integers[CLUSTERS]):
+        for r in range(squares.shape[1]):
+            for c in range(squares.shape[2]):
+                squares[b, r, c] = 0.0
+    for i in range(problem.coordinates.shape[0]):
+        _add_squares(problem, workspace, workspace.labels[i], i, 1.0)
+
+
+@jit
+def refresh(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Compute all statistics of the current partition and parameters from the objects."""
+    if workspace.integers[CHANGED] == 1:
+        rebuild_squares(problem, workspace)
+        workspace.integers[CHANGED] = 0
+    set_base(problem, workspace)
+    for b in range(workspace.integers[CLUSTERS]):
+        set_shape(problem, workspace, b)
+
+
+@inlined
+def _add_squares(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, sign: float) -> None:
+    """Add the squares of an object to a slot, or take them away."""
+    vector, squares = problem.coordinates[item], workspace.squares[slot]
+    if problem.model == 3:
+        for r in range(vector.shape[0]):
+            scaled = sign * vector[r]
+            for c in range(vector.shape[0]):
+                squares[r, c] += scaled * vector[c]
+    elif problem.model == 2:
+        for r in range(vector.shape[0]):
+            squares[0, r] += sign * vector[r] * vector[r]
+    else:
+        squares[0, 0] += sign * dot(vector, vector)
+
+
+@inlined
+def log_cluster(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> float:
+    """All that a slot adds to the log posterior besides the factor V: log W(m) + log m_b."""
+    size, nu_index = workspace.sizes[slot], workspace.integers[NU]
+    half = problem.half_degrees[nu_index]
+    return (
+        problem.log_size_weight[size]
+        + problem.log_constant[nu_index, size]
+        + half * workspace.reals[LOG_BASE]
+        - (half + problem.half_unit * size) * workspace.log_volume[slot]
+        - 0.5 * problem.coordinates.shape[1] * problem.log_grown[workspace.integers[THETA], size]
+    )
+
+
+@inlined
+def _log_size_term(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> float:
+    """What of the log weight of joining a cluster depends on its size alone."""
+    nu_index, theta_index = workspace.integers[NU], workspace.integers[THETA]
+    grown = problem.log_grown[theta_index, size + 1] - problem.log_grown[theta_index, size]
+    step = problem.log_constant[nu_index, size + 1] - problem.log_constant[nu_index, size]
+    return problem.log_size_step[size] + step - 0.5 * problem.coordinates.shape[1] * grown
+
+
+@jit
+def _log_growth(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, factor: float) -> float:
+    """Log of |A + f (y−c)(y−c)ᵀ| / |A|, column by column for II; leaves A⁻¹(y−c) in `first` for III."""
+    vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
+    if problem.model == 3:
+        gap = workspace.second
+        for r in range(vector.shape[0]):
+            gap[r] = vector[r] - centre[r]
+        multiply(shape, gap, workspace.first)
+        return math.log(max(1.0 + factor * dot(gap, workspace.first), 1e-300))
+    base = workspace.base[0]
+    if problem.model == 2:
+        total = 0.0
+        product = 1.0
+        for r in range(vector.shape[0]):
+            difference = vector[r] - centre[r]
+            # What is left after an object has left cannot be less than νΣ.
+            product *= max(1.0 + factor * difference * difference / shape[0, r], base[r] / shape[0, r])
+            if product > _HUGE or product < 1.0 / _HUGE:
+                total += math.log(product)
+                product = 1.0
+        return total + math.log(product)
+    square = 0.0
+    for r in range(vector.shape[0]):
+        square += (vector[r] - centre[r]) * (vector[r] - centre[r])
+    return math.log(max(1.0 + factor * square / shape[0, 0], base[0] / shape[0, 0]))
+
+
+@jit
+def _log_shrinkage(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
+    """Log of |A'| / |A| of an object's own cluster without it, to all digits."""
+    slot = workspace.labels[item]
+    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+    change = _log_growth(problem, workspace, slot, item, -kappa / (kappa - 1.0))
+    if problem.model != 3 or change > math.log(_ILL_CONDITIONED):
+        return change
+    vector, sums, squares = problem.coordinates[item], workspace.sums[slot], workspace.squares[slot]
+    for r in range(vector.shape[0]):
+        scaled = (sums[r] - vector[r]) / (kappa - 1.0)
+        for c in range(r + 1):
+            rest = squares[r, c] - vector[r] * vector[c] - scaled * (sums[c] - vector[c])
+            workspace.matrix[r, c] = workspace.base[r, c] + rest
+    return cholesky(workspace.matrix) - workspace.log_volume[slot]
+
+
+@jit
+def _empty(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
+    """Make a slot a cluster without objects."""
+    workspace.sizes[slot] = 0
+    workspace.ages[slot] = 0
+    workspace.log_volume[slot] = workspace.reals[LOG_BASE]
+    for r in range(workspace.sums.shape[1]):
+        workspace.sums[slot, r] = 0.0
+        workspace.means[slot, r] = 0.0
+    for r in range(workspace.squares.shape[1]):
+        for c in range(workspace.squares.shape[2]):
+            workspace.squares[slot, r, c] = 0.0
+            workspace.shape[slot, r, c] = (
+                workspace.base_inverse[r, c] if problem.model == 3 else workspace.base[r, c]
+            )
+
+
+@jit
+def _exchange(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, sign: int) -> None:
+    """Have an object join a slot (sign 1) or leave it (−1): size, sums, squares and shape; not its label."""
+    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+    factor = sign * kappa / (kappa + sign)
+    log_growth = _log_growth(problem, workspace, slot, item, factor)
+    vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
+    is_lost = problem.model == 3 and log_growth < math.log(_ILL_CONDITIONED)
+    if problem.model == 3:
+        image, share = workspace.first, factor / math.exp(log_growth)
+        for r in range(image.shape[0]):
+            scaled = share * image[r]
+            for c in range(image.shape[0]):
+                shape[r, c] -= scaled * image[c]
+    elif problem.model == 2:
+        for r in range(vector.shape[0]):
+            difference = vector[r] - centre[r]
+            shape[0, r] = max(shape[0, r] + factor * difference * difference, workspace.base[0, r])
+    else:
+        square = 0.0
+        for r in range(vector.shape[0]):
+            square += (vector[r] - centre[r]) * (vector[r] - centre[r])
+        shape[0, 0] = max(shape[0, 0] + factor * square, workspace.base[0, 0])
+    workspace.log_volume[slot] += log_growth
+    workspace.sizes[slot] += sign
+    for r in range(vector.shape[0]):
+        workspace.sums[slot, r] += sign * vector[r]
+    _add_squares(problem, workspace, slot, item, float(sign))
+    workspace.ages[slot] += 1
+    if is_lost or workspace.ages[slot] > _OLD:
+        set_shape(problem, workspace, slot)
+    else:
+        _set_centre(problem, workspace, slot)
+
+
+@jit
+def _copy_slot(workspace: OwnWorkspace, source: int, target: int) -> None:
+    """Copy the statistics of a slot to another."""
+    workspace.sizes[target] = workspace.sizes[source]
+    workspace.ages[target] = workspace.ages[source]
+    workspace.log_volume[target] = workspace.log_volume[source]
+    for r in range(workspace.sums.shape[1]):
+        workspace.sums[target, r] = workspace.sums[source, r]
+        workspace.means[target, r] = workspace.means[source, r]
+    for r in range(workspace.squares.shape[1]):
+        for c in range(workspace.squares.shape[2]):
+            workspace.squares[target, r, c] = workspace.squares[source, r, c]
+            workspace.shape[target, r, c] = workspace.shape[source, r, c]
+
+
+@jit
+def _drop_slot(workspace: OwnWorkspace, slot: int) -> None:
+    """Free an emptied slot by moving the last one into it."""
+    last = workspace.integers[CLUSTERS] - 1
+    if slot != last:
+        rename(workspace, last, slot)
+        _copy_slot(workspace, last, slot)
+    workspace.sizes[last] = 0
+    workspace.integers[CLUSTERS] = last
+
+
+@jit
+def weigh_sides(problem: OwnProblem, workspace: OwnWorkspace, count: int) -> None:
+    """Compute the statistics of the two sides that the gathered members are on."""
+    for side in range(2):
+        _empty(problem, workspace, SIDE + side)
+    for k in range(count):
+        item, slot = workspace.members[k], SIDE + workspace.sides[k]
+        workspace.sizes[slot] += 1
+        for r in range(workspace.sums.shape[1]):
+            workspace.sums[slot, r] += problem.coordinates[item, r]
+        _add_squares(problem, workspace, slot, item, 1.0)
+    for side in range(2):
+        set_shape(problem, workspace, SIDE + side)
+
+
+@jit
+def log_change_of_split(
+    problem: OwnProblem,
+    workspace: OwnWorkspace,
+    slot: int,
+    moved: int,  # noqa: ARG001 - the sides know their sizes
+) -> float:
+    """Log π(after) − log π(before) of splitting a slot into the two sides that were weighed."""
+    change = log_opening(problem, workspace, workspace.integers[CLUSTERS])
+    change += log_cluster(problem, workspace, SIDE) + log_cluster(problem, workspace, SIDE + 1)
+    return change - log_cluster(problem, workspace, slot)
+
+
+@jit
+def log_change_of_detaching(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
+    """Log π(after) − log π(before) of an object's leaving its company for a cluster of its own."""
+    tabulate(problem, workspace)
+    return _log_weight_alone(problem, workspace, item, FRESH) - _log_weight_at_home(problem, workspace, item)
+
+
+@jit
+def log_change_of_merge(problem: OwnProblem, workspace: OwnWorkspace, slot: int, other: int) -> float:
+    """Set up the merge of two clusters; return log π(after) − log π(before)."""
+    workspace.sizes[MERGED] = workspace.sizes[slot] + workspace.sizes[other]
+    for r in range(workspace.sums.shape[1]):
+        workspace.sums[MERGED, r] = workspace.sums[slot, r] + workspace.sums[other, r]
+    for r in range(workspace.squares.shape[1]):
+        for c in range(workspace.squares.shape[2]):
+            workspace.squares[MERGED, r, c] = workspace.squares[slot, r, c] + workspace.squares[other, r, c]
+    _set_volume(problem, workspace, MERGED)
+    change = log_cluster(problem, workspace, MERGED) - log_opening(
+        problem, workspace, workspace.integers[CLUSTERS] - 1
+    )
+    return change - log_cluster(problem, workspace, slot) - log_cluster(problem, workspace, other)
+
+
+@jit
+def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int:  # noqa: ARG001 - as all
+    """Carry out the split into the two sides that were weighed; return the number of the new slot.
+
+    Objects with side 1 leave `slot` for the new one. The members of the cluster and their sides stand at the
+    beginning of `members` and `sides`.
+    """
+    fresh = workspace.integers[CLUSTERS]
+    label_moved(workspace, workspace.sizes[slot])
+    _copy_slot(workspace, SIDE, slot)
+    _copy_slot(workspace, SIDE + 1, fresh)
+    workspace.integers[CLUSTERS] = fresh + 1
+    workspace.integers[CHANGED] = 1
+    return fresh
+
+
+@jit
+def make_merge(problem: OwnProblem, workspace: OwnWorkspace, slot: int, other: int) -> None:
+    """Carry out the merge that was set up: `other` joins `slot`, and its own slot is dropped."""
+    rename(workspace, other, slot)
+    set_shape(problem, workspace, MERGED)
+    _copy_slot(workspace, MERGED, slot)
+    _drop_slot(workspace, other)
+    workspace.integers[CHANGED] = 1
+
+
+@jit
+def detach(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> int:
+    """Make an object that has company a cluster of its own; return its new slot."""
+    fresh = workspace.integers[CLUSTERS]
+    _exchange(problem, workspace, workspace.labels[item], item, -1)
+    _empty(problem, workspace, fresh)
+    _exchange(problem, workspace, fresh, item, 1)
+    workspace.labels[item] = fresh
+    workspace.integers[CLUSTERS] = fresh + 1
+    workspace.integers[CHANGED] = 1
+    return fresh
+
+
+@jit
+def attach(problem: OwnProblem, workspace: OwnWorkspace, item: int, target: int) -> None:
+    """Move an object that is alone to another slot; its own is dropped."""
+    slot = workspace.labels[item]
+    _exchange(problem, workspace, target, item, 1)
+    workspace.labels[item] = target
+    _drop_slot(workspace, slot)
+    workspace.integers[CHANGED] = 1
+
+
+@jit
+def relocate(problem: OwnProblem, workspace: OwnWorkspace, item: int, target: int) -> None:
+    """Move an object to another slot; the one after the last stands for a new cluster."""
+    slot = workspace.labels[item]
+    if target == workspace.integers[CLUSTERS]:
+        detach(problem, workspace, item)
+    elif workspace.sizes[slot] == 1:
+        attach(problem, workspace, item, target)
+    else:
+        _exchange(problem, workspace, slot, item, -1)
+        _exchange(problem, workspace, target, item, 1)
+        workspace.labels[item] = target
+        workspace.integers[CHANGED] = 1
+
+
+@jit
+def tabulate(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Write down what the weights of all objects need of each slot, and of a new cluster.
+
+    ``reals[FRESH]`` is the term of a new cluster of an object in company, ``reals[LONE]`` that of one that is
+    alone, beside which there is one cluster less.
+    """
+    n_clusters, half = workspace.integers[CLUSTERS], problem.half_degrees[workspace.integers[NU]]
+    for b in range(n_clusters):
+        _tabulate_slot(problem, workspace, b, half)
+    term = _log_size_term(problem, workspace, 0) - problem.half_unit * workspace.reals[LOG_BASE]
+    workspace.reals[FRESH] = term + log_opening(problem, workspace, n_clusters)
+    workspace.reals[LONE] = term + log_opening(problem, workspace, max(n_clusters - 1, 1))
+
+
+@inlined
+def _tabulate_slot(problem: OwnProblem, workspace: OwnWorkspace, slot: int, half: float) -> None:
+    size = workspace.sizes[slot]
+    kappa = _kappa(problem, workspace, size)
+    term = _log_size_term(problem, workspace, size)
+    workspace.slots[_TERM, slot] = term - problem.half_unit * workspace.log_volume[slot]
+    workspace.slots[_POWER, slot] = half + problem.half_unit * (size + 1.0)
+    workspace.slots[_FACTOR, slot] = kappa / (kappa + 1.0)
+
+
+@inlined
+def _log_weight_joining(problem: OwnProblem, workspace: OwnWorkspace, item: int, slot: int) -> float:
+    """Log weight of joining a slot that the object is not in; it must have been tabulated."""
+    growth = _log_growth(problem, workspace, slot, item, workspace.slots[_FACTOR, slot])
+    return workspace.slots[_TERM, slot] - workspace.slots[_POWER, slot] * growth
+
+
+@inlined
+def _log_weight_at_home(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
+    """Log weight of the cluster that an object is in, in company."""
+    slot = workspace.labels[item]
+    size = workspace.sizes[slot] - 1
+    half = problem.half_degrees[workspace.integers[NU]] + problem.half_unit * size
+    shrinkage = _log_shrinkage(problem, workspace, item)
+    term = _log_size_term(problem, workspace, size) - problem.half_unit * workspace.log_volume[slot]
+    return term + half * shrinkage
+
+
+@inlined
+def _log_weight_alone(problem: OwnProblem, workspace: OwnWorkspace, item: int, place: int) -> float:
+    """Log weight of a new cluster; `place` is that of its term in `reals`."""
+    half = problem.half_degrees[workspace.integers[NU]]
+    kappa = _kappa(problem, workspace, 0)
+    growth = _log_growth(problem, workspace, EMPTY, item, kappa / (kappa + 1.0))
+    return workspace.reals[place] - (half + problem.half_unit) * growth
+
+
+@inlined
+def conditional_weights(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> int:
+    """Write the weights of an object's candidates, the largest 1, to `weights`; return their number.
+
+    Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
+    for that. What `tabulate` writes must be up to date.
+    """
+    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
+    weights = workspace.weights
+    for b in range(n_clusters):
+        if b != own:
+            weights[b] = _log_weight_joining(problem, workspace, item, b)
+    count = n_clusters
+    if workspace.sizes[own] == 1:
+        weights[own] = _log_weight_alone(problem, workspace, item, LONE)
+    else:
+        weights[own] = _log_weight_at_home(problem, workspace, item)
+        weights[n_clusters] = _log_weight_alone(problem, workspace, item, FRESH)
+        count = n_clusters + 1
+    from_logs(weights, count)
+    return count
+
+
+@jit
+def open_sides(
+    problem: OwnProblem,
+    workspace: OwnWorkspace,
+    merging: bool,  # noqa: ARG001 - sides of own shapes do not look at the merged state
+) -> None:
+    """Begin an allocation: the first two of the gathered members found the sides 0 and 1."""
+    for side in range(2):
+        _empty(problem, workspace, SIDE + side)
+        join_side(problem, workspace, workspace.members[side], side)
+
+
+@jit
+def join_side(problem: OwnProblem, workspace: OwnWorkspace, item: int, side: int) -> None:
+    """Put an object on a side."""
+    slot = SIDE + side
+    _exchange(problem, workspace, slot, item, 1)
+    _tabulate_slot(problem, workspace, slot, problem.half_degrees[workspace.integers[NU]])
+
+
+@jit
+def log_odds(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
+    """Log odds that an object joins side 1 rather than side 0."""
+    return _log_weight_joining(problem, workspace, item, SIDE + 1) - _log_weight_joining(
+        problem, workspace, item, SIDE
+    )

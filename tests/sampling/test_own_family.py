@@ -1,0 +1,277 @@
+"""Chains of own shapes against quadrature: the whole posterior of a few points, and the laws of Σ.
+
+With one column the common variance can be integrated out numerically (`oracle`), so that the posterior of
+partition, θ and ν is known exactly; all three models are then the same, but their kernels are not.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import oracle
+import pytest
+from numpy.typing import NDArray
+from sampling.exact import PRIORS, Floats, Labels, canonical
+from sampling.goodness import batch_score, explain, limit
+from scipy.special import digamma
+
+import ewens_widgets as ew
+from ewens_widgets.model.own_shapes import statistics_of, unpack_sigma
+from ewens_widgets.sampling.kernel.workspace import CLUSTERS
+from ewens_widgets.sampling.moves import SplitMerge
+
+MODELS = ("I", "II", "III")
+# Close together on one side, far apart on the other: shapes of their own matter.
+SIX = np.array([[-2.0], [-1.9], [-1.7], [0.6], [3.1], [4.3]])
+FIVE = SIX[:5]
+THETAS, NUS = (0.5, 16.0), (2.0, 24.0)
+SCHEDULES: dict[str, object] = {
+    "default": "default",
+    "paper's moves": [("reassign", 8), (SplitMerge(core_jump=0.1), 8)],
+}
+KEEP = SplitMerge(probabilities=(0.0, 0.0, 1.0))
+NOISE = 0.02  # Total variation that is put down to chance, of partitions after 200 000 iterations.
+QUICK = 0.05  # The same of partition, θ and ν together, after 20 000.
+
+
+@functools.cache
+def exact(n_objects: int, prior: str, power: float = 0.0) -> dict[Labels, Floats]:
+    log_prior = PRIORS[prior].log_pmf
+    return oracle.exact_own_posterior(SIX[:n_objects], log_prior, 1.0, THETAS, NUS, power)
+
+
+def distance(table: dict[Labels, Floats], counts: dict[Labels, Floats]) -> tuple[float, str]:
+    """Total variation of frequencies from exact probabilities, and a table of what fits worst."""
+    due = np.array(list(table.values())).ravel()
+    seen = np.array([counts.get(labels, np.zeros((2, 2))) for labels in table]).ravel()
+    names = [f"{labels} θ{g} ν{v}" for labels in table for g in range(2) for v in range(2)]
+    total = seen.sum()
+    return 0.5 * float(np.abs(seen / total - due).sum()), explain(names, seen, total * due)
+
+
+def count(
+    labels: NDArray[np.integer], theta: NDArray[np.integer], nu: NDArray[np.integer]
+) -> dict[Labels, Floats]:
+    """How often each partition occurred with each θ and ν."""
+    rows, places = np.unique(labels, axis=0, return_inverse=True)
+    found = np.zeros((len(rows), len(THETAS), len(NUS)))
+    np.add.at(found, (places.ravel(), theta, nu), 1.0)
+    return dict(zip(map(canonical, rows), found, strict=True))
+
+
+def run(
+    n_objects: int, model: str, prior: str, draws: int, moves: object = "default"
+) -> dict[Labels, Floats]:
+    sampler = ew.Sampler(
+        SIX[:n_objects],
+        model=model,
+        shapes="own",
+        prior=PRIORS[prior],
+        theta_grid=THETAS,
+        nu_grid=NUS,
+        moves=moves,
+        seed=31,
+    )
+    trace = sampler.sample(draws, burn_in=100, progress=False)
+    return count(trace.labels, trace.theta_index, trace.nu_index)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_five_points_have_the_posterior_of_quadrature(model: str, prior: str) -> None:
+    found, table = distance(exact(5, prior), run(5, model, prior, 20_000))
+    assert found < QUICK, table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("moves", SCHEDULES)
+def test_six_points_have_the_posterior_of_quadrature(model: str, prior: str, moves: str) -> None:
+    table, counts = exact(6, prior), run(6, model, prior, 200_000, SCHEDULES[moves])
+    seen = sum(counts.values()) / 200_000
+    assert 0.5 * np.abs(seen - sum(table.values())).sum() < NOISE
+    partitions = {labels: float(probabilities.sum()) for labels, probabilities in table.items()}
+    gaps = [abs(counts.get(labels, np.zeros(1)).sum() / 200_000 - due) for labels, due in partitions.items()]
+    found, worst = distance(table, counts)
+    assert 0.5 * sum(gaps) < NOISE, worst
+    assert found < 2 * NOISE, worst
+    # Another prior of the common variance, even in itself, not in its logarithm, is told apart.
+    assert distance(exact(6, prior, power=1.0), counts)[0] > 3 * NOISE
+
+
+@pytest.mark.parametrize("prior", [name for name in PRIORS if name != "Ewens"])
+def test_the_priors_are_told_apart(prior: str) -> None:
+    counts = run(5, "II", prior, 20_000)
+    assert distance(exact(5, "Ewens"), counts)[0] > 2 * QUICK
+
+
+def by_hand(prior: str, draws: int, missing: float = 0.0, keep: bool = False) -> dict[Labels, Floats]:
+    """The sampler in a few lines: partition, θ and ν from their conditional given Σ, Σ by two draws.
+
+    Sabotaged by `missing` degrees of freedom in the draw of Σ, or (`keep`) without one. The common variance
+    is rounded to those of the quadrature.
+    """
+    partitions = list(exact(5, prior))
+    weights = np.log(oracle.theta_weights(THETAS, 1.0))
+    y = (FIVE[:, 0] - FIVE.mean()) / FIVE.std()
+    tables = np.array(
+        [
+            [
+                [
+                    PRIORS[prior].log_pmf(labels)
+                    + weights[g]
+                    + oracle.own_log_likelihoods(FIVE, labels, theta, nu)
+                    for nu in NUS
+                ]
+                for g, theta in enumerate(THETAS)
+            ]
+            for labels in partitions
+        ]
+    ).reshape(-1, oracle.LOG_VARIANCES.size)
+    cumulated = np.cumsum(np.exp(tables - tables.max(axis=0)), axis=0).T
+    rng, place = np.random.default_rng(2), 540
+    step = oracle.LOG_VARIANCES[1] - oracle.LOG_VARIANCES[0]
+    rows = np.empty(draws, dtype=np.intp)
+    for draw in range(draws):
+        cell = int(np.searchsorted(cumulated[place], rng.random() * cumulated[place, -1]))
+        rows[draw] = cell
+        labels, theta, nu = np.array(partitions[cell // 4]), THETAS[cell // 2 % 2], NUS[cell % 2]
+        if keep:
+            continue
+        base, total = nu * np.exp(oracle.LOG_VARIANCES[place]), 0.0
+        for b in range(labels.max() + 1):
+            members = y[labels == b]
+            volume = base + members @ members - members.sum() ** 2 / (1.0 / theta + members.size)
+            total += rng.gamma((nu + 2.0 + members.size) / 2.0) / (volume / 2.0)
+        variance = rng.gamma((labels.max() + 1) * (nu + 2.0 - missing) / 2.0) / (nu / 2.0 * total)
+        place = int(np.clip(round((np.log(variance) - oracle.LOG_VARIANCES[0]) / step), 0, 1200))
+    return count(np.array(partitions)[rows // 4], rows // 2 % 2, rows % 2)
+
+
+def test_a_wrong_draw_of_the_common_variance_is_found() -> None:
+    table = exact(5, "Ewens")
+    assert distance(table, by_hand("Ewens", 12_000))[0] < QUICK
+    assert distance(table, by_hand("Ewens", 12_000, missing=1.0))[0] > 2 * QUICK
+    assert distance(table, by_hand("Ewens", 12_000, keep=True))[0] > 2 * QUICK
+
+
+def test_likeness_without_limit_is_the_common_family() -> None:
+    """ν → ∞ leaves one shape, and integrating over it leaves the profile likelihood: the gap falls as 1/ν."""
+    common = oracle.exact_posterior(FIVE, "II", 1.3, 1.0, THETAS)
+    likeness = (10.0, 100.0, 1e3, 1e4, 1e5)
+    gaps = []
+    for nu in likeness:
+        own = oracle.exact_own_posterior(FIVE, PRIORS["Ewens"].log_pmf, 1.0, THETAS, (nu,))
+        gaps.append(0.5 * sum(np.abs(own[labels][:, 0] - common[labels]).sum() for labels in common))
+    assert gaps[0] > 0.01
+    assert gaps[-1] < 1e-4
+    np.testing.assert_allclose(np.diff(np.log(gaps[1:])), -np.log(10.0), atol=0.1)
+
+
+LABELS = np.array([0, 0, 0, 1, 1, 2, 1, 0])
+
+
+def keeping(model: str, n_features: int, labels: Sequence[int], nu: float) -> tuple[ew.Sampler, Floats]:
+    """Scales that a chain draws for one partition, one θ and one ν."""
+    X = np.random.default_rng(9).normal(size=(len(labels), n_features))
+    settings = {"shapes": "own", "moves": [KEEP], "theta_grid": [2.0], "nu_grid": [nu], "seed": 5}
+    sampler = ew.Sampler(X, model=model, initial=labels, **settings)
+    return sampler, sampler.sample(30_000, burn_in=100, progress=False).sigma
+
+
+@pytest.mark.parametrize(("model", "n_features"), [("I", 1), ("I", 3), ("II", 1), ("II", 2), ("III", 1)])
+def test_each_variance_has_its_conditional_law(model: str, n_features: int) -> None:
+    """Given all else, the variances of model II are independent, so that one integral each will do."""
+    sampler, drawn = keeping(model, n_features, LABELS, 4.0)
+    log_values = np.linspace(-12.0, 10.0, 1101)
+    for column in range(drawn.shape[1]):
+        log_density = np.empty_like(log_values)
+        for k, log_value in enumerate(log_values):
+            sigma = np.ones(drawn.shape[1])
+            sigma[column] = np.exp(log_value)
+            log_density[k] = sampler.posterior.log_likelihoods(LABELS, 0, sigma)[0]
+        scores = {}
+        for power in (0.0, 0.5):
+            weights = np.exp(log_density - log_density.max() + power * log_values)
+            law = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+            places = np.searchsorted(law, (0.1, 0.5, 0.9))
+            scores[power] = [batch_score(np.log(drawn[:, column]) <= log_values[k], law[k]) for k in places]
+        assert np.abs(scores[0.0]).max() < limit(), scores
+        assert np.abs(scores[0.5]).max() > 2 * limit(), scores
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 4])
+def test_the_scale_of_one_cluster_is_a_beta_matrix(n_features: int) -> None:
+    r"""With one cluster :math:`\nu\Sigma` is a matrix beta variate of the second kind with scale S.
+
+    So are known :math:`E \log|\nu\Sigma S^{-1}| = \sum_i \psi(\tfrac{a-i}2) - \psi(\tfrac{n-i}2)` and
+    :math:`E \operatorname{tr} \nu\Sigma S^{-1} = d a / (n - d - 1)`.
+    """
+    nu, n_objects = 3.0, 12
+    sampler, drawn = keeping("III", n_features, [0] * n_objects, nu)
+    squares = sampler.posterior.coordinates.T @ sampler.posterior.coordinates
+    ratios = nu * np.linalg.solve(squares, unpack_sigma(drawn, n_features, "III"))
+    columns = np.arange(n_features)
+
+    def log_volume(degrees: float) -> float:
+        return float(np.sum(digamma((degrees - columns) / 2.0) - digamma((n_objects - columns) / 2.0)))
+
+    degrees = nu + n_features + 1.0
+    volumes = np.linalg.slogdet(ratios)[1]
+    assert abs(batch_score(volumes, log_volume(degrees))) < limit()
+    assert abs(batch_score(volumes, log_volume(degrees - 1.0))) > 2 * limit()
+    traces = np.trace(ratios, axis1=1, axis2=2)
+    assert abs(batch_score(traces, n_features * degrees / (n_objects - n_features - 1.0))) < limit()
+
+
+WALKS = [("gibbs", 40), ("informed-split-merge", 400), ("reassign", 800), ("split-merge", 400)]
+
+
+def walk(model: str, iterations: int, moves: list[object]) -> None:
+    """Many changes between two draws of Σ, after each of which the statistics are compared."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 3)) * [1.0, 3.0, 0.2] + 2.0 * rng.integers(0, 3, (30, 1))
+    sampler = ew.Sampler(X, model=model, shapes="own", moves=moves, seed=8, prior=PRIORS["Pitman–Yor"])
+    changes = 0
+    for event in sampler.events(iterations, block=1):
+        changes += sum(move.acceptances for move in event.moves)
+        kept, labels = sampler._driver._workspace, sampler.state.labels
+        n_clusters = int(kept.integers[CLUSTERS])
+        fresh = statistics_of(sampler.posterior.coordinates, labels, model)
+        np.testing.assert_array_equal(kept.sizes[:n_clusters], fresh.sizes)
+        np.testing.assert_array_equal(kept.sums[:n_clusters], fresh.sums)
+        form = {"I": lambda s: s[:, 0, 0], "II": lambda s: s[:, 0], "III": lambda s: s}[model]
+        np.testing.assert_allclose(form(kept.squares[:n_clusters]), fresh.squares, rtol=1e-9, atol=1e-9)
+        kappa = 1.0 / event.theta + fresh.sizes
+        sums, sigma = fresh.sums, unpack_sigma(event.sigma, 3, model)
+        if model == "III":
+            volume = (
+                event.nu * sigma + fresh.squares - sums[:, :, None] * sums[:, None] / kappa[:, None, None]
+            )
+            np.testing.assert_allclose(kept.log_volume[:n_clusters], np.linalg.slogdet(volume)[1], atol=1e-9)
+            products = kept.shape[:n_clusters] @ volume
+            np.testing.assert_allclose(products, np.tile(np.eye(3), (n_clusters, 1, 1)), atol=1e-9)
+        elif model == "II":
+            volume = event.nu * sigma + fresh.squares - sums**2 / kappa[:, None]
+            np.testing.assert_allclose(kept.shape[:n_clusters, 0], volume, rtol=1e-9)
+        else:
+            volume = 3.0 * event.nu * sigma + fresh.squares - np.sum(sums**2, axis=1) / kappa
+            np.testing.assert_allclose(kept.shape[:n_clusters, 0, 0], volume, rtol=1e-9)
+        expected = sampler.posterior.log_density(
+            event.labels, event.theta_index, None, int(event.nu_index), event.sigma
+        )
+        assert event.log_posterior == pytest.approx(expected, abs=1e-8)
+    assert changes > 20 * iterations
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_statistics_stay_those_of_the_partition(model: str) -> None:
+    walk(model, 40, WALKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_statistics_stay_those_of_the_partition_for_long(model: str) -> None:
+    """Ten million changes that were tried."""
+    walk(model, 500, [(name, 8 * repeats) for name, repeats in WALKS])
