@@ -4,8 +4,8 @@ Everything that judges a run asks here: `report`, ``chains.rhat()``, the stoppin
 `ChainsView`. So they cannot contradict each other.
 
 **What is followed** (`QUANTITIES`) does not depend on how clusters are numbered: the number of clusters, the
-place of θ on its grid (whose steps are ratios), the log posterior, the size of the largest cluster and,
-where it is sampled, the concentration.
+place of θ on its grid (whose steps are ratios), the log posterior, the size of the largest cluster and, where
+they are sampled, the concentration and the likeness ν of own shapes, by its logarithm.
 
 **R-hat and effective sample size** are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), taken
 from arviz-stats: chains are split into halves, values are replaced by normal scores of their ranks, and then,
@@ -93,6 +93,7 @@ QUANTITIES = {
     "log_posterior": "log posterior",
     "largest_cluster": "size of the largest cluster",
     "concentration": "concentration",
+    "nu": "likeness ν",
 }
 """What is followed, and what it is called."""
 
@@ -115,7 +116,7 @@ Fault = Literal["apart", "stuck", "worthless", "gap", "nearly", "few", "rising"]
 _SERIOUS: frozenset[Fault] = frozenset({"apart", "stuck", "worthless", "gap"})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics:
     """What the draws say about the run.
 
@@ -135,7 +136,7 @@ class Diagnostics:
         Largest average difference between the similarity matrices of two chains (of the two halves, for one
         chain); None where these were left out or would not fit in memory.
     means
-        Mean of each quantity by chain; that of θ on the scale of its logarithm to base 2.
+        Mean of each quantity by chain; those of θ and ν on the scale of their logarithms to base 2.
     is_rising
         Whether, in some chain, the log posterior still rises in the first quarter of the draws.
     """
@@ -149,6 +150,29 @@ class Diagnostics:
     similarity_gap: float | None = None
     means: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
     is_rising: bool = False
+
+    def __repr__(self) -> str:
+        chains = "1 chain" if self.n_chains == 1 else f"{self.n_chains} chains"
+        if not self.is_known:
+            return f"Diagnostics of {chains} of {self.n_draws} draws: too few to say anything"
+        wide = max(len(QUANTITIES[name]) for name in self.rhat)
+        lines = [f"Diagnostics of {chains} of {self.n_draws} draws: {self.verdict}"]
+        lines.append(f"  {'':{wide}}   R-hat  ESS bulk  tail")
+        lines += [
+            f"  {QUANTITIES[name]:{wide}}  {rhat:6.3f}  {self.ess_bulk[name]:8.0f} {self.ess_tail[name]:5.0f}"
+            for name, rhat in self.rhat.items()
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        first, *_ = repr(self).splitlines()
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "R-hat", "ESS bulk", "tail"))
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align: left">{QUANTITIES[name]}</th><td>{rhat:.3f}</td>'
+            f"<td>{self.ess_bulk[name]:.0f}</td><td>{self.ess_tail[name]:.0f}</td></tr>"
+            for name, rhat in self.rhat.items()
+        )
+        return f"<div>{first}<table><tr>{heads}</tr>{rows}</table></div>"
 
     @property
     def is_known(self) -> bool:
@@ -293,6 +317,7 @@ def followed(source: Trace | Recorder, rows: slice = slice(None)) -> dict[str, F
         "log_posterior": source.log_posterior[rows],
         "largest_cluster": _largest(source.labels[rows]),
         "concentration": source.concentration[rows],
+        "nu": np.log2(source.column("nu")[rows]),
     }
     return {name: np.asarray(columns[name], dtype=np.float64) for name in followed_names(source.posterior)}
 
@@ -306,7 +331,7 @@ def autocorrelation(trace: Trace, quantity: str = "n_clusters", max_lag: int | N
         Draws of a chain.
     quantity
         ``"n_clusters"``, ``"theta"``, ``"log_posterior"``, ``"largest_cluster"`` or, where it is sampled,
-        ``"concentration"``.
+        ``"concentration"`` or ``"nu"``.
     max_lag
         The largest lag; a tenth of the draws by default.
     """

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,9 @@ _SCREENING_DRAWS = 200  # Draws that candidates are first judged by …
 _FINALISTS = 5  # … and how many of each source are then judged by all draws.
 _MORE_CUTS = 5  # Trees are cut into up to this many clusters more than any draw has.
 _SAME_DISTANCE = 1e-9  # Distances that differ by rounding alone are ties.
+
+
+_UNSURE = 0.2  # share of draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +149,22 @@ class PointEstimate:
         return (
             f"PointEstimate({self.n_clusters} clusters of sizes {np.bincount(self.labels).tolist()}, "
             f"expected {self.loss} loss {self.expected_loss:.4f}, from {self.source})"
+        )
+
+    def _repr_html_(self) -> str:
+        left = 'style="text-align: left"'
+        heads = "".join(f'<th scope="col" {left}>{head}</th>' for head in ("cluster", "objects", "unsure"))
+        sizes = np.bincount(self.labels)
+        unsure = np.bincount(self.labels, weights=self.uncertainty >= _UNSURE)
+        rows = "".join(
+            f"<tr><td {left}>{label}</td><td {left}>{size}</td><td {left}>{round(count)}</td></tr>"
+            for label, (size, count) in enumerate(zip(sizes.tolist(), unsure.tolist(), strict=True))
+        )
+        clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        return (
+            f"<div><strong>Point estimate</strong>: {clusters}, expected {self.loss} loss "
+            f"{self.expected_loss:.4f}, from {escape(self.source)}.<table><tr>{heads}</tr>{rows}</table>"
+            f"<p>Unsure: more than {_UNSURE:.0%} of the draws have the object elsewhere.</p></div>"
         )
 
 

@@ -3,13 +3,23 @@ r"""The hierarchy that the model itself makes: merge, each time, what costs leas
 Starting from a partition, usually the draw with the highest posterior, the two clusters a, b whose merge
 loses least of
 
-.. math:: \log p(B \mid Y) = c_K + \sum_b \log \Gamma(n_b) + \log \sum_\theta p(\theta) L(B, \theta)
+.. math:: \log p(B \mid Y) = \log V(K) + \sum_b \log W(n_b) + \log \sum_\theta p(\theta) L(B, \theta)
 
-are merged, down to one cluster. Heights are the running loss in nats; a merge that gains counts as no loss,
-so the heights never decrease. The tree is invariant like the model, and it shows structure above the level at
-which all draws keep the objects apart.
+are merged, down to one cluster; V and W are those of the prior on partitions (`model.priors`). Heights are
+the running loss in nats; a merge that gains counts as no loss, so the heights never decrease. The tree is
+invariant like the model, and it shows structure above the level at which all draws keep the objects apart.
 
-With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes M by a matrix of rank two,
+**Own shapes.** Given θ, ν and Σ the likelihood is a product over clusters, so a merge loses
+
+.. math:: \log\frac{V(K)}{V(K-1)} + \log\frac{W(n_a) \, W(n_b)}{W(n_a + n_b)}
+    + \log m_a + \log m_b - \log m_{ab},
+
+averaged over the parameters of draws all along the chain (`OwnEvidence`): with those of one draw, two
+clusters that overlap are merged or kept by chance. Other clusters matter through their number alone, so a
+merge changes the losses of the pairs that it touches, and the rest by one number.
+
+**One shape.** With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes M by a matrix of rank
+two,
 
 .. math:: \Delta = q_a s_a s_a^T + q_b s_b s_b^T - q_{ab} (s_a + s_b)(s_a + s_b)^T = W Q W^T, \qquad
     W = [s_a, s_b], \quad Q = \begin{pmatrix} q_a - q_{ab} & -q_{ab} \\ -q_{ab} & q_b - q_{ab} \end{pmatrix}.
@@ -33,31 +43,37 @@ apart, and average linkage of D gives the tree. With :math:`K \ge K_t` for all d
 draws themselves. Evidence trees are invariant like the model, so the consensus is too.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
-from scipy.special import gammaln
 
 from ewens_widgets.analysis.expected_loss import Draws
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.memory import check_fits
-from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.own_shapes import ClusterStatistics, log_marginals, statistics_of, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 
 if TYPE_CHECKING:
+    from ewens_widgets.sampling.draws import Recorded
     from ewens_widgets.sampling.trace import Trace
 
 __all__ = [
+    "CommonEvidence",
+    "Evidence",
+    "OwnEvidence",
     "check_consensus_fits",
     "consensus_distance",
     "consensus_tree",
+    "evidence_of",
     "evidence_tree",
     "merge_levels",
     "merge_losses",
+    "merged_statistics",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -67,10 +83,98 @@ _BLOCK_ENTRIES = 100_000  # Pairs × features at once: a block's arrays stay in 
 _FACTORS = 16
 _DRAWS = 100
 _FEWEST_DRAWS = 5
+_PARAMETER_DRAWS = 12  # Draws of (θ, ν, Σ) that losses are averaged over; more change them little.
 _WORK = 1e8  # Candidate merges × θ × features that all the evidence trees together may cost: a few seconds.
 
 
-def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
+class Evidence(Protocol):
+    """What merges of clusters lose."""
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether other clusters matter for a merge through their number alone."""
+
+    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+        """Log posterior lost by merging pairs of clusters, negative where a merge gains."""
+
+
+@dataclass(frozen=True, eq=False)
+class CommonEvidence:
+    """Losses in the paper's family: θ summed out, one shape for all."""
+
+    posterior: Posterior
+    is_additive = False
+
+    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+        """Log posterior lost by merging pairs of clusters."""
+        return merge_losses(self.posterior, clusters.sizes, clusters.sums, left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnEvidence:
+    """Losses with own shapes, averaged over draws of the parameters.
+
+    Attributes
+    ----------
+    posterior
+        The posterior that judges the merges.
+    theta, nu, sigma
+        Parameters of some draws, along the first axis; Σ in the form of the model.
+    """
+
+    posterior: Posterior
+    theta: FloatArray
+    nu: FloatArray
+    sigma: FloatArray = field(repr=False)
+    is_additive = True
+
+    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+        """Log posterior lost by merging pairs of clusters, averaged over the draws."""
+        sizes = clusters.sizes.astype(np.intp)
+        log_counts = self.posterior.count_weights(sizes.size)
+        step = log_counts[sizes.size] - log_counts[sizes.size - 1]
+        apart = self._log_factors(clusters)
+        width = max(1, _BLOCK_ENTRIES // (self.theta.size * self.posterior.n_features**2))
+        merged = [
+            self._log_factors(
+                ClusterStatistics(*(values[left[part]] + values[right[part]] for values in clusters))
+            )
+            for part in (slice(start, start + width) for start in range(0, left.size, width))
+        ]
+        together = np.concatenate(merged) if merged else np.empty(0)
+        return np.asarray(step + apart[left] + apart[right] - together, dtype=np.float64)
+
+    def _log_factors(self, clusters: ClusterStatistics) -> FloatArray:
+        """Log W(n_b) m_b of clusters, averaged over the draws."""
+        averages = log_marginals(clusters, self.theta, self.nu, self.sigma, self.posterior.model).mean(axis=0)
+        log_sizes = self.posterior.log_size_weights[clusters.sizes.astype(np.intp)]
+        return np.asarray(log_sizes + averages, dtype=np.float64)
+
+
+def evidence_of(posterior: Posterior, draws: "Recorded | Trace", start: int = 0) -> Evidence:
+    """What merges lose in the family of a posterior.
+
+    Parameters
+    ----------
+    posterior
+        The posterior that judges the merges.
+    draws
+        Recorded draws from it. With own shapes, the parameters of some of them are averaged over, evenly
+        spaced.
+    start
+        How many of the first draws to leave out.
+    """
+    if posterior.shapes == "common":
+        return CommonEvidence(posterior)
+    count = len(draws.theta) - start
+    if count < 1:
+        raise ValueError("with own shapes, losses are averaged over draws of the parameters; there are none.")
+    chosen = start + np.unique(np.linspace(0, count - 1, min(_PARAMETER_DRAWS, count)).astype(np.intp))
+    sigma = unpack_sigma(draws.column("sigma")[chosen], posterior.n_features, posterior.model)
+    return OwnEvidence(posterior, draws.theta[chosen], draws.column("nu")[chosen], sigma)
+
+
+def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | None = None) -> Tree:
     """Merge the clusters of a partition one by one, losing as little log posterior as possible.
 
     Parameters
@@ -79,24 +183,31 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
         The posterior that judges the merges.
     labels
         The partition to start from. Its clusters are joined at height 0.
+    evidence
+        What merges lose. Own shapes need it, since there it depends on draws of the parameters:
+        ``evidence_of(posterior, trace)``.
     """
     start = check_labels(labels, posterior.n_objects)
-    sizes, sums = cluster_statistics(posterior.coordinates, start)
+    if evidence is None:
+        if posterior.shapes == "own":
+            raise ValueError(
+                "with own shapes, what a merge loses depends on draws of the parameters: use "
+                "trace.evidence_tree(), or give evidence=evidence_of(posterior, trace)."
+            )
+        evidence = CommonEvidence(posterior)
+    clusters = statistics_of(posterior.coordinates, start, posterior.model)
     joined, nodes = _start_rows(start)
     rows: list[tuple[float, float, float, float]] = []
     height = 0.0
+    losses = _all_losses(evidence, clusters)
     while len(nodes) > 1:
-        left, right = np.triu_indices(len(nodes), k=1)
-        losses = merge_losses(posterior, sizes, sums, left, right)
-        best = int(np.argmin(losses))
-        a, b = int(left[best]), int(right[best])
-        height += max(float(losses[best]), 0.0)
-        sizes[a] += sizes[b]
-        sums[a] += sums[b]
-        sizes, sums = np.delete(sizes, b), np.delete(sums, b, axis=0)
+        a, b = (int(place) for place in np.unravel_index(int(np.argmin(losses)), losses.shape))
+        height += max(float(losses[a, b]), 0.0)
+        clusters = merged_statistics(clusters, a, b)
         first, second = sorted((nodes[a], nodes.pop(b)))
         nodes[a] = start.size + len(joined) + len(rows)
-        rows.append((first, second, height, sizes[a]))
+        rows.append((first, second, height, clusters.sizes[a]))
+        losses = _losses_after(evidence, posterior, clusters, losses, a, b)
     return Tree(
         linkage=np.vstack([joined, np.array(rows, dtype=np.float64).reshape(-1, 4)]),
         kind="evidence",
@@ -104,6 +215,40 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike) -> Tree:
         n_start=int(start.max()) + 1,
         coordinates=posterior.coordinates,
     )
+
+
+def _all_losses(evidence: Evidence, clusters: ClusterStatistics) -> FloatArray:
+    """Losses of all pairs, above the diagonal; infinite elsewhere."""
+    count = clusters.sizes.size
+    losses = np.full((count, count), np.inf)
+    left, right = np.triu_indices(count, k=1)
+    losses[left, right] = evidence.losses(clusters, left, right)
+    return losses
+
+
+def _losses_after(
+    evidence: Evidence, posterior: Posterior, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int
+) -> FloatArray:
+    """Losses of all pairs after b was merged into a."""
+    if not evidence.is_additive:
+        return _all_losses(evidence, clusters)
+    kept = np.delete(np.delete(losses, b, axis=0), b, axis=1)
+    count = clusters.sizes.size
+    log_counts = posterior.count_weights(count + 1)
+    if count > 1:
+        kept += 2.0 * log_counts[count] - log_counts[count - 1] - log_counts[count + 1]
+    others = np.delete(np.arange(count), a)
+    left, right = np.minimum(others, a), np.maximum(others, a)
+    kept[left, right] = evidence.losses(clusters, left, right)
+    return kept
+
+
+def merged_statistics(clusters: ClusterStatistics, a: int, b: int) -> ClusterStatistics:
+    """Statistics of the clusters after b was merged into a, which comes before it."""
+    merged = ClusterStatistics(*(np.delete(values, b, axis=0) for values in clusters))
+    for after, before in zip(merged, clusters, strict=True):
+        after[a] = before[a] + before[b]
+    return merged
 
 
 def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> Tree:
@@ -144,9 +289,10 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> 
     n_objects = trace.n_objects
     check_consensus_fits(n_objects)
     distinct = Draws.of(trace.labels).spread(_affordable(trace, draws))
+    evidence = evidence_of(trace.posterior, trace)
     total = np.zeros((n_objects, n_objects))
     for weight, labels in zip(distinct.weights, distinct.labels.astype(np.intp), strict=True):
-        levels = merge_levels(trace.posterior, labels)
+        levels = merge_levels(trace.posterior, labels, evidence)
         finest = len(levels)
         coarsest = min(n_clusters, finest)
         # Clusters that become one at level k are apart at the levels k + 1, …, finest.
@@ -165,7 +311,7 @@ def check_consensus_fits(
 def merge_losses(
     posterior: Posterior, sizes: FloatArray, sums: FloatArray, left: IntArray, right: IntArray
 ) -> FloatArray:
-    """Log posterior lost by merging each pair of clusters, θ summed out; negative where a merge gains.
+    """Log posterior of common shapes lost by merging each pair of clusters, θ summed out; a gain is negative.
 
     Parameters
     ----------
@@ -185,12 +331,12 @@ def merge_losses(
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def merge_levels(posterior: "Posterior", labels: IntArray) -> IntArray:
+def merge_levels(posterior: "Posterior", labels: IntArray, evidence: Evidence | None = None) -> IntArray:
     """For each two clusters of a partition, into how many the evidence tree is cut when they first are one.
 
     On the diagonal stands the number of clusters itself.
     """
-    tree = evidence_tree(posterior, labels)
+    tree = evidence_tree(posterior, labels, evidence)
     n_objects, n_clusters = tree.n_leaves, tree.n_start
     levels = np.full((n_clusters, n_clusters), n_clusters, dtype=np.intp)
     members = {item: [int(label)] for item, label in enumerate(labels)}
@@ -229,9 +375,10 @@ class _Merger(NamedTuple):
 
 def _block_losses(posterior: Posterior, state: _Merger, left: IntArray, right: IntArray) -> FloatArray:
     sizes, log_counts = state.sizes, posterior.count_weights(state.sizes.size)
-    both = sizes[left] + sizes[right]
+    both, log_sizes = sizes[left] + sizes[right], posterior.log_size_weights
     log_prior_gain = log_counts[sizes.size - 1] - log_counts[sizes.size]
-    log_prior_gain = log_prior_gain + gammaln(both) - gammaln(sizes[left]) - gammaln(sizes[right])
+    whole, one, other = (number.astype(np.intp) for number in (both, sizes[left], sizes[right]))
+    log_prior_gain = log_prior_gain + log_sizes[whole] - log_sizes[one] - log_sizes[other]
     theta = posterior.theta_grid[:, None]
     grown = 1.0 + theta * both
     log_det_change = np.log(grown) - state.log_grown[:, left] - state.log_grown[:, right]
@@ -330,5 +477,8 @@ def _affordable(trace: "Trace", draws: int) -> int:
     """How many evidence trees can be made in a reasonable time."""
     clusters = float(np.mean(trace.n_clusters))
     posterior = trace.posterior
-    cost = clusters**3 / 6 * posterior.theta_grid.size * posterior.n_features
+    if posterior.shapes == "own":
+        cost = clusters**2 * _PARAMETER_DRAWS * posterior.n_features**2
+    else:
+        cost = clusters**3 / 6 * posterior.theta_grid.size * posterior.n_features
     return int(min(max(_WORK / max(cost, 1.0), _FEWEST_DRAWS), draws))

@@ -20,7 +20,7 @@ from ewens_widgets.sampling.trace import Trace
 __all__ = ["draws_csv", "labels_csv", "to_arviz"]
 
 _LEADING = ("theta", "concentration", "log_posterior", "n_clusters")  # columns of the table, in their order
-_NOT_REPEATED = ("iterations", "theta_index", *_LEADING)
+_INDICES = {"theta_index": "theta", "nu_index": "nu"}  # In a table the value stands for its place on a grid.
 
 
 def labels_csv(
@@ -49,8 +49,13 @@ def labels_csv(
 
 
 def draws_csv(trace: Trace, names: Sequence[str] | None = None) -> str:
-    """Write a table, a draw a row: iteration, theta, …, n_clusters, labels ``object_0``, … or by `names`."""
-    further = [entry.name for entry in saved_columns() if not entry.axes and entry.name not in _NOT_REPEATED]
+    """Write a table, a draw a row: iteration, theta, …, n_clusters, labels ``object_0``, … or by `names`.
+
+    Whatever else is recorded as a number and varies, such as ``nu`` of own shapes, comes before the labels.
+    """
+    recorded = [_INDICES.get(entry.name, entry.name) for entry in saved_columns() if not entry.axes]
+    known = {"iterations", *_LEADING}
+    further = [name for name in recorded if name not in known and SCHEMA[name].varies(trace.posterior)]
     titles = {"iteration": "iterations", **{name: name for name in (*_LEADING, *further)}}
     numbers = {title: trace.column(name) for title, name in titles.items()}
     objects = [f"object_{item}" for item in range(trace.n_objects)] if names is None else list(names)
@@ -68,11 +73,12 @@ def to_arviz(
 ) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
     """Export traces, a chain each, to ArviZ.
 
-    The posterior group holds ``n_clusters``, ``theta`` and, where it is sampled, ``concentration``: what
-    diagnostics make sense for. The group ``sample_stats`` holds ``log_posterior``, ``acceptance`` by move,
-    and the ``labels`` of the objects, whose numbers change meaning from draw to draw. The canonical
-    coordinates of the data are ``observed_data``. Which quantity goes where is said in the table of what is
-    recorded, ``ewens_widgets.sampling.draws``.
+    The posterior group holds ``n_clusters``, ``theta`` and, where they are sampled, ``concentration`` and the
+    likeness ``nu`` of own shapes: what diagnostics make sense for. The group ``sample_stats`` holds
+    ``log_posterior``, ``acceptance`` by move, the ``labels`` of the objects, whose numbers change meaning
+    from draw to draw, and the common scale of own shapes, ``sigma``: of models II and I its variances, of
+    model III its lower triangle, row by row. The canonical coordinates of the data are ``observed_data``.
+    Which quantity goes where is said in the table of what is recorded, ``ewens_widgets.sampling.draws``.
 
     Parameters
     ----------

@@ -28,6 +28,8 @@ from ewens_widgets.analysis.plots.palette import changed_objects
 from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.datasets._synthetic import SCALING, SHEAR
 from ewens_widgets.model.checks import FloatArray, ModelName
+from ewens_widgets.model.posterior import ShapesName
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 
@@ -59,12 +61,14 @@ _STEP = 1600
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """How long the chains are, and what they start from."""
+    """How long the chains are, what they sample, and what they start from."""
 
     draws: int = 300
     burn_in: int = 100
     concentration: float = 1.0
     seed: int = 0
+    shapes: ShapesName = "common"
+    prior: PartitionPrior | None = None
 
     @property
     def iterations(self) -> int:
@@ -99,7 +103,14 @@ class SideChain:
     """One chain, run as far as somebody asks."""
 
     def __init__(self, X: FloatArray, model: ModelName, run: ChainSettings) -> None:
-        self._sampler = Sampler(X, model=model, concentration=run.concentration, seed=run.seed)
+        self._sampler = Sampler(
+            X,
+            model=model,
+            concentration=run.concentration,
+            seed=run.seed,
+            shapes=run.shapes,
+            prior=run.prior,
+        )
         self._recorder = Recorder(self._sampler.posterior, self._sampler.move_names)
 
     def labels(self, start: int, stop: int) -> NDArray[np.integer]:

@@ -1,16 +1,22 @@
 r"""Where a new object would go: the exact conditional of object n + 1, averaged over draws.
 
-Given a draw (B, θ, λ), a new object y joins a cluster b, or opens one of its own, with probability
-proportional to
+Given a draw, its partition B and its parameters, a new object y joins a cluster b, or opens one of its own,
+with probability proportional to
 
-.. math:: w_b(y) = p(B_{+b} \mid \lambda) \, L_{n+1}(B_{+b}, \theta) \,/\, L_n(B, \theta).
+.. math:: w_b(y) = p(B_{+b} \mid B) \, L_{n+1}(B_{+b}) \,/\, L_n(B).
 
-Averaging the *unnormalised* weights over draws of the posterior given n objects, and normalising after that,
-is what Bayes' rule asks for: draws that explain the new object better count for more.
+The first factor is the prior's seat of the next object (`PartitionPrior.seating_probabilities`), that of
+Ewens' prior with the draw's λ. Averaging the *unnormalised* weights over draws of the
+posterior given n objects, and normalising after that, is what Bayes' rule asks for: draws that explain the
+new object better count for more.
 
-All n + 1 objects are centred anew. With :math:`u = y / (n + 1)`, :math:`q_b = \theta / (1 + \theta n_b)`,
-:math:`q_b^+ = \theta / (1 + \theta (n_b + 1))`, :math:`h = \sum_b q_b n_b s_b` and :math:`c = \sum_b q_b
-n_b^2`, the matrix of the likelihood changes by a matrix of rank three,
+**Own shapes.** Given θ, ν and Σ the ratio of likelihoods is the Student density of y in the cluster
+(`own_shapes.log_predictive`), in the coordinates of the n objects.
+
+**One shape.** All n + 1 objects are centred anew. With :math:`u = y / (n + 1)`,
+:math:`q_b = \theta / (1 + \theta n_b)`, :math:`q_b^+ = \theta / (1 + \theta (n_b + 1))`,
+:math:`h = \sum_b q_b n_b s_b` and :math:`c = \sum_b q_b n_b^2`, the matrix of the likelihood changes by a
+matrix of rank three,
 
 .. math::
 
@@ -26,15 +32,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of, unpack_sigma
+from ewens_widgets.model.priors.ewens import Ewens
 
 if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["CanonicalMap", "Prediction", "join_log_weights", "predict_clusters"]
+__all__ = ["CanonicalMap", "Prediction", "join_log_weights", "log_predictive_density", "predict_clusters"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -77,6 +85,12 @@ class CanonicalMap:
         scaled = (X - self.centre) / self.scale
         return scaled if self.matrix is None else scaled @ self.matrix
 
+    @property
+    def log_jacobian(self) -> float:
+        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it."""
+        turned = 0.0 if self.matrix is None else float(np.linalg.slogdet(self.matrix)[1])
+        return turned - float(np.log(self.scale).sum())
+
 
 class Prediction(NamedTuple):
     """Probabilities for new objects.
@@ -118,7 +132,13 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
     for k in chosen:
         own = trace.labels[k].astype(np.intp)
         log_weights = join_log_weights(
-            trace.posterior, own, float(trace.theta[k]), float(trace.concentration[k]), new
+            trace.posterior,
+            own,
+            float(trace.theta[k]),
+            float(trace.concentration[k]),
+            new,
+            float(trace.column("nu")[k]),
+            trace.column("sigma")[k],
         )
         log_novel = np.logaddexp(log_novel, log_weights[:, -1])
         log_known = np.logaddexp(log_known, _translated(log_weights[:, :-1], own, labels, n_reported))
@@ -129,8 +149,43 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
     )
 
 
+def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) -> FloatArray:
+    """Log density of each new object given the data, in canonical coordinates, averaged over draws.
+
+    Parameters
+    ----------
+    trace
+        Draws of a chain.
+    new
+        Canonical coordinates of the new objects, a row each.
+    draws
+        How many draws, evenly spaced along the chain, to average over at most.
+    """
+    posterior = trace.posterior
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
+    total = np.full(len(new), -np.inf)
+    for k in chosen:
+        labels, theta = trace.labels[k].astype(np.intp), float(trace.theta[k])
+        concentration = float(trace.concentration[k])
+        nu, sigma = float(trace.column("nu")[k]), trace.column("sigma")[k]
+        log_density = logsumexp(
+            join_log_weights(posterior, labels, theta, concentration, new, nu, sigma), axis=1
+        )
+        if posterior.shapes == "common":
+            log_prior = _log_seats(posterior, labels, concentration)
+            log_density = log_density - logsumexp(log_prior + _common_log_mass(posterior, labels, theta))
+        total = np.logaddexp(total, log_density)
+    return np.asarray(total - np.log(chosen.size), dtype=np.float64)
+
+
 def join_log_weights(
-    posterior: "Posterior", labels: IntArray, theta: float, concentration: float, new: FloatArray
+    posterior: "Posterior",
+    labels: IntArray,
+    theta: float,
+    concentration: float,
+    new: FloatArray,
+    nu: float = np.inf,
+    sigma: FloatArray | None = None,
 ) -> FloatArray:
     """Log weights of each new object for joining each cluster of a draw, and for opening its own (m × K + 1).
 
@@ -139,15 +194,58 @@ def join_log_weights(
     posterior
         The posterior of the n objects.
     labels, theta, concentration
-        A draw: canonical labels, variance ratio, concentration.
+        A draw: canonical labels, variance ratio, concentration of Ewens' prior (others have none).
     new
         Canonical coordinates of the new objects, a row each.
+    nu, sigma
+        Of own shapes: the draw's likeness and packed scale.
     """
+    log_prior = _log_seats(posterior, labels, concentration)
+    if posterior.shapes == "own":
+        log_likelihood = _own_log_likelihood(posterior, labels, theta, nu, sigma, new)
+    else:
+        log_likelihood = _common_log_likelihood(posterior, labels, theta, new)
+    return np.asarray(log_prior + log_likelihood, dtype=np.float64)
+
+
+def _log_seats(posterior: "Posterior", labels: IntArray, concentration: float) -> FloatArray:
+    """Log prior probabilities of the next object for each cluster of a draw, and for a new one."""
+    prior = posterior.prior if posterior.concentration is None else Ewens(concentration)
+    with np.errstate(divide="ignore"):  # Some priors allow no further cluster.
+        return np.asarray(np.log(prior.seating_probabilities(np.bincount(labels))), dtype=np.float64)
+
+
+def _own_log_likelihood(
+    posterior: "Posterior",
+    labels: IntArray,
+    theta: float,
+    nu: float,
+    sigma: FloatArray | None,
+    new: FloatArray,
+) -> FloatArray:
+    """Log densities of new objects in each cluster and in a new one, with own shapes."""
+    if sigma is None:
+        raise ValueError("own shapes need the scale Σ beside the partition.")
+    model, n_features = posterior.model, posterior.n_features
+    known = statistics_of(posterior.coordinates, labels, model)
+    clusters = ClusterStatistics(*(np.append(values, np.zeros_like(values[:1]), axis=0) for values in known))
+    scale = unpack_sigma(sigma, n_features, model)
+    step = max(1, _BLOCK_ENTRIES // (clusters.sizes.size * n_features))
+    blocks = [
+        log_predictive(new[start : start + step], clusters, theta, nu, scale, model)
+        for start in range(0, len(new), step)
+    ]
+    return np.concatenate(blocks) if blocks else np.empty((0, clusters.sizes.size))
+
+
+def _common_log_likelihood(
+    posterior: "Posterior", labels: IntArray, theta: float, new: FloatArray
+) -> FloatArray:
+    """Log ratios of likelihoods with and without new objects, in each cluster and a new one, one shape."""
     sizes, sums = cluster_statistics(posterior.coordinates, labels)
     sizes, sums = np.append(sizes, 0.0), np.vstack([sums, np.zeros(sums.shape[1])])
     draw = _Draw.of(posterior, sizes, sums, theta)
     n_objects, n_features = posterior.coordinates.shape
-    log_prior = np.log(np.append(sizes[:-1], concentration)) - np.log(n_objects + concentration)
     log_det = np.log1p(theta * (sizes + 1.0)) - np.log1p(theta * sizes)
     step = max(1, _BLOCK_ENTRIES // (sizes.size * n_features))
     blocks = [
@@ -156,7 +254,33 @@ def join_log_weights(
     ]
     log_scale = np.concatenate(blocks) if blocks else np.empty((0, sizes.size))
     grown = -0.5 * (n_features * log_det + (n_objects + 1) * log_scale + draw.log_scale)
-    return np.asarray(log_prior + grown, dtype=np.float64)
+    return np.asarray(grown, dtype=np.float64)
+
+
+def _common_log_mass(posterior: "Posterior", labels: IntArray, theta: float) -> FloatArray:
+    r"""Log integrals over all new objects of what `_common_log_likelihood` gives, cluster by cluster.
+
+    Completing the square, M₊ = A + β (u + v)(u + v)ᵀ with v = (h + γ s) / β and A = M + δ s sᵀ − β v vᵀ,
+    where β, γ, δ are the three coefficients of the cluster: a Student density in u, whose integral is known.
+    """
+    sizes, sums = cluster_statistics(posterior.coordinates, labels)
+    sizes, sums = np.append(sizes, 0.0), np.vstack([sums, np.zeros(sums.shape[1])])
+    draw = _Draw.of(posterior, sizes, sums, theta)
+    n_objects, d = posterior.coordinates.shape
+    log_det = np.log1p(theta * (sizes + 1.0)) - np.log1p(theta * sizes)
+    power = 0.5 * (n_objects + 1) * (d if posterior.model == "I" else 1)
+    if posterior.model == "II":
+        log_constant = d * (0.5 * np.log(np.pi) + gammaln(power - 0.5) - gammaln(power))
+    else:
+        log_constant = 0.5 * d * np.log(np.pi) + gammaln(power - 0.5 * d) - gammaln(power)
+    log_mass = np.empty(sizes.size)
+    for place, (both, cross, own) in enumerate(zip(draw.both, draw.cross, draw.own, strict=True)):
+        shift = (draw.pull + cross * draw.sums[place]) / both
+        rest = draw.scatter + own * np.outer(draw.sums[place], draw.sums[place])
+        log_scale = _log_scale(rest - both * np.outer(shift, shift), posterior.model)
+        log_mass[place] = -0.5 * (d * log_det[place] + n_objects * log_scale + d * np.log(both))
+    log_mass += 0.5 * n_objects * draw.log_scale + log_constant + d * np.log(n_objects + 1.0)
+    return log_mass
 
 
 class _Draw(NamedTuple):

@@ -1,7 +1,9 @@
 """Plain words about a run: whether to trust it, why, and what to change.
 
-The numbers, the faults found in them and the verdict are those of `analysis.convergence`; here they are only
-told, at length by `report` and in one sentence, while chains run, by `chains_sentence`.
+There are two questions. Have the chains sampled the posterior? The numbers, the faults found in them and the
+verdict are those of `analysis.convergence`. And does the model fit, so that its clusters are real? That is
+what `analysis.check` looks at. Here both are only told, at length by `report` and, the first one, in one
+sentence, while chains run, by `chains_sentence`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +12,9 @@ from html import escape
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ewens_widgets.analysis.check import ModelCheck
 from ewens_widgets.analysis.convergence import (
     GOOD_RHAT,
     QUANTITIES,
@@ -19,18 +23,24 @@ from ewens_widgets.analysis.convergence import (
     Fault,
     diagnose,
 )
+from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Report", "Verdict", "chains_sentence", "report"]
 
-Verdict = Literal["trust", "unconfirmed", "run longer", "do not trust"]
+Verdict = Literal["trust", "unconfirmed", "model in doubt", "run longer", "do not trust"]
 
+_CHECKED_DRAWS = 300  # of all chains together, that the check of the model looks at
 _EDGE = 0.3  # Probability at an end of the grid of θ from which on the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {
-    "trust": "Trust this run: the chains agree.",
+    "trust": "Trust this run: the chains agree, and nothing seen speaks against the model.",
     "unconfirmed": "Nothing speaks against this chain, but one alone cannot show that it has converged.",
+    "model in doubt": (
+        "Nothing speaks against the sampling, but the model does not fit these data: do not trust the number "
+        "of clusters."
+    ),
     "run longer": "Run longer before you trust this.",
     "do not trust": "Do not trust this run.",
 }
@@ -44,14 +54,16 @@ class Report:
     Attributes
     ----------
     verdict
-        ``"trust"``, ``"unconfirmed"`` (one chain, and nothing against it), ``"run longer"`` or
-        ``"do not trust"``.
+        ``"trust"``, ``"unconfirmed"`` (one chain, and nothing against it), ``"model in doubt"`` (the chains
+        are good, but the model does not fit), ``"run longer"`` or ``"do not trust"``.
     reasons
         What the verdict rests on.
     advice
         What to change.
     diagnostics
         The numbers.
+    check
+        Whether the model fits.
     summary
         The run in one line.
     """
@@ -60,6 +72,7 @@ class Report:
     reasons: tuple[str, ...]
     advice: tuple[str, ...]
     diagnostics: Diagnostics = field(repr=False)
+    check: ModelCheck = field(repr=False)
     summary: str
 
     @property
@@ -113,13 +126,15 @@ class Report:
         return [f"Accepted: {rates}"] if rates else []
 
 
-def report(traces: Trace | Sequence[Trace]) -> Report:
-    """Judge a run of one chain or, better, of several from different starts.
+def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = None) -> Report:
+    """Judge a run of one chain or, better, of several from different starts: the sampling, and the model.
 
     Parameters
     ----------
     traces
         One trace, or one for each chain.
+    data
+        The data that were clustered: then columns that mislead are named, too. See `Trace.check`.
 
     Examples
     --------
@@ -128,8 +143,8 @@ def report(traces: Trace | Sequence[Trace]) -> Report:
     >>> starts = ["singletons", "one-cluster", "k-means"]
     >>> samplers = [ew.Sampler(data, model="III", initial=start, seed=k) for k, start in enumerate(starts)]
     >>> chains = [sampler.sample(2000, burn_in=500, progress=False) for sampler in samplers]
-    >>> ew.report(chains).verdict
-    'trust'
+    >>> ew.report(chains).verdict  # they agree, but the two regions differ in shape: try shapes="own"
+    'model in doubt'
     """
     chains = [traces] if isinstance(traces, Trace) else list(traces)
     numbers = diagnose(chains)
@@ -139,13 +154,37 @@ def report(traces: Trace | Sequence[Trace]) -> Report:
     reasons = [_REASONS[fault](numbers) for fault in numbers.faults] or list(_good(numbers))
     if numbers.has_settled:
         reasons.append(_settled(numbers))
+    fit = _fit(chains, data)
+    advice = [*_advice(numbers, chains, verdict), *(finding.way_out for finding in fit.findings)]
+    if verdict in {"trust", "unconfirmed"} and not fit.is_calm:
+        verdict = "model in doubt"
     return Report(
         verdict=verdict,
-        reasons=(*reasons, *([] if verdict == "do not trust" else _remarks(chains))),
-        advice=tuple(_advice(numbers, chains, verdict)),
+        reasons=(*reasons, *([] if verdict == "do not trust" else _remarks(chains)), *_fitted(fit, verdict)),
+        advice=tuple(dict.fromkeys(advice)),
         diagnostics=numbers,
+        check=fit,
         summary=_summary(numbers, chains),
     )
+
+
+def _fit(chains: Sequence[Trace], data: ArrayLike | Dataset | None) -> ModelCheck:
+    """Check the model on the draws of all chains, thinned if they are many."""
+    if len(chains) == 1:
+        return chains[0].check(data)
+    step = -(-sum(map(len, chains)) // _CHECKED_DRAWS)
+    return Trace.concatenate([trace.thin(min(step, len(trace))) for trace in chains]).check(data)
+
+
+def _fitted(fit: ModelCheck, verdict: Verdict) -> Iterator[str]:
+    if fit.is_calm:
+        yield fit.headline
+    elif verdict == "model in doubt":
+        yield "That chains agree does not make clusters real, and here the model does not fit:"
+    else:
+        yield "Besides, the model does not fit:"
+    yield from (finding.sentence for finding in fit.findings)
+    yield from fit.remarks
 
 
 def chains_sentence(numbers: Diagnostics, names: Sequence[str]) -> str:
@@ -179,8 +218,8 @@ def _told_apart(numbers: Diagnostics, names: Sequence[str]) -> str:
 
 
 def _averaged(name: str) -> str:
-    """What to call a quantity whose mean is told too: that of θ is taken on the scale of its logarithm."""
-    return "log₂ θ" if name == "theta" else QUANTITIES[name]
+    """What to call a quantity whose mean is told too: those of θ and ν are means of their logarithms."""
+    return {"theta": "log₂ θ", "nu": "log₂ ν"}.get(name, QUANTITIES[name])
 
 
 _SENTENCES: dict[Fault, Callable[[Diagnostics, Sequence[str]], str]] = {

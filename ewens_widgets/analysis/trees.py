@@ -9,8 +9,9 @@ A cut may leave objects over, in clusters too small to count. They are assigned 
 as left over, or kept as they are.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
@@ -60,7 +61,7 @@ _WITHOUT_PAIRS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A hierarchy of n objects.
 
@@ -91,6 +92,22 @@ class Tree:
         if not is_valid_linkage(self.linkage) or not is_monotonic(self.linkage):
             raise ValueError("a tree needs a valid SciPy linkage matrix whose heights never decrease.")
         self.linkage.setflags(write=False)
+
+    def __repr__(self) -> str:
+        top = float(self.heights[-1]) if self.heights.size else 0.0
+        start = "" if self.n_start == self.n_leaves else f", from {self.n_start} clusters"
+        return (
+            f"Tree of {self.n_leaves} objects ({self.method}{start}): heights up to {top:.3g}, "
+            f"{_HEIGHT_NAMES[self.kind]}; .cut(n_clusters=...) gives labels"
+        )
+
+    def _repr_png_(self) -> bytes:
+        """Picture for a notebook."""
+        from ewens_widgets.analysis.plots.charts import plot_tree
+
+        content = BytesIO()
+        plot_tree(self).savefig(content, format="png", dpi=80)
+        return content.getvalue()
 
     @property
     def n_leaves(self) -> int:
@@ -197,6 +214,32 @@ class Tree:
             ]
             place[n_leaves + row] = (place[left] + place[right]) / 2
         return corners
+
+    def arranged(self, order: ArrayLike) -> "Tree":
+        """The same tree, drawn so that its leaves follow an order of the objects as far as they can.
+
+        Members of the clusters that it starts from come in that order; of two branches that meet, the one
+        whose leaves come earlier on average is drawn first.
+        """
+        n_leaves, merges = self.n_leaves, self.linkage.copy()
+        rank = np.empty(n_leaves)
+        rank[np.asarray(order, dtype=np.intp)] = np.arange(n_leaves)
+        first = n_leaves - self.n_start
+        if first:
+            # The members of a starting cluster are joined all at once: each may stand in any of their places.
+            drawn = self.leaves_order
+            clusters = self.cut(n_clusters=self.n_start)[drawn]
+            block = np.concatenate([[0], np.cumsum(np.diff(clusters) != 0)])
+            stands_for = np.arange(2.0 * n_leaves)
+            stands_for[drawn] = drawn[np.lexsort((rank[drawn], block))]
+            merges[:, :2] = stands_for[merges[:, :2].astype(np.intp)]
+        total, size = np.zeros(2 * n_leaves - 1), np.ones(2 * n_leaves - 1)
+        total[:n_leaves] = rank
+        for row, (left, right) in enumerate(merges[:, :2].astype(np.intp)):
+            total[n_leaves + row], size[n_leaves + row] = total[left] + total[right], size[left] + size[right]
+            if row >= first and total[left] / size[left] > total[right] / size[right]:
+                merges[row, :2] = right, left
+        return replace(self, linkage=merges)
 
     def plot(self, ax: "Axes | None" = None, names: ArrayLike | None = None, **line: object) -> "Axes":
         """Draw the tree with matplotlib.

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from traces import blobs, random_partitions, synthetic_trace
+from traces import blobs, own_trace, random_partitions, synthetic_trace
 
+import ewens_widgets as ew
 from ewens_widgets.analysis.convergence import (
     FEWEST_DRAWS,
     Diagnostics,
@@ -195,6 +196,22 @@ def test_the_concentration_is_followed_where_it_is_sampled() -> None:
     rng = np.random.default_rng(0)
     sampled = Posterior.from_data(blobs(rng, 20)[0], concentration=Gamma(1.0, 1.0))
     assert "concentration" in diagnose(chain(sampled, 0, 50)).rhat
+
+
+def test_the_likeness_of_own_shapes_is_followed_and_no_concentration_that_is_not_sampled() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 2))
+    prior = ew.priors.FiniteMixture()
+    posterior = Posterior.from_data(X, "III", shapes="own", prior=prior)
+    own = own_trace(posterior, rng, 60)
+    found = diagnose(own)
+    assert set(found.rhat) == {"n_clusters", "theta", "log_posterior", "largest_cluster", "nu"}
+    np.testing.assert_allclose(found.means["nu"], np.log2(own.nu).mean())
+    shifted = Trace.of_columns({**own.columns(), "nu_index": own.nu_index % 4 // 3}, {}, posterior)
+    apart = diagnose([own, shifted])
+    assert apart.worst == "nu"
+    assert "log₂ ν" in chains_sentence(apart, ["first", "second"])
+    assert autocorrelation(own, "nu", 5).shape == (6,)
 
 
 def test_longer_chains_are_cut(posterior: Posterior) -> None:

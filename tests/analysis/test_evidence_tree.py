@@ -1,16 +1,20 @@
 """The evidence tree against a naive one, and the consensus of many against its definition."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
-from traces import blob_trace, blobs, random_partitions, synthetic_trace
+from traces import blob_trace, blobs, own_trace, random_partitions, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis import evidence_tree as module
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.evidence_tree import (
+    OwnEvidence,
     consensus_distance,
     consensus_tree,
+    evidence_of,
     evidence_tree,
     merge_levels,
     merge_losses,
@@ -24,6 +28,12 @@ from ewens_widgets.sampling.trace import Trace
 
 MODELS = ["I", "II", "III"]
 CONCENTRATIONS = [1.0, 0.3, Gamma(2.0, 1.5)]
+PRIORS = [
+    ew.priors.Ewens(0.7),
+    ew.priors.FiniteMixture(1.0, ew.priors.Geometric(0.5)),
+    ew.priors.PitmanYor(1.0, 0.3),
+    ew.priors.DirichletMultinomial(10, 2.0),
+]
 
 
 def naive_merges(posterior: Posterior, labels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
@@ -70,6 +80,81 @@ def problem(seed: int, model: str, concentration: Concentration) -> tuple[Poster
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_equals_the_naive_tree(seed: int, model: str, concentration: Concentration) -> None:
     check_against_naive(*problem(seed, model, concentration))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: type(prior).__name__)
+def test_losses_under_every_prior(model: str, prior: ew.priors.PartitionPrior) -> None:
+    posterior, labels = problem(1, model, 1.0)
+    check_against_naive(dataclasses.replace(posterior, prior=prior), labels)
+
+
+def own_problem(seed: int, model: str, prior: ew.priors.PartitionPrior) -> tuple[Trace, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X, true = blobs(rng, n_objects=60, n_features=3, n_clusters=4, spread=5.0)
+    labels = canonical_labels(true + 4 * rng.integers(0, 2, 60))
+    posterior = Posterior.from_data(X, model=model, prior=prior, shapes="own")
+    return own_trace(posterior, rng, 7), labels
+
+
+def averaged_log_posterior(trace: Trace, labels: np.ndarray) -> float:
+    """Log posterior of a partition with the parameters of each draw, by the posterior itself."""
+    values = [
+        trace.posterior.log_density(
+            labels,
+            int(trace.theta_index[k]),
+            None,
+            int(trace.column("nu_index")[k]),
+            trace.column("sigma")[k],
+        )
+        for k in range(len(trace))
+    ]
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: type(prior).__name__)
+def test_own_shapes_lose_what_the_posterior_says_on_average(
+    model: str, prior: ew.priors.PartitionPrior
+) -> None:
+    """Every merge on the way up, though only the pairs that a merge touched are judged anew."""
+    trace, labels = own_problem(3, model, prior)
+    tree = evidence_tree(trace.posterior, labels, evidence_of(trace.posterior, trace))
+    height, current = 0.0, labels
+    for count in range(int(labels.max()), 0, -1):
+        candidates = [
+            canonical_labels(np.where(current == b, a, current))
+            for a in range(count + 1)
+            for b in range(a + 1, count + 1)
+        ]
+        scores = [averaged_log_posterior(trace, candidate) for candidate in candidates]
+        height += max(averaged_log_posterior(trace, current) - max(scores), 0.0)
+        current = candidates[int(np.argmax(scores))]
+        np.testing.assert_array_equal(tree.cut(n_clusters=count), current)
+        np.testing.assert_allclose(tree.heights[-count], height, rtol=1e-9, atol=1e-9)
+    assert height > 1.0
+
+
+def test_the_parameters_of_one_draw_are_not_enough() -> None:
+    """The sabotaged twin: losses of a single draw are not the average's."""
+    trace, labels = own_problem(3, "III", ew.priors.FiniteMixture())
+    averaged = evidence_of(trace.posterior, trace)
+    single = evidence_of(trace.posterior, trace[:1])
+    assert isinstance(averaged, OwnEvidence)
+    assert len(averaged.theta) == 7
+    heights = [evidence_tree(trace.posterior, labels, one).heights[-1] for one in (averaged, single)]
+    assert abs(heights[0] - heights[1]) > 1.0
+
+
+def test_own_shapes_through_the_trace() -> None:
+    trace, labels = own_problem(5, "II", ew.priors.FiniteMixture())
+    assert trace.evidence_tree().n_start == int(trace.best.max()) + 1
+    assert trace.consensus_tree(2).n_leaves == 60
+    assert evidence_of(trace.posterior, trace, start=6).theta.tolist() == trace.theta[6:].tolist()
+    with pytest.raises(ValueError, match=r"trace\.evidence_tree\(\)"):
+        evidence_tree(trace.posterior, labels)
+    with pytest.raises(ValueError, match="there are none"):
+        evidence_of(trace.posterior, trace[:0])
 
 
 def _without_cross_terms(
@@ -249,7 +334,7 @@ def test_many_clusters_mean_fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None
     real = merge_levels
     monkeypatch.setattr(
         "ewens_widgets.analysis.evidence_tree.merge_levels",
-        lambda posterior, row: made.append(1) or real(posterior, row),
+        lambda *given: made.append(1) or real(*given),
     )
     consensus_distance(trace, 2)
     assert len(made) <= 5

@@ -2,10 +2,11 @@ import warnings
 
 import numpy as np
 import pytest
-from traces import blob_trace
+from traces import blob_trace, blobs, own_trace
 
 from ewens_widgets.analysis.export import draws_csv, labels_csv, to_arviz
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
 
@@ -28,6 +29,19 @@ def test_draws_as_a_table(trace: Trace) -> None:
     assert len(lines) == 51
     assert lines[0].startswith("iteration,theta,concentration,log_posterior,n_clusters,object_0,object_1")
     assert [float(entry) for entry in lines[1].split(",")][5:] == trace.labels[0].tolist()
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_own_shapes_are_exported(model: str) -> None:
+    rng = np.random.default_rng(0)
+    own = own_trace(Posterior.from_data(blobs(rng)[0], model, shapes="own"), rng, 20)
+    header, first, *_ = draws_csv(own).splitlines()
+    assert header.startswith("iteration,theta,concentration,log_posterior,n_clusters,nu,object_0")
+    assert float(first.split(",")[5]) == own.nu[0]
+    exported = to_arviz([own])
+    np.testing.assert_array_equal(exported.posterior["nu"].values[0], own.nu)
+    np.testing.assert_array_equal(exported.sample_stats["sigma"].values[0], own.sigma)
+    assert exported.sample_stats["sigma"].dims[-1] == "scale"
 
 
 def test_draws_with_names(trace: Trace) -> None:

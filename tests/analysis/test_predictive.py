@@ -1,10 +1,19 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from traces import blob_trace, blobs, synthetic_trace
 
+import ewens_widgets as ew
 from ewens_widgets.analysis import predictive
-from ewens_widgets.analysis.predictive import CanonicalMap, join_log_weights, predict_clusters
+from ewens_widgets.analysis.predictive import (
+    CanonicalMap,
+    join_log_weights,
+    log_predictive_density,
+    predict_clusters,
+)
 from ewens_widgets.model.likelihood import log_likelihood
+from ewens_widgets.model.own_shapes import log_marginals, pack_sigma, statistics_of, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors import ewens
 
@@ -44,6 +53,66 @@ def test_weights_equal_the_posterior_of_one_more_object(model: str, concentratio
         # The constant that the likelihood leaves open depends on the data alone: one for all draws.
         difference = np.concatenate(found) - np.concatenate(exact)
         np.testing.assert_allclose(difference, difference[0], atol=1e-7)
+
+
+PRIORS = [
+    ew.priors.Ewens(0.7),
+    ew.priors.FiniteMixture(),
+    ew.priors.PitmanYor(1.0, 0.3),
+    ew.priors.DirichletMultinomial(3, 2.0),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: type(prior).__name__)
+def test_the_next_seat_is_the_priors(prior: ew.priors.PartitionPrior) -> None:
+    rng = np.random.default_rng(7)
+    X, true = blobs(rng, n_objects=25)
+    posterior = Posterior.from_data(X, model="II")
+    new = posterior.coordinates[:2] * 1.1
+    likelihood = join_log_weights(posterior, true, 4.0, 1.0, new) - np.log(
+        posterior.prior.seating_probabilities(np.bincount(true))
+    )
+    other = dataclasses.replace(posterior, prior=prior)
+    found = join_log_weights(other, true, 4.0, 0.7, new) - likelihood
+    with np.errstate(divide="ignore"):
+        exact = [
+            prior.log_pmf(np.append(true, label)) - prior.log_pmf(true)
+            if label < prior.most_clusters
+            else -np.inf
+            for label in range(4)
+        ]
+    np.testing.assert_allclose(found, np.tile(exact, (2, 1)), atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("prior", PRIORS[1:], ids=lambda prior: type(prior).__name__)
+def test_own_shapes_weigh_by_marginal_likelihoods_with_and_without(
+    model: str, prior: ew.priors.PartitionPrior
+) -> None:
+    """Log p(B₊) Π m_b / p(B) / Π m_b over all n + 1 rows, exactly: own shapes leave no constant open."""
+    rng = np.random.default_rng(3)
+    X, true = blobs(rng, n_objects=25)
+    posterior = Posterior.from_data(X, model=model, prior=prior, shapes="own")
+    form = {"I": np.array(0.3), "II": np.array([0.2, 0.5, 0.4]), "III": np.eye(3) * 0.4 + 0.1}[model]
+    sigma = pack_sigma(form, model)
+    new = rng.normal(size=(3, 3))
+    labels = np.where(true == 2, 1, true)
+    found = join_log_weights(posterior, labels, 4.0, 1.0, new, 8.0, sigma)
+
+    def log_joint(rows: np.ndarray, grown: np.ndarray) -> float:
+        clusters = statistics_of(rows, grown, model)
+        scale = unpack_sigma(sigma, 3, model)
+        return prior.log_pmf(grown) + float(log_marginals(clusters, 4.0, 8.0, scale, model).sum())
+
+    now = log_joint(posterior.coordinates, labels)
+    exact = [
+        [log_joint(np.vstack([posterior.coordinates, row]), np.append(labels, b)) - now for b in range(3)]
+        for row in new
+    ]
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    assert join_log_weights(posterior, labels, 4.0, 1.0, new[:0], 8.0, sigma).shape == (0, 3)
+    with pytest.raises(ValueError, match="Σ"):
+        join_log_weights(posterior, labels, 4.0, 1.0, new, 8.0)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -105,3 +174,43 @@ def test_rows_do_not_depend_on_their_neighbours(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(whole.clusters, np.vstack([part.clusters for part in parts]), atol=1e-12)
     np.testing.assert_allclose(predict_clusters(trace, labels, new).novelty, whole.novelty, atol=1e-12)
     assert predict_clusters(trace, labels, new[:0]).clusters.shape == (0, labels.max() + 1)
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_the_mass_of_each_cluster_is_the_integral_of_its_weights(model: str, n_features: int) -> None:
+    X = np.random.default_rng(3).normal(size=(9, n_features))
+    posterior = Posterior.from_data(X, model=model)
+    labels, theta = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2]), 2.0
+    # A tangent spreads the whole line over a finite interval; its derivative is periodic, so sums converge.
+    angles = (np.arange(400) + 0.5) / 400 * np.pi - np.pi / 2
+    grids = np.meshgrid(*[np.tan(angles)] * n_features, indexing="ij")
+    points = np.column_stack([grid.ravel() for grid in grids])
+    log_volume = np.log1p(points**2).sum(axis=1) + n_features * np.log(np.pi / 400)
+    values = predictive._common_log_likelihood(posterior, labels, theta, points)
+    integrals = np.exp(values + log_volume[:, None]).sum(axis=0)
+    np.testing.assert_allclose(
+        predictive._common_log_mass(posterior, labels, theta), np.log(integrals), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_the_jacobian_is_that_of_the_map(model: str) -> None:
+    X = np.random.default_rng(4).normal(size=(30, 2)) * [1.0, 1.0 if model == "I" else 50.0]
+    canonical = CanonicalMap.between(X, Posterior.from_data(X, model=model))
+    corners = canonical(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    volume = abs(np.linalg.det(corners[1:] - corners[0]))
+    assert canonical.log_jacobian == pytest.approx(np.log(volume))
+
+
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_predictive_densities_are_densities(shapes: str) -> None:
+    X = np.random.default_rng(5).normal(size=(12, 1))
+    X[6:] += 8.0
+    sampler = ew.Sampler(X, model="I", shapes=shapes, seed=0)
+    trace = sampler.sample(5, 5, progress=False)
+    angles = (np.arange(4000) + 0.5) / 4000 * np.pi - np.pi / 2
+    points = np.tan(angles)[:, None]
+    density = np.exp(log_predictive_density(trace, points))
+    # Own shapes have tails as heavy as their smallest likeness allows, so that sums converge slowly.
+    assert (density * (1.0 + points[:, 0] ** 2)).sum() * np.pi / 4000 == pytest.approx(1.0, abs=1e-4)

@@ -170,7 +170,7 @@ def test_text_and_html_say_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_the_paper_moves_are_not_trusted_and_the_default_is() -> None:
+def test_chains_of_the_paper_moves_do_not_agree_and_those_of_the_default_do() -> None:
     data = datasets.denmark_roads_standin(seed=0)
     starts = ("singletons", "one-cluster", "k-means")
 
@@ -184,4 +184,5 @@ def test_the_paper_moves_are_not_trusted_and_the_default_is() -> None:
         return report(chains).verdict
 
     assert verdict("paper-2", 1000, 500) == "do not trust"
-    assert verdict("default", 2000, 500) == "trust"
+    # These chains agree; but the two regions differ in shape, which one shape for all does not allow.
+    assert verdict("default", 2000, 500) == "model in doubt"

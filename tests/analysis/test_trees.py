@@ -321,3 +321,17 @@ def test_leftovers_of_many_objects_need_no_matrix_of_all_pairs(monkeypatch: pyte
     expected = assign_leftovers(marked, merges, 30, None, points)
     monkeypatch.setattr(leftovers, "_PAIRS", 3)  # a row at a time
     np.testing.assert_array_equal(assign_leftovers(marked, merges, 30, None, points), expected)
+
+
+def test_an_arranged_tree_is_the_same_tree_in_another_order(rng: np.random.Generator) -> None:
+    labels = canonical_labels(rng.integers(0, 6, 40))
+    tree = evidence_tree(Posterior.from_data(rng.normal(size=(40, 2)), model="I"), labels)
+    order = rng.permutation(40)
+    arranged = tree.arranged(order)
+    for count in range(1, 7):
+        np.testing.assert_array_equal(arranged.cut(n_clusters=count), tree.cut(n_clusters=count))
+    rank = np.argsort(order)
+    drawn = arranged.leaves_order
+    for cluster in range(6):
+        assert np.all(np.diff(rank[drawn[labels[drawn] == cluster]]) > 0)
+    np.testing.assert_array_equal(arranged.heights, tree.heights)

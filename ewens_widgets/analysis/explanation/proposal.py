@@ -24,7 +24,9 @@ import numpy as np
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors import ewens
+from ewens_widgets.model.priors.ewens import Ewens
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
+from ewens_widgets.sampling.draws import Records
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.kernel.workspace import (
     ACCOUNT,
@@ -56,12 +58,27 @@ class Changes(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """θ and λ of the iteration, drawn before its moves."""
+    """Parameters of the iteration, drawn before its moves.
+
+    Attributes
+    ----------
+    theta, theta_index, theta_weights
+        The variance ratio θ, its place on the grid, and the conditional that it was drawn from.
+    log_concentration
+        Logarithm of λ; it means nothing under priors without one.
+    nu, nu_index, nu_weights, sigma
+        Of own shapes: the likeness ν, its place on the grid, the conditional that it was drawn from, and the
+        packed scale Σ.
+    """
 
     theta: float
     theta_index: int
     theta_weights: FloatArray
     log_concentration: float
+    nu: float = math.inf
+    nu_index: int = 0
+    nu_weights: FloatArray = np.ones(1)
+    sigma: FloatArray | None = None
 
     @property
     def concentration(self) -> float:
@@ -77,8 +94,10 @@ class Proposal(BareProposal):
     ----------
     move
         Name of the move.
+    prior
+        The prior on partitions.
     parameters
-        θ and λ.
+        θ, λ where it has a meaning, and ν and Σ of own shapes.
     changes
         Log prior and log likelihood of the proposed partition minus those of the present one.
     as_printed
@@ -88,6 +107,7 @@ class Proposal(BareProposal):
     """
 
     move: str
+    prior: PartitionPrior
     parameters: Parameters
     changes: Changes | None = None
     as_printed: bool = False
@@ -138,7 +158,7 @@ def explain(
     state
         Where the chain stands before the iteration.
     move
-        The move that is made once, after θ (and λ, where it has a prior) have been drawn. Of a sweep, the
+        The move that is made once, after the parameters have been drawn. Of a sweep, the
         first draw is explained; `explain_sweep` has them all.
     pairs
         Distances between objects, for a move that needs them; in canonical coordinates by default.
@@ -158,7 +178,7 @@ def explain(
         if outcome.flags[NOTED] <= room:
             break
         room = int(outcome.flags[NOTED])  # Now it is known how much is needed.
-    parameters = _parameters(posterior, records.theta_weights[0], driver.state())
+    parameters = _parameters(posterior, records, driver.state())
     notes = Notes(state.labels, outcome, move.factors)
     return _explained(posterior, move, parameters, notes, as_printed)
 
@@ -195,7 +215,7 @@ class Sweep:
         driver.load(state)
         records, _ = driver.advance(1)
         self.state = replace(driver.state(), iteration=state.iteration)
-        self._parameters = _parameters(posterior, records.theta_weights[0], self.state)
+        self._parameters = _parameters(posterior, records, self.state)
         self._drawn = self.state.labels
 
     def draw(self, item: int) -> Proposal:
@@ -203,7 +223,14 @@ class Sweep:
         state, room = self.state, 8 * self._posterior.n_objects + 64
         rng = np.random.Generator(np.random.PCG64(0))
         rng.bit_generator.state = state.generator
-        workspace = make_workspace(self._problem, state.labels, state.theta_index, state.log_concentration)
+        workspace = make_workspace(
+            self._problem,
+            state.labels,
+            state.theta_index,
+            state.log_concentration,
+            state.nu_index,
+            state.sigma,
+        )
         outcome = make_outcome(self._posterior.n_objects, ACCOUNT, room)
         self._make(self._problem, workspace, outcome, item, rng)
         self._drawn = workspace.labels
@@ -216,10 +243,22 @@ class Sweep:
         self.state = replace(self.state, labels=self._drawn)
 
 
-def _parameters(posterior: Posterior, weights: FloatArray, after: State) -> Parameters:
+def _parameters(posterior: Posterior, records: Records, after: State) -> Parameters:
     """The parameters that an iteration has drawn."""
-    theta = float(posterior.theta_grid[after.theta_index])
-    return Parameters(theta, after.theta_index, frozen(weights.copy()), after.log_concentration)
+    drawn = Parameters(
+        float(posterior.theta_grid[after.theta_index]),
+        after.theta_index,
+        frozen(records.theta_weights[0].copy()),
+        after.log_concentration,
+    )
+    if posterior.shapes == "common":
+        return drawn
+    return drawn._replace(
+        nu=float(posterior.nu_grid[after.nu_index]),
+        nu_index=after.nu_index,
+        nu_weights=frozen(records.nu_weights[0].copy()),
+        sigma=frozen(after.sigma.copy()),
+    )
 
 
 def _explained(
@@ -228,16 +267,23 @@ def _explained(
     """A move's account of its proposal, with what the model says to it."""
     account = move.account(notes)
     told = {entry.name: getattr(account, entry.name) for entry in fields(account)}
+    # Where λ is sampled, the chain decides with the λ that it has just drawn.
+    is_given = posterior.samples_concentration
+    log_prior = Ewens(parameters.concentration).log_pmf if is_given else posterior.log_prior
     changes = None
     if account.proposed is not None:
         both = (account.proposed, account.labels)
-        prior = [ewens.log_pmf(labels, parameters.concentration) for labels in both]
-        likelihood = [float(posterior.log_likelihoods(labels)[parameters.theta_index]) for labels in both]
+        prior = [log_prior(labels) for labels in both]
+        shape = parameters.nu_index, parameters.sigma
+        likelihood = [
+            float(posterior.log_likelihoods(labels, *shape)[parameters.theta_index]) for labels in both
+        ]
         changes = Changes(prior[0] - prior[1], likelihood[0] - likelihood[1])
         told["backward"] = _without_underflow(account, changes)
     return Proposal(
         **told,
         move=move.name,
+        prior=posterior.prior,
         parameters=parameters,
         changes=changes,
         as_printed=as_printed,

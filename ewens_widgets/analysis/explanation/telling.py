@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 
 from ewens_widgets.analysis.explanation.proposal import Proposal
+from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.sampling.moves.move import Move, Scene, Way, count, from_log, signed
 
 __all__ = ["stages_of"]
@@ -25,9 +26,28 @@ def _start(proposal: Proposal) -> Scene:
         f"{count(proposal.labels.size, 'object')} in "
         f"{count(int(proposal.labels.max()) + 1, 'cluster')}. "
         f"θ = {parameters.theta:g} was drawn from its conditional, where it has probability {weight:.3g}; "
-        f"λ = {parameters.concentration:.3g}."
+        f"{_prior(proposal)}.{_shapes(proposal)}"
     )
     return Scene("start", "Where the chain stands", text)
+
+
+def _prior(proposal: Proposal) -> str:
+    """The concentration of Ewens' prior, or the name of another."""
+    if isinstance(proposal.prior, Ewens):
+        return f"λ = {proposal.parameters.concentration:.3g}"
+    return f"the prior on partitions is {proposal.prior}"
+
+
+def _shapes(proposal: Proposal) -> str:
+    """What was drawn for own shapes."""
+    parameters = proposal.parameters
+    if parameters.sigma is None:
+        return ""
+    weight = parameters.nu_weights[parameters.nu_index]
+    return (
+        f" Every cluster has a shape of its own: their likeness ν = {parameters.nu:g} was drawn from its "
+        f"conditional, where it has probability {weight:.3g}, and then the common scale Σ."
+    )
 
 
 def _end(proposal: Proposal) -> Iterator[Scene]:

@@ -5,7 +5,7 @@ draws there, into a figure of yours. Figures are made without pyplot, so that no
 shows them all the same.
 """
 
-from ewens_widgets.analysis.plots.charts import plot_boxplots, plot_theta, plot_traces
+from ewens_widgets.analysis.plots.charts import plot_boxplots, plot_theta, plot_traces, plot_tree
 from ewens_widgets.analysis.plots.heatmap_plot import plot_heatmap
 from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, cluster_colours
 from ewens_widgets.analysis.plots.scatter_plot import plot_scatter
@@ -19,4 +19,5 @@ __all__ = [
     "plot_scatter",
     "plot_theta",
     "plot_traces",
+    "plot_tree",
 ]

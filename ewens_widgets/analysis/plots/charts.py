@@ -12,19 +12,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, by_size, class_colours, cluster_colours
+from ewens_widgets.analysis.plots.palette import (
+    OKABE_ITO,
+    SELECTED,
+    SINGLETON,
+    ClusterColours,
+    by_size,
+    class_colours,
+    cluster_colours,
+    colour_of,
+)
 from ewens_widgets.analysis.plots.scatter_plot import chosen_columns, feature_names
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.partition import check_labels
+from ewens_widgets.sampling.draws import SCHEMA
 from ewens_widgets.sampling.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["plot_boxplots", "plot_theta", "plot_traces", "theta_text"]
+    from ewens_widgets.analysis.trees import Tree
+
+__all__ = ["plot_boxplots", "plot_theta", "plot_traces", "plot_tree", "theta_text"]
 
 _MOST_TICKS = 16
 _LARGEST_DENOMINATOR = 64
@@ -70,6 +81,53 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
     return figure_of(axes)
 
 
+@styled
+def plot_tree(
+    tree: "Tree",
+    *,
+    n_clusters: int | None = None,
+    min_size: int = 1,
+    names: ArrayLike | None = None,
+    ax: "Axes | None" = None,
+) -> "Figure":
+    """Draw a tree of the objects, and the line that cuts it into clusters, with their colours below.
+
+    Parameters
+    ----------
+    tree
+        Such as ``trace.evidence_tree()``.
+    n_clusters, min_size
+        Cut the tree into so many clusters of at least so many members; it is not cut by default.
+    names
+        Names of the objects, to write under the tree; none by default.
+    ax
+        Axes to draw in; new ones by default.
+    """
+    axes = new_figure(6.0, 3.2).subplots() if ax is None else ax
+    tree.plot(axes, names=names)
+    axes.set_xlabel(f"{tree.n_leaves} objects")
+    if n_clusters is None:
+        return figure_of(axes)
+    labels = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="mark")
+    counts = tree.counts(min_size)
+    merges = int(np.flatnonzero(counts == n_clusters)[-1])
+    heights = np.concatenate([[0.0], tree.heights, [1.05 * tree.heights[-1]]])
+    axes.axhline((heights[merges] + heights[merges + 1]) / 2, color=SELECTED, linestyle="--")
+    drawn = ClusterColours().assign(labels)[tree.leaves_order]
+    colours = [colour_of(number) for number in drawn.tolist()]
+    # Just below the axis, in the order of the leaves.
+    axes.scatter(
+        np.arange(tree.n_leaves),
+        np.full(tree.n_leaves, -0.02),
+        c=colours,
+        marker="s",
+        s=6,
+        clip_on=False,
+        transform=axes.get_xaxis_transform(),
+    )
+    return figure_of(axes)
+
+
 def theta_text(value: float) -> str:
     """Short text of a grid value; fractions such as 1/8 stay fractions."""
     inverse = 1.0 / value
@@ -84,6 +142,7 @@ _NAMES = {
     "theta": "θ",
     "log_posterior": "log posterior",
     "concentration": "concentration λ",
+    "nu": "likeness ν",
 }
 
 
@@ -106,8 +165,7 @@ def plot_traces(
     if not chains or not all(len(trace) for trace in chains):
         raise ValueError("there are no draws to plot; sample some, or drop fewer as burn-in.")
     names = ["n_clusters", "theta", "log_posterior"]
-    if isinstance(chains[0].posterior.concentration, Gamma):
-        names.append("concentration")
+    names += [name for name in ("concentration", "nu") if SCHEMA[name].varies(chains[0].posterior)]
     canvas = new_figure(6.5, 1.35 * len(names) + 0.5) if figure is None else figure
     grid = canvas.subplots(
         len(names), 2, sharex="col", sharey="row", squeeze=False, gridspec_kw={"width_ratios": [5, 1]}
@@ -121,7 +179,7 @@ def plot_traces(
         right.spines[["left", "bottom"]].set_visible(False)
         if burn_in is not None:
             left.axvspan(0, burn_in, color="0.9", linewidth=0, zorder=0)
-        if name == "theta":
+        if name in {"theta", "nu"}:
             left.set_yscale("log", base=2)
     grid[-1, 0].set_xlabel("iteration")
     if len(chains) > 1:

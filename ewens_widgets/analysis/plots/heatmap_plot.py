@@ -258,10 +258,10 @@ def leaf_pixels(
 
 
 @cache
-def picture_palette(colours: str = COLOUR_MAPS[0]) -> NDArray[np.uint8]:
+def picture_palette(colours: str = COLOUR_MAPS[0], *, dark: bool = False) -> NDArray[np.uint8]:
     """Colours of all values of a pixel, one a row, for a named colour map of the distances."""
     others = np.array([rgb(colour) for colour in (SELECTED, GREY, *CLUSTER_COLOURS)], dtype=np.uint8)
-    return np.concatenate([colour_map(colours, LEVELS), others])
+    return np.concatenate([colour_map(colours, LEVELS, dark=dark), others])
 
 
 def encode_png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:

@@ -1,10 +1,11 @@
 """Colours: the same ones for the same clusters, in live and in static pictures.
 
 The colour of a cluster is a number, its place in `CLUSTER_COLOURS`. The first eight and the grey stay apart
-for people with any of the common colour deficiencies, on light and on dark backgrounds: they were searched
-for that, by differences in CIELAB. From the ninth cluster on the same hues come back in three other shades;
-static pictures then change the marker too, and in live ones the sizes in the legend and selecting objects
-help. Objects that are alone, or left over by a cut (label −1), are grey.
+for people with any of the common colour deficiencies, and stand out from light and from dark backgrounds
+alike (contrast at least 3 : 1, WCAG 2): they were searched for that, by differences in CIELAB. So live
+pictures in both themes and static ones have the same colours. From the ninth cluster on the same hues come
+back in three other shades, and with another marker (`shape_of`). Objects that are alone, or left over by a
+cut (label −1), are grey.
 
 **Colours follow clusters through relabelling.** Labels are numbered anew at each iteration. So each cluster
 takes over the colour of the cluster before it that it shares most objects with, all clusters together being
@@ -34,6 +35,7 @@ __all__ = [
     "N_DISTINCT",
     "OKABE_ITO",
     "SELECTED",
+    "SHAPES",
     "SINGLETON",
     "ClusterColours",
     "best_match",
@@ -46,18 +48,19 @@ __all__ = [
     "colour_of",
     "matching_colours",
     "rgb",
+    "shape_of",
 ]
 
 Labels = NDArray[np.integer[Any]]
 IntArray = NDArray[np.intp]
 
-GREY = "#a0a0a0"
+GREY = "#8c8c8c"
 """Objects that are alone, left over by a cut, or not yet in a cluster."""
 
 SINGLETON = GREY
 """Clusters of one object."""
 
-SELECTED = "#ff4fb0"
+SELECTED = "#ee2f93"
 """Objects that the user has selected."""
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
@@ -68,10 +71,15 @@ ALONE = -1
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+SHAPES = ("circle", "square", "triangle-up", "diamond")
+"""Markers of live pictures: each stands for as many clusters as there are distinct colours."""
+
 COLOUR_MAPS = ("greys", "viridis", "cividis", "magma")
 """Names of colour maps for distances; the first is the paper's: white is far, black is near."""
 
-_HUES = ("#2467cb", "#fba884", "#115533", "#e8180a", "#12caec", "#a80876", "#6504da", "#bbca00")
+_DARK_PAPER = 24
+
+_HUES = ("#206bc2", "#e91008", "#05a741", "#e74bff", "#2f7f49", "#519acb", "#843bf9", "#a24b90")
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -97,6 +105,11 @@ CLUSTER_COLOURS = tuple(_varied(hue, share) for share in (0.0, 0.4, 0.65, -0.35)
 def colour_of(number: int) -> str:
     """Colour by its number; colours come back when they are used up."""
     return GREY if number == ALONE else CLUSTER_COLOURS[number % len(CLUSTER_COLOURS)]
+
+
+def shape_of(number: int) -> int:
+    """Place in `SHAPES` of a colour's marker: others than the first where colours are no longer distinct."""
+    return 0 if number == ALONE else number // N_DISTINCT % len(SHAPES)
 
 
 def class_colours(n_classes: int) -> list[str]:
@@ -178,6 +191,10 @@ class ClusterColours:
         """Forget: the objects are others now."""
         self._colours = None
 
+    def remember(self, colours: IntArray) -> None:
+        """Go on from numbers that were assigned before."""
+        self._colours = colours if colours.size else None
+
     def assign(self, labels: Labels) -> IntArray:
         """Number of each object's colour."""
         clean = _without_singletons(labels)
@@ -218,13 +235,18 @@ def _without_singletons(labels: Labels) -> IntArray:
 
 
 @cache
-def colour_map(name: str, levels: int) -> NDArray[np.uint8]:
-    """Colours from distance 0 to distance 1, one a row."""
+def colour_map(name: str, levels: int, *, dark: bool = False) -> NDArray[np.uint8]:
+    """Colours from distance 0 to distance 1, one a row.
+
+    Greys are ink on paper: what is together is ink, black on a light page and white on a dark one.
+    """
     if name not in COLOUR_MAPS:
         raise ValueError(f"there is no colour map {name!r}; use one of {', '.join(COLOUR_MAPS)}")
     places = np.linspace(0.0, 1.0, levels)
     if name == "greys":
-        table = np.repeat(np.round(255 * places).astype(np.uint8)[:, None], 3, axis=1)
+        # On a dark page never is as dark as the page itself.
+        shades = 255 * places if not dark else 255 - (255 - _DARK_PAPER) * places
+        table = np.repeat(np.round(shades).astype(np.uint8)[:, None], 3, axis=1)
     else:
         from matplotlib import colormaps
 

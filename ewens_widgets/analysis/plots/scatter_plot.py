@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
+from ewens_widgets.analysis.plots.ellipses import averaged_ellipses, projection_onto
 from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, by_size, cluster_colours, cluster_markers
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data, column_names
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+    from ewens_widgets.sampling.trace import Trace
+
 _MOST_NAMES = 10
 _MOST_COMPONENTS = 6
+_RINGS = (1.2, 0.8)  # widths of the inner and of the outer ellipse
 
 
 @styled
@@ -34,6 +38,7 @@ def plot_scatter(
     features: Sequence[int | str] | str = "auto",
     true: ArrayLike | None = None,
     equal: bool = False,
+    ellipses: "Trace | None" = None,
     ax: "Axes | None" = None,
 ) -> "Figure":
     """Draw the objects as points, a colour for each cluster; singletons are grey.
@@ -52,6 +57,10 @@ def plot_scatter(
         Known classes; they decide the marker, so that errors can be seen.
     equal
         Draw one unit equally long in both directions.
+    ellipses
+        A trace of these data: then each cluster has the ellipses that hold 50 and 90 % of a Gaussian with the
+        centre and covariance that the trace's model gives it, averaged over the draws' parameters. With
+        common shapes all are alike, with own shapes each is its own. None draws none.
     ax
         Axes to draw in; new ones by default.
     """
@@ -76,6 +85,8 @@ def plot_scatter(
                 linewidths=0,
                 alpha=0.9,
             )
+    if ellipses is not None:
+        _draw_ellipses(axes, ellipses, found, points, colours)
     if labels is not None:
         handles = _cluster_handles(found, colours, shapes if classes is None else None)
         if classes is not None:
@@ -88,6 +99,24 @@ def plot_scatter(
     if equal:
         axes.set_aspect("equal", adjustable="datalim")
     return figure_of(axes)
+
+
+def _draw_ellipses(
+    axes: "Axes", trace: "Trace", labels: NDArray[np.intp], points: FloatArray, colours: Sequence[str]
+) -> None:
+    """Draw the outlines of the clusters, where what is shown is a function of the features."""
+    if trace.n_objects != len(points):
+        raise ValueError(f"the trace for the ellipses is of {trace.n_objects} objects, not {len(points)}.")
+    projection = projection_onto(trace.posterior, points)
+    if projection is None:
+        raise ValueError(
+            "there are no ellipses in this plane: it shows something else than features of the data that the "
+            "trace is of. Give the data that were sampled, and two features or principal components."
+        )
+    made = averaged_ellipses(trace, labels, projection)
+    for cluster, rings in zip(made.clusters.tolist(), made.outlines, strict=True):
+        for ring, width in zip(rings, _RINGS, strict=True):
+            axes.plot(ring[:, 0], ring[:, 1], color=colours[cluster], linewidth=width)
 
 
 def two_features(

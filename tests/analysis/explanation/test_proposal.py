@@ -11,8 +11,10 @@ import pytest
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.explanation.proposal import Proposal, explain, explain_sweep
+from ewens_widgets.analysis.explanation.telling import stages_of
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.kernel import parameters
+from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.move import Move
@@ -123,6 +125,54 @@ def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str)
 @pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
 def test_other_settings_are_explained_too(move: Move, settings: dict[str, Any]) -> None:
     assert_alike(proposals(60, move, model="II", **settings))
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [ew.priors.FiniteMixture(), ew.priors.PitmanYor(1.0, 0.3), ew.priors.DirichletMultinomial(5, 2.0)],
+    ids=lambda prior: type(prior).__name__,
+)
+@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
+def test_other_priors_are_explained_too(move: Move, prior: ew.priors.PartitionPrior) -> None:
+    found = proposals(60, move, model="II", prior=prior)
+    assert_alike(found)
+    assert largest_gap(found, without("prior")) > 1e-2
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
+def test_own_shapes_are_explained_too(move: Move, model: str) -> None:
+    found = proposals(60, move, model=model, shapes="own", prior=ew.priors.FiniteMixture())
+    assert_alike(found)
+    assert largest_gap(found, without("likelihood")) > 1e-2
+    for step in found:
+        drawn, reported = step.explained.parameters, step.reported
+        assert (drawn.nu, drawn.nu_index) == (reported.nu, reported.nu_index)
+        np.testing.assert_allclose(drawn.sigma, reported.sigma, rtol=1e-12)
+    told = stages_of(found[0].explained, move)[0].text
+    assert f"ν = {found[0].explained.parameters.nu:g} was drawn" in told
+    assert "FiniteMixture" in told
+    assert "λ" not in told
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_sweep_of_own_shapes_is_the_sampler_s(model: str) -> None:
+    sampler = ew.Sampler(
+        DATA,
+        model=model,
+        moves=[Gibbs()],
+        initial="prior",
+        seed=5,
+        shapes="own",
+        prior=ew.priors.FiniteMixture(),
+    )
+    draws = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    event = next(sampler.events(1, block=1))
+    after = draws[-1].labels if draws[-1].proposed is None else draws[-1].proposed
+    assert np.array_equal(canonical_labels(after), event.labels)
+    ratios = [draw.log_ratio() for draw in draws if draw.proposed is not None]
+    assert ratios
+    np.testing.assert_allclose(ratios, 0.0, atol=1e-8)
 
 
 def test_the_printed_ratio_is_the_sampler_s_where_it_is_asked_for() -> None:
@@ -257,7 +307,7 @@ def test_the_moved_objects_are_the_smaller_part() -> None:
 
 
 def test_nothing_to_choose_from_is_refused() -> None:
-    choose = getattr(parameters.choose, "py_func", parameters.choose)
+    choose = getattr(partition_changes.choose, "py_func", partition_changes.choose)
     assert choose(np.array([0.0, 2.0, 0.0]), 3, 0.999) == 1
     assert choose(np.zeros(3), 3, 0.5) == -1
 

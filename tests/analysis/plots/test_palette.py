@@ -28,6 +28,7 @@ from ewens_widgets.analysis.plots.palette import (
     colour_of,
     matching_colours,
     rgb,
+    shape_of,
 )
 from ewens_widgets.partition import canonical_labels
 
@@ -68,10 +69,33 @@ def test_a_palette_of_red_and_green_would_be_found_out() -> None:
     assert least_difference(("#d62728", "#2ca02c", "#8c564b"), "deutan") < 20
 
 
-@pytest.mark.parametrize("background", ["#ffffff", "#111111"])
-def test_the_first_colours_are_seen_on_light_and_dark(background: str) -> None:
+def luminance(colour: str) -> float:
+    """Relative luminance after WCAG 2."""
+    share = np.array(rgb(colour)) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("background", ["#ffffff", "#212121", "#111111"])
+def test_the_first_colours_stand_out_from_light_and_dark(background: str) -> None:
     for colour in (*CLUSTER_COLOURS[:N_DISTINCT], GREY, SELECTED):
-        assert abs(cielab(colour, "none")[0] - cielab(background, "none")[0]) > 20
+        dark, light = sorted((luminance(colour), luminance(background)))
+        assert (light + 0.05) / (dark + 0.05) >= 3.0, colour
+
+
+def test_shapes_change_where_colours_are_no_longer_distinct() -> None:
+    shapes = [shape_of(number) for number in range(2 * N_DISTINCT)]
+    assert shapes == [0] * N_DISTINCT + [1] * N_DISTINCT
+    assert shape_of(ALONE) == 0
+    assert shape_of(len(CLUSTER_COLOURS)) == 0
+
+
+def test_greys_are_ink_on_paper() -> None:
+    light, dark = colour_map("greys", 11), colour_map("greys", 11, dark=True)
+    assert light[0].tolist() == [0, 0, 0]
+    assert light[-1].tolist() == [255, 255, 255]
+    assert dark[0].tolist() == [255, 255, 255]
+    assert dark[-1].max() < 40
 
 
 def test_all_colours_differ() -> None:

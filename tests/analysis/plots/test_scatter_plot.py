@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from traces import own_trace, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.plots import (
@@ -9,6 +10,7 @@ from ewens_widgets.analysis.plots import (
 )
 from ewens_widgets.analysis.plots.scatter_plot import projections, two_features
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.posterior import Posterior
 
 
 def test_the_scatter_tells_clusters_and_classes() -> None:
@@ -24,6 +26,41 @@ def test_the_scatter_tells_clusters_and_classes() -> None:
     many = plot_scatter(np.random.default_rng(0).normal(size=(40, 2)), np.repeat(np.arange(20), 2)).axes[0]
     assert "… 10 more clusters" in [text.get_text() for text in many.get_legend().get_texts()]
     assert plot_scatter(np.random.default_rng(0).normal(size=(9, 2)), equal=True).axes[0].get_legend() is None
+
+
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_ellipses_of_a_trace(shapes: str) -> None:
+    data = ew.datasets.unit_square(seed=0)
+    posterior = Posterior.from_data(data, "III", shapes=shapes)
+    rng = np.random.default_rng(0)
+    draws = np.tile(data.labels, (6, 1))
+    trace = own_trace(posterior, rng, 6) if shapes == "own" else synthetic_trace(draws, posterior, rng)
+    plain = plot_scatter(data).axes[0]
+    axes = plot_scatter(data, ellipses=trace).axes[0]
+    assert not plain.lines
+    assert len(axes.lines) == 8  # two for each of four clusters
+    for label in range(4):
+        inner, outer = axes.lines[2 * label], axes.lines[2 * label + 1]
+        assert inner.get_color() == outer.get_color()
+        widths = [np.ptp(line.get_xdata()) for line in (inner, outer)]
+        np.testing.assert_allclose(widths[1] / widths[0], np.sqrt(np.log(0.1) / np.log(0.5)), rtol=1e-6)
+        members = data.X[data.labels == label]
+        middle = np.array([inner.get_xdata()[:-1].mean(), inner.get_ydata()[:-1].mean()])
+        assert np.linalg.norm(middle - members.mean(axis=0)) < 0.2
+    sizes = {round(float(np.ptp(line.get_xdata())), 9) for line in axes.lines[::2]}
+    assert len(sizes) == (1 if shapes == "common" else 4)
+
+
+def test_ellipses_of_other_data_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    posterior = Posterior.from_data(rng.normal(size=(80, 2)), "III")
+    trace = synthetic_trace(np.zeros((3, 80), dtype=np.intp), posterior, rng)
+    with pytest.raises(ValueError, match="the data that were sampled"):
+        plot_scatter(ew.datasets.unit_square(seed=0), ellipses=trace)
+    with pytest.raises(ValueError, match="80 objects, not 40"):
+        plot_scatter(rng.normal(size=(40, 2)), ellipses=trace)
+    with pytest.raises(ValueError, match="no draws"):
+        plot_scatter(posterior.coordinates, ellipses=trace[:0])
 
 
 def test_features_of_a_scatter() -> None:

@@ -1,0 +1,614 @@
+r"""Does the model fit? What in the data misleads it, and what to do about it.
+
+Chains that agree show that the posterior was sampled. They do not show that its clusters are real: the model
+takes clusters for Gaussians, and cuts what is not into several that are. `trace.check()` looks at the
+clusters of `trace.answer()` for that.
+
+**Within clusters.** Rows are centred and whitened by the covariance of their cluster, which is pooled towards
+that of all clusters with the weight of 2d rows. Of the whitened residuals z (d numbers each),
+
+.. math:: s_b = \frac1{n_b} \sum_{i \in b} z_i |z_i|^2, \qquad
+          k_b = \frac1{n_b} \sum_{i \in b} \frac{|z_i|^4}{d (d + 2)} - 1
+
+are the skewness (Móri, Rohatgi & Székely 1993) and the excess kurtosis (Mardia 1970) of cluster b. Both are
+pooled over clusters, and compared with those of `SIMULATIONS` sets of Gaussian clusters of the same sizes,
+treated alike. A finding needs both: far more than chance gives (`BEYOND` standard deviations), and an effect
+that matters. Light tails say nothing, since overlapping clusters are cut off where they meet.
+
+**Between clusters.** Where all have one shape, :math:`\sum_b n_b |W^{-1/2} S_b W^{-1/2} - I|^2` says how much
+their covariances :math:`S_b` differ from the pooled one W, with the same comparison. Models I and II leave
+out correlations within clusters, and I different variances too: these are looked for in W.
+
+These numbers are invariant like the model. Columns are not: model III does not know them unless it is given
+the data, I and II do but for their names and where zero is.
+
+References: K. V. Mardia (1970), Biometrika 57, 519–530; T. F. Móri, V. K. Rohatgi & G. J. Székely (1993),
+Theory Probab. Appl. 38, 547–551.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.memory import TooLargeError
+from ewens_widgets.model.checks import (
+    ModelName,
+    check_data,
+    column_names,
+    dependence_text,
+    dependent_columns,
+    named_columns,
+)
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.draws import read_only
+
+if TYPE_CHECKING:
+    from ewens_widgets.model.posterior import Posterior
+    from ewens_widgets.sampling.trace import Trace
+
+__all__ = ["BEYOND", "SIMULATIONS", "Finding", "ModelCheck", "check"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Severity = Literal["warning", "note"]
+Kind = Literal[
+    "tails",
+    "skewness",
+    "skewed columns",
+    "shapes",
+    "correlation",
+    "constant",
+    "deciding column",
+    "dependent columns",
+    "few values",
+    "row numbers",
+    "outliers",
+]
+
+SIMULATIONS = 100
+BEYOND = 5.0
+
+_SKEWED = 0.4  # Skewness of a direction, on average, that is noted …
+_VERY_SKEWED = 0.8  # … and that cuts clusters into pieces …
+_SKEWED_COLUMN = 2.0  # … as that of one column does …
+_TILTED = 0.76 * 4.0  # Means off their medians by more than chance gives.
+_TAILED = 0.25  # Excess kurtosis, relative to a Gaussian's, that is noted …
+_HEAVY = 0.5  # … and that makes clusters of tails;
+_UNLIKE = 0.4  # difference of covariances, as a share of the pooled one …
+_CORRELATED = 0.5  # … correlation within clusters that models I and II leave out …
+_UNEVEN = 4.0  # … and ratio of variances that model I does.
+_FEWEST = 8  # Rows of a cluster that say something about its form.
+_MOST_ROWS = 5_000  # More are thinned: what matters shows in these.
+_LARGE = 20_000  # Objects from which on the best draw stands for the answer, which would take long.
+_NOTHING = 1e-8  # Share of a direction's variance that is within clusters, if they are constant in it.
+_DECIDES = 0.7  # Share of a column's variance between clusters, if it decides …
+_SILENT = 0.1  # … and that of the other columns, if they have no say.
+_COLLINEAR = 1e-3  # 1 − R² of a column that follows from others.
+_CODES = 10  # So few values are codes.
+_FOREIGN = 1e-3  # 1 − R² of coordinates that are not those of the data.
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that misleads, or may.
+
+    Attributes
+    ----------
+    kind
+        What it is, in a word or two.
+    severity
+        ``"warning"``: the number of clusters is not to be trusted; ``"note"``: worth knowing.
+    sentence
+        What was found, with its numbers.
+    way_out
+        What to do about it.
+    columns, objects
+        Numbers of the columns and objects that it is about; none if it is about all.
+    """
+
+    kind: Kind
+    severity: Severity
+    sentence: str
+    way_out: str
+    columns: tuple[int, ...] = ()
+    objects: tuple[int, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck:
+    """What `trace.check()` found; print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    findings
+        What misleads, or may: warnings first.
+    labels
+        The clusters that were looked at; −1 for objects that belong to none of a size that counts.
+    knows_columns
+        Whether the columns were looked at too: model III needs the data for that.
+    knows_forms
+        Whether clusters have rows enough to say something about their form.
+    """
+
+    findings: tuple[Finding, ...]
+    labels: IntArray = field(repr=False)
+    knows_columns: bool
+    knows_forms: bool
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings for which the number of clusters is not to be trusted."""
+        return tuple(finding for finding in self.findings if finding.severity == "warning")
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether there is no warning; notes do not count."""
+        return not self.warnings
+
+    @property
+    def headline(self) -> str:
+        """The outcome as a sentence."""
+        if self.is_calm:
+            return "Nothing seen here speaks against the model."
+        return "The model does not fit these data: do not trust the number of clusters."
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not looked at, and why."""
+        left_out = []
+        if not self.knows_forms:
+            left_out.append(
+                "Clusters have too few rows for so many columns to tell whether they are Gaussian."
+            )
+        if not self.knows_columns:
+            left_out.append("Model III does not know the columns: give the data too, and they are looked at.")
+        return tuple(left_out)
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        for finding in self.findings:
+            lines += [f"- {finding.severity}: {finding.sentence}", f"  → {finding.way_out}"]
+        return "\n".join([*lines, *self.remarks])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th scope='row'>{escape(finding.severity)}</th><td>{escape(finding.sentence)}</td>"
+            f"<td>{escape(finding.way_out)}</td></tr>"
+            for finding in self.findings
+        )
+        head = "".join(f"<th scope='col'>{name}</th>" for name in ("", "What was found", "What to do"))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
+        return f"<div><p><strong>{escape(self.headline)}</strong></p>{table}{remarks}</div>"
+
+
+def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck:
+    """Look whether the clusters are what the model takes them for, and whether columns mislead it.
+
+    Parameters
+    ----------
+    trace
+        Draws of a chain, or of several that were pooled.
+    data
+        The data that were clustered, in the user's units: then columns are called by their names, positive
+        ones are tried with logarithms, and model III knows them at all.
+    """
+    if not len(trace):
+        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+    posterior = trace.posterior
+    columns, names = _columns(posterior, data)
+    labels = _labels(trace)
+    clusters = _large_clusters(posterior, labels)
+    found = [] if clusters is None else [*_within(posterior, clusters)]
+    if columns is not None:
+        is_skewed = any((finding.kind, finding.severity) == ("skewness", "warning") for finding in found)
+        about = [*_about_columns(columns, labels, names, data is not None, is_skewed)]
+        if any(finding.kind == "skewed columns" for finding in about):
+            found = [finding for finding in found if finding.kind != "skewness"]  # it says the same, and less
+        found += about
+    found.sort(key=lambda finding: finding.severity != "warning")
+    return ModelCheck(tuple(found), read_only(labels), columns is not None, clusters is not None)
+
+
+def _columns(
+    posterior: "Posterior", data: ArrayLike | Dataset | None
+) -> tuple[FloatArray | None, tuple[str, ...] | None]:
+    """Columns to look at, and their names; refuse data that are not those of the posterior."""
+    Y = posterior.coordinates
+    if data is None:
+        return (None if posterior.model == "III" else Y), None
+    matrix = check_data(data)
+    if matrix.shape != Y.shape:
+        raise ValueError(f"the trace is of {Y.shape[0]} × {Y.shape[1]} data; got {matrix.shape}.")
+    spread = np.ptp(matrix, axis=0)
+    unit = (matrix - matrix.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    rest = Y - unit @ np.linalg.lstsq(unit, Y, rcond=None)[0]
+    if np.sum(rest * rest) > _FOREIGN * np.sum(Y * Y):
+        raise ValueError("these are not the data that the trace is of: give the same rows and columns.")
+    return matrix, column_names(data)
+
+
+def _labels(trace: "Trace") -> IntArray:
+    """Clusters of the answer, and −1 for leftovers; of the best draw where the answer would take long."""
+    if trace.n_objects <= _LARGE:
+        try:
+            found = trace.answer()
+        except TooLargeError:
+            return trace.best.copy()
+        labels = found.labels.copy()
+        labels[found.leftovers] = -1
+        return labels
+    return trace.best.copy()
+
+
+class _CheckedClusters(NamedTuple):
+    """Rows in clusters that are large enough, centred: residuals, labels 0 … K − 1, and row numbers."""
+
+    residuals: FloatArray
+    labels: IntArray
+    rows: IntArray
+
+    @property
+    def sizes(self) -> IntArray:
+        return np.bincount(self.labels)
+
+    @property
+    def freedom(self) -> int:
+        return self.labels.size - self.sizes.size
+
+
+def _centred_clusters(values: FloatArray, labels: IntArray, fewest: int = _FEWEST) -> _CheckedClusters | None:
+    """Subtract the clusters' means, after thinning many rows; None if no cluster is large enough."""
+    rows = np.flatnonzero(labels >= 0)
+    rows = rows[:: -(-rows.size // _MOST_ROWS)] if rows.size else rows
+    sizes = np.bincount(labels[rows]) if rows.size else np.zeros(1, dtype=np.intp)
+    rows = rows[sizes[labels[rows]] >= fewest]
+    return _centred_rows(values[rows], canonical_labels(labels[rows]), rows) if rows.size else None
+
+
+def _centred_rows(values: FloatArray, labels: IntArray, rows: IntArray) -> _CheckedClusters:
+    sums = np.column_stack([np.bincount(labels, weights=column) for column in values.T])
+    return _CheckedClusters(values - (sums / np.bincount(labels)[:, None])[labels], labels, rows)
+
+
+def _covariances(clusters: _CheckedClusters) -> tuple[FloatArray, FloatArray]:
+    """Covariance within clusters, pooled (d × d), and of each (K × d × d)."""
+    Z, sizes = clusters.residuals, clusters.sizes
+    scatters = np.empty((sizes.size, Z.shape[1], Z.shape[1]))
+    for cluster in range(sizes.size):
+        members = Z[clusters.labels == cluster]
+        scatters[cluster] = members.T @ members
+    pooled = scatters.sum(axis=0) / max(clusters.freedom, 1)
+    return pooled, scatters / (sizes - 1.0)[:, None, None]
+
+
+class _Statistics(NamedTuple):
+    """What is compared with simulations; each is larger the worse the model fits."""
+
+    skewness: float
+    kurtosis: float
+    unlike: float
+    farthest: float
+
+
+def _whitened(clusters: _CheckedClusters) -> FloatArray:
+    """Residuals whitened by the covariance of their cluster, pooled towards that of all."""
+    Z, sizes = clusters.residuals, clusters.sizes
+    d = Z.shape[1]
+    pooled, each = _covariances(clusters)
+    weight = 2.0 * d
+    found = np.empty_like(Z)
+    for cluster, size in enumerate(sizes):
+        members = clusters.labels == cluster
+        shape = (weight * pooled + (size - 1.0) * each[cluster]) / (weight + size - 1.0)
+        root = np.linalg.cholesky(shape + 1e-12 * np.trace(shape) / d * np.eye(d))
+        found[members] = np.linalg.solve(root, Z[members].T).T
+    return found
+
+
+def _unlike(clusters: _CheckedClusters, model: ModelName) -> float:
+    """How much covariances differ from the pooled one, as the model sees them; a share, weighted by sizes."""
+    pooled, each = _covariances(clusters)
+    sizes = clusters.sizes
+    if model == "III":
+        d = pooled.shape[0]
+        root = np.linalg.cholesky(pooled + 1e-12 * np.trace(pooled) / d * np.eye(d))
+        half = np.linalg.solve(root, each)
+        gaps = np.linalg.solve(root, np.swapaxes(half, 1, 2)) - np.eye(d)
+        squares = np.sum(gaps * gaps, axis=(1, 2)) / d
+    elif model == "II":
+        gaps = np.diagonal(each, axis1=1, axis2=2) / np.maximum(np.diag(pooled), 1e-300) - 1.0
+        squares = np.mean(gaps * gaps, axis=1)
+    else:
+        squares = (np.trace(each, axis1=1, axis2=2) / np.trace(pooled) - 1.0) ** 2
+    return float(sizes @ squares / sizes.sum())
+
+
+def _statistics(clusters: _CheckedClusters, model: ModelName) -> tuple[_Statistics, FloatArray]:
+    """The statistics, and the squared length of each whitened residual."""
+    Z = _whitened(clusters)
+    d, sizes = Z.shape[1], clusters.sizes
+    lengths = np.sum(Z * Z, axis=1)
+    # A few rows far out would make any cluster look skewed; they count as if they lay nearer.
+    capped = np.minimum(lengths, d + 4.0 * np.sqrt(2.0 * d))
+    scale = capped * np.sqrt(np.divide(capped, lengths, out=np.ones_like(lengths), where=lengths > 0.0))
+    moments = np.column_stack([np.bincount(clusters.labels, weights=column) for column in Z.T * scale])
+    skewness = float(np.sum(moments * moments / sizes[:, None]) / (sizes.sum() * d))
+    kurtosis = float(np.mean(lengths * lengths) / (d * (d + 2.0)) - 1.0)
+    return _Statistics(skewness, kurtosis, _unlike(clusters, model), float(lengths.max())), lengths
+
+
+def _simulated(clusters: _CheckedClusters, model: ModelName) -> FloatArray:
+    """The statistics of Gaussian clusters of the same sizes, a set a row; always the same."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(SIMULATIONS):
+        values = rng.normal(size=clusters.residuals.shape)
+        drawn = _centred_rows(values, clusters.labels, clusters.rows)
+        found.append(_statistics(drawn, model)[0])
+    return np.asarray(found, dtype=np.float64)
+
+
+def _large_clusters(posterior: "Posterior", labels: IntArray) -> _CheckedClusters | None:
+    """Clusters with rows enough for a covariance of all columns, or None."""
+    clusters = _centred_clusters(posterior.coordinates, labels)
+    return clusters if clusters is not None and clusters.freedom > posterior.n_features else None
+
+
+def _within(posterior: "Posterior", clusters: _CheckedClusters) -> Iterator[Finding]:
+    """Findings that do not depend on what the columns are."""
+    pooled = _covariances(clusters)[0]
+    n_clusters = clusters.sizes.size
+    if n_clusters > 1 and np.linalg.eigvalsh(pooled)[0] < _NOTHING:
+        yield Finding(
+            "constant",
+            "warning",
+            "In one direction the rows of a cluster do not differ at all: a column with few values, such as "
+            "a batch or a code, decides alone.",
+            "Drop this column (check(data) names it), or cluster the rows with each of its values alone.",
+        )
+        return  # what is left of the other statistics is rounding error
+    yield from _of_form(posterior, clusters, pooled)
+    seen, lengths = _statistics(clusters, posterior.model)
+    null = _simulated(clusters, posterior.model)
+    middle, spread = null.mean(axis=0), null.std(axis=0) + 1e-12
+    excess = dict(zip(seen._fields, (np.asarray(seen) - middle).tolist(), strict=True))
+    beyond = {name: excess[name] / scale for name, scale in zip(seen._fields, spread, strict=True)}
+    if posterior.shapes == "common" and n_clusters > 1 and beyond["unlike"] > BEYOND:
+        effect = float(np.sqrt(max(excess["unlike"], 0.0)))
+        if effect > _UNLIKE:
+            yield Finding(
+                "shapes",
+                "warning",
+                "The clusters do not have one shape, as common shapes take for granted: their covariances "
+                f"differ from the pooled one by {100 * effect:.0f} % on average, {beyond['unlike']:.0f} "
+                "standard deviations more than chance gives. Larger clusters are then cut into pieces, and "
+                "the number of clusters is too large.",
+                'Give each cluster a shape of its own: shapes="own", with prior=ew.priors.FiniteMixture().',
+            )
+    skewness = float(np.sqrt(max(excess["skewness"], 0.0)))
+    if skewness > _SKEWED and beyond["skewness"] > BEYOND:
+        yield Finding(
+            "skewness",
+            "warning" if skewness > _VERY_SKEWED else "note",
+            f"Clusters are not Gaussian but skewed (skewness {skewness:.1f} in a direction, on average): a "
+            "long tail on one side may be cut into clusters.",
+            "Transform skewed columns, positive ones by logarithms; check(data) says which.",
+        )
+    if excess["kurtosis"] > _TAILED and beyond["kurtosis"] > BEYOND:
+        yield Finding(
+            "tails",
+            "warning" if excess["kurtosis"] > _HEAVY else "note",
+            f"Clusters have heavier tails than Gaussians (kurtosis {100 * excess['kurtosis']:.0f} % above "
+            "theirs): what is far out may be taken for clusters.",
+            "Read small clusters around large ones as tails; look at answer().leftovers, and at outliers.",
+        )
+    far = np.flatnonzero(lengths > null[:, seen._fields.index("farthest")].max())
+    if far.size:
+        objects = clusters.rows[far[np.argsort(-lengths[far], kind="stable")]].tolist()
+        shown = ", ".join(map(str, objects[:_MOST_NAMED])) + (", …" if len(objects) > _MOST_NAMED else "")
+        verb = "object lies" if len(objects) == 1 else "objects lie"
+        yield Finding(
+            "outliers",
+            "note",
+            f"{len(objects)} {verb} farther out than Gaussian clusters of these sizes reach: {shown}.",
+            "Look whether these rows are right.",
+            objects=tuple(objects),
+        )
+
+
+def _of_form(posterior: "Posterior", clusters: _CheckedClusters, pooled: FloatArray) -> Iterator[Finding]:
+    """What models I and II leave out of the covariance within clusters."""
+    d = pooled.shape[0]
+    if posterior.model == "III" or d < 2:
+        return
+    noise = BEYOND / np.sqrt(clusters.freedom)
+    scales = np.sqrt(np.maximum(np.diag(pooled), 1e-300))
+    correlations = pooled / np.outer(scales, scales) - np.eye(d)
+    largest = float(np.abs(correlations).max())
+    if posterior.model == "II":
+        if largest > max(_CORRELATED, noise):
+            first, second = sorted(np.unravel_index(int(np.abs(correlations).argmax()), (d, d)))
+            yield Finding(
+                "correlation",
+                "warning",
+                f"Columns are correlated within clusters (by {largest:.2f}), and model II takes them for "
+                "independent: long clusters are cut into pieces.",
+                'Use model="III", which knows correlations.',
+                (int(first), int(second)),
+            )
+        return
+    values = np.linalg.eigvalsh(pooled)
+    ratio = float(values[-1] / max(values[0], 1e-300))
+    # The eigenvalues of a sample of so many rows and columns differ by chance up to this.
+    chance = ((1.0 + np.sqrt(d / clusters.freedom)) / max(1.0 - np.sqrt(d / clusters.freedom), 1e-3)) ** 2
+    if ratio > _UNEVEN * chance:
+        yield Finding(
+            "correlation",
+            "warning",
+            f"Clusters are longer in one direction than in another ({np.sqrt(ratio):.1f} times), and model I "
+            "takes them for balls: long clusters are cut into pieces.",
+            'Use model="III", or "II" if the columns are independent within clusters.',
+        )
+
+
+def _about_columns(
+    columns: FloatArray, labels: IntArray, names: Sequence[str] | None, has_units: bool, is_skewed: bool
+) -> Iterator[Finding]:
+    """Findings about columns that can be named; whether these are skewed as a whole is known already."""
+    for look in (_dependent, _few_values, _deciding):
+        yield from look(columns, labels, names)
+    yield from _skewed(columns, labels, names, has_units, is_skewed)
+
+
+def _dependent(columns: FloatArray, _: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
+    spread = np.ptp(columns, axis=0)
+    unit = (columns - columns.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    found = dependent_columns(unit, _COLLINEAR)
+    if found:
+        places = tuple(dependence.column for dependence in found)
+        yield Finding(
+            "dependent columns",
+            "warning",
+            f"Column {dependence_text(found, names)} (nearly): what they share counts again, or what is left "
+            "of them is rounding error.",
+            f"Drop column(s) {named_columns(places, names)}.",
+            places,
+        )
+
+
+def _few_values(columns: FloatArray, _: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
+    n_objects = columns.shape[0]
+    codes, coarse, numbers = [], [], []
+    for place, column in enumerate(columns.T):
+        values = np.unique(column)
+        if 1 < values.size <= min(_CODES, n_objects // 5):
+            codes.append(place)
+        elif 1 < values.size < n_objects // 5:
+            coarse.append(place)
+        elif values.size == n_objects >= _CODES:
+            steps = np.diff(values)
+            if np.ptp(steps) < 1e-6 * steps.mean():
+                numbers.append(place)
+    if codes:
+        yield Finding(
+            "few values",
+            "warning",
+            f"Column(s) {named_columns(codes, names)} hold {_CODES} different values at most, like codes or "
+            "counts: each value can look like a cluster.",
+            f"Drop column(s) {named_columns(codes, names)}, and compare the clusters with them afterwards.",
+            tuple(codes),
+        )
+    if coarse:
+        yield Finding(
+            "few values",
+            "note",
+            f"Column(s) {named_columns(coarse, names)} are coarsely rounded: many rows have the same value.",
+            "Mistrust small clusters that lie in one value.",
+            tuple(coarse),
+        )
+    if numbers:
+        yield Finding(
+            "row numbers",
+            "warning",
+            f"Column(s) {named_columns(numbers, names)} count the rows: values are all different and evenly "
+            "spaced, like an identifier.",
+            f"Drop column(s) {named_columns(numbers, names)}.",
+            tuple(numbers),
+        )
+
+
+def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
+    """A column whose values separate the clusters, while all others together have nothing to do with them."""
+    d = columns.shape[1]
+    clusters = _centred_clusters(columns, labels)
+    if d < 2 or clusters is None or clusters.sizes.size < 2 or clusters.freedom < 2 * d:
+        return
+    chosen = columns[clusters.rows]
+    total = chosen - chosen.mean(axis=0)
+    sums = np.sum(total * total, axis=0)
+    varying = sums > 0.0
+    shares = 1.0 - np.sum(clusters.residuals**2, axis=0) / np.where(varying, sums, 1.0)
+    for place in np.flatnonzero(varying & (shares > _DECIDES)).tolist():
+        others = np.flatnonzero(varying & (np.arange(d) != place))
+        if others.size and _explained(total[:, others], clusters) < _SILENT:
+            name = named_columns([place], names)
+            yield Finding(
+                "deciding column",
+                "warning",
+                f"Column {name} decides alone: {100 * shares[place]:.0f} % of its variance is between the "
+                "clusters, and the other columns do not tell these apart. It may be a batch, an order or a "
+                "code.",
+                f"Drop column {name} and look whether clusters remain.",
+                (place,),
+            )
+
+
+def _explained(total: FloatArray, clusters: _CheckedClusters) -> float:
+    """Share of the variance between clusters in the directions that show them, less what chance gives."""
+    basis = np.linalg.qr(total / np.linalg.norm(total, axis=0))[0]
+    means = np.column_stack([np.bincount(clusters.labels, weights=column) for column in basis.T])
+    trace = float(np.sum(means * means / clusters.sizes[:, None]))
+    width, between = total.shape[1], clusters.sizes.size - 1
+    return float(trace / min(width, between) - max(width, between) / (clusters.labels.size - 1.0))
+
+
+def _skewed(
+    columns: FloatArray, labels: IntArray, names: Sequence[str] | None, has_units: bool, is_skewed: bool
+) -> Iterator[Finding]:
+    clusters = _centred_clusters(columns, labels)
+    if clusters is None:
+        return
+    skewness, tilt = _pooled_skewness(clusters)
+    # The mean of a sample of Gaussians is off its median by chance, by 0.76 / √n standard deviations.
+    beyond = tilt * np.sign(skewness) > _TILTED / np.sqrt(clusters.labels.size)
+    places = np.flatnonzero(beyond & (np.abs(skewness) > _SKEWED)).tolist()
+    if not places:
+        return
+    positive = [place for place in places if has_units and columns[:, place].min() > 0.0]
+    helped: list[int] = []
+    if positive:
+        rows = clusters.rows
+        logs = _centred_rows(np.log(columns[rows][:, positive]), clusters.labels, rows)
+        better = np.abs(_pooled_skewness(logs)[0]) < 0.5 * np.abs(skewness[positive])
+        helped = [place for place, helps in zip(positive, better, strict=True) if helps]
+    listed = ", ".join(
+        f"{named_columns([place], names)} ({skewness[place]:.1f})" for place in places[:_MOST_NAMED]
+    )
+    more = ", …" if len(places) > _MOST_NAMED else ""
+    if helped:
+        way_out = f"Take logarithms of column(s) {named_columns(helped, names)} and cluster again."
+    elif has_units:
+        way_out = "Transform these columns, e.g. by ranks or roots, until they are even within clusters."
+    else:
+        way_out = "Take logarithms of those that are positive, and cluster again."
+    yield Finding(
+        "skewed columns",
+        "warning" if is_skewed or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
+        f"Column(s) {listed}{more} are skewed within clusters (skewness in brackets): a long tail on one "
+        "side may be cut into clusters.",
+        way_out,
+        tuple(places),
+    )
+
+
+def _pooled_skewness(clusters: _CheckedClusters) -> tuple[FloatArray, FloatArray]:
+    """Skewness of each column within clusters, and how far means are from medians.
+
+    Both in standard deviations of the cluster, averaged over rows. The first is moved by a few rows far out,
+    as heavy tails have them, the second is not.
+    """
+    Z, sizes = clusters.residuals, clusters.sizes
+    squares = np.column_stack([np.bincount(clusters.labels, weights=column) for column in (Z * Z).T])
+    scales = np.sqrt(squares / sizes[:, None])
+    medians = np.array([np.median(Z[clusters.labels == cluster], axis=0) for cluster in range(sizes.size)])
+    tilts = np.divide(-medians, scales, out=np.zeros_like(scales), where=scales > 0.0)
+    own = scales[clusters.labels]
+    unit = np.divide(Z, own, out=np.zeros_like(Z), where=own > 0.0)
+    return np.mean(unit**3, axis=0), sizes @ tilts / sizes.sum()
