@@ -1,26 +1,42 @@
 """The clustering as a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ewens_widgets.analysis.evidence_tree import check_consensus_fits, consensus_tree, evidence_tree
-from ewens_widgets.analysis.predictive import CanonicalMap, Prediction, predict_clusters
+from ewens_widgets.analysis.answer import TREES, tree_to_cut
+from ewens_widgets.analysis.evidence_tree import check_consensus_fits
+from ewens_widgets.analysis.expected_loss import LOSSES
+from ewens_widgets.analysis.levels import shared_companions
+from ewens_widgets.analysis.predictive import (
+    CanonicalMap,
+    Prediction,
+    log_predictive_density,
+    predict_clusters,
+)
 from ewens_widgets.analysis.trees import Tree, check_tree_fits
+from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets._frames import frame_of, is_frame
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Concentration
-from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.model.priors.finite_mixture import FiniteMixture
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
+from ewens_widgets.sampling.chains.plan import Plan, Start, Until, chain_starts, make_plan, until
+from ewens_widgets.sampling.chains.result import Chains
+from ewens_widgets.sampling.chains.run import Run
+from ewens_widgets.sampling.chains.workers import InSequence, open_workers
+from ewens_widgets.sampling.sampler import progress_bar
+from ewens_widgets.sampling.state import first_state
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -44,8 +60,12 @@ __all__ = ["AffineClustering"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_TREES = ("auto", "consensus", "evidence", "single", "average", "complete")
 _STEPS = 20  # What a progress bar moves in.
+_RHAT, _ESS = 1.05, 100.0  # When chains agree well enough for an answer.
+_FEWEST_DRAWS, _MOST_DRAWS = 300, 3000  # Of each chain, where it is not said how many.
+_WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: seconds of a processor core.
+_MANY_ROWS = 5000
+_FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
 
 
 class AffineClustering(
@@ -57,8 +77,10 @@ class AffineClustering(
 ):
     """Bayesian clustering that is invariant to affine transformations, in scikit-learn's conventions.
 
-    Fitting runs a Markov chain over partitions. Without `n_clusters` the partition with the least expected
-    loss is reported; with it, trees of the draws are cut into so many clusters.
+    Fitting runs Markov chains over partitions until they agree. Without `n_clusters` the answer of their
+    draws is reported: the clusters that they tell apart (`Trace.answer`); with it, a tree of the draws is cut
+    into so many clusters. Which model and shapes suit the data best, `ewens_widgets.compare` finds out by
+    predicting rows that were held out.
 
     Parameters
     ----------
@@ -72,28 +94,45 @@ class AffineClustering(
         draws; ``"evidence"``: the evidence tree of the draw with the highest posterior; ``"single"``,
         ``"average"``, ``"complete"``: linkage of how often the draws keep two rows apart. Single linkage is
         the choice for long or bent clusters. All but the evidence tree need memory for all pairs of rows,
-        and are refused before the chain is run where there is not enough. ``"auto"``: the consensus where
-        it fits in memory, else the evidence tree.
+        and are refused before the chains are run where there is not enough. ``"auto"``: single linkage where
+        the answer finds long or bent clusters, else the consensus where it fits in memory, else the evidence
+        tree.
     min_size
-        Smaller clusters do not count towards `n_clusters`; their rows join the nearest cluster.
+        Smaller clusters do not count towards `n_clusters`; their rows join the nearest cluster. Without
+        `n_clusters` it is refused: the answer has its own rule, and names what is left over.
     loss
-        Loss of the point estimate where `n_clusters` is None: ``"vi"`` (variation of information) or
-        ``"binder"``.
+        Where `n_clusters` is None: None for the answer; ``"vi"`` (variation of information) or ``"binder"``
+        for the partition with the least expected loss, which has a cluster for each Gaussian component.
+    shapes
+        ``"own"``: each cluster has its own shape; ``"common"``: all have one, as in the paper.
+    prior
+        Prior on partitions from ``ew.priors``. None for a finite mixture with an unknown number of
+        components where shapes are own, and for Ewens' where they are common or a `concentration` is given.
     concentration
-        Concentration λ of the Ewens prior, or ``Gamma(shape, rate)``: then it is sampled too.
+        Concentration λ of the Ewens prior, or ``Gamma(shape, rate)``: then it is sampled too. None for 1.
     alpha
         Shape of the prior of the variance ratio θ.
     theta_grid
         Values of θ; powers of two from 1/8 to 1024 by default.
     moves
-        Schedule of the chain: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
+        Schedule of the chains: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
     initial
-        Partition that the chain starts from: ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``,
-        or labels.
-    draws, burn_in, thin
-        Draws to keep, iterations before the first, and iterations for each.
+        Partition that the chains start from: ``"singletons"``, ``"one-cluster"``, ``"k-means"``,
+        ``"prior"``, or labels; or a list with one for each chain. None: different ones, and k-means
+        for many rows; as for `Sampler` where there is one chain.
+    n_chains
+        Number of chains. A single one is the chain of `Sampler`; whether it has converged is not known.
+    n_jobs
+        Chains that run side by side, each in a process of its own; None for one after the other in this
+        process, −1 for all cores. The draws do not depend on it.
+    draws
+        Draws to keep of each chain; None to go on until the chains agree (R-hat 1.05, effective sample size
+        100), or up to 3000 draws, fewer for large data.
+    burn_in, thin
+        Iterations before the first draw of each chain, and iterations for each draw.
     random_state
-        Seed: an int gives the same result each time (and the same chain as ``Sampler(..., seed=...)``).
+        Seed: an int gives the same result each time (and the same chains as ``sample_chains(..., seed=...)``
+        or, where there is one, as ``Sampler(..., seed=...)`` with the same settings).
     verbose
         Show a progress bar.
 
@@ -106,16 +145,22 @@ class AffineClustering(
     n_clusters_
         Number of clusters found. It may be less than `n_clusters`, with a warning, where no draw tells more
         clusters apart.
+    memberships_
+        Probability of each row for each cluster (n × K); rows sum to 1.
+    answer_
+        The answer with its reasons, levels and leftovers; only where `n_clusters` and `loss` are None.
+    chains_
+        All chains: ``chains_.report()`` says whether to trust them.
     trace_
-        The draws, with all their summaries: ``trace_.report()`` says whether to trust them.
+        The draws of all chains together, with all their summaries.
     tree_
         The tree that was cut; only where `n_clusters` is given.
     estimate_
-        The point estimate with its uncertainty; only where `n_clusters` is None.
+        The point estimate with its uncertainty; only where a `loss` is given and `n_clusters` is None.
     similarity_
         Share of draws in which each pair of rows is in one cluster (computed when first asked for).
     n_iter_
-        Iterations done.
+        Iterations done, by all chains together.
     interrupted_trace
         The draws so far, or None, where the last fit was interrupted while it drew; the estimator is then not
         fitted.
@@ -126,7 +171,10 @@ class AffineClustering(
     --------
     >>> import ewens_widgets as ew
     >>> moons = ew.datasets.half_moons(seed=0)
-    >>> clustering = ew.AffineClustering(model="II", n_clusters=2, tree="single", min_size=10, random_state=0)
+    >>> clustering = ew.AffineClustering(
+    ...     model="II", n_clusters=2, tree="single", min_size=10, shapes="common", n_chains=1, draws=1000,
+    ...     random_state=0,
+    ... )
     >>> ew.error_rate(moons.labels, clustering.fit_predict(moons.X))
     0.0
     """
@@ -138,13 +186,17 @@ class AffineClustering(
         n_clusters: int | None = None,
         tree: str = "auto",
         min_size: int = 1,
-        loss: str = "vi",
-        concentration: Concentration = 1.0,
+        loss: str | None = None,
+        shapes: str = "own",
+        prior: PartitionPrior | None = None,
+        concentration: Concentration | None = None,
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
         moves: Any = "default",  # noqa: ANN401 - what `Sampler` takes
-        initial: str | ArrayLike = "singletons",
-        draws: int = 1000,
+        initial: Start | Sequence[Start] | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = None,
+        draws: int | None = None,
         burn_in: int = 500,
         thin: int = 1,
         random_state: int | np.random.RandomState | None = None,
@@ -155,11 +207,15 @@ class AffineClustering(
         self.tree = tree
         self.min_size = min_size
         self.loss = loss
+        self.shapes = shapes
+        self.prior = prior
         self.concentration = concentration
         self.alpha = alpha
         self.theta_grid = theta_grid
         self.moves = moves
         self.initial = initial
+        self.n_chains = n_chains
+        self.n_jobs = n_jobs
         self.draws = draws
         self.burn_in = burn_in
         self.thin = thin
@@ -168,7 +224,7 @@ class AffineClustering(
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike | Dataset, y: object = None) -> "AffineClustering":
-        """Run the chain and report a partition.
+        """Run the chains and report a partition.
 
         Interrupted (Ctrl-C), it raises KeyboardInterrupt, as searches and cross-validation expect; the draws
         so far are then in `interrupted_trace`.
@@ -185,27 +241,16 @@ class AffineClustering(
             self.__dict__.pop(name, None)
         matrix = self._checked(X, reset=True)
         self._check_choices(len(matrix))
-        self._cut_tree = self._fitting_tree(len(matrix))
+        self._check_tree_fits(len(matrix))
         named = _with_names(X, matrix)
         self._index = named.index if isinstance(named, Dataset) else None
-        sampler = Sampler(
-            named,
-            model=self.model,
-            concentration=self.concentration,
-            alpha=self.alpha,
-            theta_grid=self.theta_grid,
-            moves=self.moves,
-            initial=self.initial,
-            seed=self._seed(),
-        )
-        self._map = CanonicalMap.between(matrix, sampler.posterior)
-        if _HAS_CALLBACKS:
-            trace = self._sample_with_callbacks(sampler, matrix, y)
-        else:
-            trace = self._draw(sampler, self.draws, self.burn_in, self.verbose)
-        for name, value in self._report(trace).items():
+        run = self._open_run(named)
+        self._map = CanonicalMap.between(matrix, run.plan.setup.posterior)
+        chains = self._sample(run, matrix, y)
+        for name, value in self._report(chains).items():
             setattr(self, name, value)
-        self.n_iter_ = sampler.iteration
+        self.n_iter_ = run.iterations
+        _warn_unless_converged(chains)
         return self
 
     def predict_proba(self, X: ArrayLike | Dataset) -> FloatArray:
@@ -226,6 +271,19 @@ class AffineClustering(
     def predict(self, X: ArrayLike | Dataset) -> IntArray:
         """Most probable cluster of each row, taken as a new object."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.intp)
+
+    def score_samples(self, X: ArrayLike | Dataset) -> FloatArray:
+        """Log predictive density of each row, taken as a new object, in the units of the data."""
+        check_is_fitted(self)
+        matrix = self._checked(X, reset=False)
+        return log_predictive_density(self.trace_, self._map(matrix)) + self._map.log_jacobian
+
+    def score(self, X: ArrayLike | Dataset, y: object = None) -> float:  # noqa: ARG002 - there by convention
+        """Mean log predictive density of the rows, taken as new objects: higher is better.
+
+        It compares settings on rows that were not fitted, as searches and `ewens_widgets.compare` do.
+        """
+        return float(self.score_samples(X).mean())
 
     def transform(self, X: ArrayLike | Dataset) -> FloatArray:
         """Describe each row by its probabilities for the clusters, as `predict_proba` does."""
@@ -257,107 +315,131 @@ class AffineClustering(
             raise
 
     def _check_choices(self, n_rows: int) -> None:
-        if self.tree not in _TREES:
-            raise ValueError(f"tree must be one of {', '.join(map(repr, _TREES))}; got {self.tree!r}.")
+        if self.tree not in TREES:
+            raise ValueError(f"tree must be one of {', '.join(map(repr, TREES))}; got {self.tree!r}.")
         count: Any = self.n_clusters
         if count is not None and not (isinstance(count, int | np.integer) and count >= 1):
             raise ValueError(f"n_clusters must be None or a whole number of at least 1; got {count!r}.")
         if count is not None and count > n_rows:
             raise ValueError(f"n_samples={n_rows} should be >= n_clusters={count}.")
+        if count is None and self.min_size != 1:
+            raise ValueError(
+                f"min_size={self.min_size!r} counts only where n_clusters is given; without it the answer "
+                "has its own rule of which clusters are too small, and names their rows in answer_.leftovers."
+            )
+        if self.loss not in (None, *LOSSES):
+            raise ValueError(
+                f"loss must be None or one of {', '.join(map(repr, LOSSES))}; got {self.loss!r}."
+            )
 
-    def _fitting_tree(self, n_rows: int) -> str:
-        """Which tree will be cut, settled before the chain is run: no draws are lost for lack of memory."""
-        kind = "consensus" if self.tree == "auto" else self.tree
-        if self.n_clusters is None or kind == "evidence":
-            return kind
-        check = check_consensus_fits if kind == "consensus" else check_tree_fits
-        try:
-            check(n_rows, 'Use tree="evidence", which needs no pairs of rows, or fewer rows.')
-        except TooLargeError:
-            if self.tree != "auto":
-                raise
-            return "evidence"
-        return kind
+    def _check_tree_fits(self, n_rows: int) -> None:
+        """Refuse a tree before the chains are run: no draws are lost for lack of memory."""
+        if self.n_clusters is None or self.tree in {"auto", "evidence"}:
+            return
+        check = check_consensus_fits if self.tree == "consensus" else check_tree_fits
+        check(n_rows, 'Use tree="evidence", which needs no pairs of rows, or fewer rows.')
 
     def _seed(self) -> int | None:
         if self.random_state is None or isinstance(self.random_state, int | np.integer):
             return None if self.random_state is None else int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _sample_with_callbacks(self, sampler: Sampler, X: FloatArray, y: object) -> Trace:
-        """Run the chain in steps, telling scikit-learn's callbacks about each; they may stop it."""
-        plan = list(_steps(self.draws, self.burn_in)) if hasattr(self, "_skl_callbacks") else []
-        context = self._init_callback_context(max_subtasks=len(plan))
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        traces: list[Trace] = []
-        for name, draws, burn_in in plan:
-            step = context.subcontext(task_name=name)
-            step.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            if draws:
-                traces.append(self._draw(sampler, draws, earlier=traces))
-            for _ in sampler.events(burn_in):
-                pass
-            state = (lambda: self._report(Trace.concatenate(traces))) if traces else None
-            if step.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes=state):
-                break
-        if not plan:
-            traces = [self._draw(sampler, self.draws, self.burn_in, self.verbose)]
-        elif not traces:
-            traces = [self._draw(sampler, 1)]
-        trace = traces[0] if len(traces) == 1 else Trace.concatenate(traces)
-        context.call_on_fit_task_end(
-            estimator=self, X=X, y=y, reconstruction_attributes=lambda: self._report(trace)
-        )
-        return trace
+    def _open_run(self, data: FloatArray | Dataset) -> Run:
+        """All that determines the draws, checked, and the workers that will make them."""
+        count = check_count("n_chains", self.n_chains, 1)
+        settings: dict[str, Any] = {
+            "model": self.model,
+            "shapes": self.shapes,
+            "prior": self.prior,
+            "alpha": self.alpha,
+            "theta_grid": self.theta_grid,
+            "moves": self.moves,
+        }
+        if self.concentration is not None:
+            settings["concentration"] = self.concentration
+        elif self.prior is None and self.shapes == "own":
+            settings["prior"] = FiniteMixture()
+        n_rows, n_columns = (data.X if isinstance(data, Dataset) else data).shape
+        goal = _goal(n_rows, n_columns) if self.draws is None else None
+        initial, seed = self.initial, self._seed()
+        if initial is None:
+            initial = _starts(n_rows, count, self.shapes)
+        plan = make_plan(data, count, self.draws, self.burn_in, self.thin, goal, initial, seed, settings)
+        if count == 1:
+            # The chain of `Sampler`, whose seed is not spawned from another.
+            generator = np.random.Generator(np.random.PCG64(seed))
+            start = None if initial is None else chain_starts(initial, 1)[0]
+            plan = replace(plan, first=(first_state(plan.setup.posterior, start, generator),))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        workers = open_workers(InSequence() if n_jobs == 1 else None, min(count, n_jobs))
+        return Run(plan, workers, chunk=self._chunk(plan, n_jobs))
 
-    def _draw(
-        self,
-        sampler: Sampler,
-        draws: int,
-        burn_in: int = 0,
-        progress: bool = False,
-        earlier: Sequence[Trace] = (),
-    ) -> Trace:
-        """Run the chain; interrupted, keep the draws so far, and let the interrupt through.
+    def _chunk(self, plan: Plan, n_jobs: int) -> int | None:
+        """Iterations between two chances to stop: a few parts of the whole, or about a second's worth."""
+        if n_jobs > 1 and not hasattr(self, "_skl_callbacks"):
+            return None
+        draws = plan.goal.first if isinstance(plan.goal, Until) else plan.goal
+        return -(-len(plan.first) * (plan.burn_in + draws * plan.thin) // _STEPS)
 
-        A search over many fits would otherwise go on with the next one.
+    def _sample(self, run: Run, X: FloatArray, y: object) -> Chains:
+        """Run the chains, telling scikit-learn's callbacks about each step; they may stop it.
+
+        Interrupted, keep the draws so far, and let the interrupt through: a search over many fits would
+        otherwise go on with the next one.
         """
-        recorder = sampler.recorder(draws)
-        try:
-            sampler.extend(recorder, draws, burn_in, self.thin, progress=progress)
-        except KeyboardInterrupt:
-            made = [*earlier, *([recorder.trace()] if len(recorder) else [])]
-            self.interrupted_trace = Trace.concatenate(made) if made else None
-            raise
-        return recorder.trace()
+        watched = _HAS_CALLBACKS and hasattr(self, "_skl_callbacks")
+        told = {"estimator": self, "X": X, "y": y}
+        context = None
+        if _HAS_CALLBACKS:
+            context = self._init_callback_context(max_subtasks=_n_chunks(run) if watched else 0)
+            context.call_on_fit_task_begin(**told)
+        with progress_bar(disable=not self.verbose, desc=f"{len(run.courses)} chains") as bar:
+            try:
+                for chunk in run.stream():
+                    bar.total = len(run.courses) * (run.plan.burn_in + chunk.wanted * run.plan.thin)
+                    bar.update(run.iterations - bar.n)
+                    if watched and context is not None:
+                        step = context.subcontext(task_name="sampling" if len(chunk.trace) else "burn-in")
+                        step.call_on_fit_task_begin(**told)
+                        found = _drawn(run)
+                        state = None if found is None else (lambda found=found: self._report(found))
+                        if step.call_on_fit_task_end(**told, reconstruction_attributes=state):
+                            break
+            except KeyboardInterrupt:
+                kept = _drawn(run)
+                self.interrupted_trace = None if kept is None else kept.pooled()
+                raise
+        chains = _drawn(run) or _one_draw(run)
+        if context is not None:
+            context.call_on_fit_task_end(**told, reconstruction_attributes=lambda: self._report(chains))
+        return chains
 
-    def _report(self, trace: Trace) -> dict[str, Any]:
+    def _report(self, chains: Chains) -> dict[str, Any]:
         """Attributes of the fitted estimator that the draws decide."""
-        extra: tuple[str, Any]
-        if self.n_clusters is None:
-            estimate = trace.point_estimate(self.loss)
-            labels, extra = estimate.labels, ("estimate_", estimate)
+        trace = chains.pooled()
+        extra: dict[str, Any] = {}
+        memberships: FloatArray | None = None
+        if self.n_clusters is not None:
+            tree, least = tree_to_cut(trace, self.n_clusters, self.tree, self.min_size)
+            labels, extra["tree_"] = _cut(tree, self.n_clusters, least), tree
+        elif self.loss is not None:
+            extra["estimate_"] = trace.point_estimate(self.loss)
+            labels = extra["estimate_"].labels
         else:
-            tree = self._tree(trace, self.n_clusters)
-            labels, extra = _cut(tree, self.n_clusters, self.min_size), ("tree_", tree)
+            extra["answer_"] = trace.answer()
+            labels, memberships = extra["answer_"].labels, extra["answer_"].memberships
+        if memberships is None:
+            memberships = shared_companions(trace.labels, np.asarray(labels))
         return {
+            "chains_": chains,
             "trace_": trace,
             "labels_": np.array(labels) if self._index is None else _series(labels, self._index),
             "n_clusters_": int(labels.max()) + 1,
+            "memberships_": np.array(memberships),
             "_map": self._map,
             "_index": self._index,
-            **dict([extra]),
+            **extra,
         }
-
-    def _tree(self, trace: Trace, n_clusters: int) -> Tree:
-        if self._cut_tree == "consensus":
-            return consensus_tree(trace, n_clusters)
-        if self._cut_tree == "evidence":
-            # The highest posterior among the draws that have enough clusters, or nearly.
-            enough = trace.n_clusters >= min(n_clusters, int(trace.n_clusters.max()))
-            best = int(np.argmax(np.where(enough, trace.log_posterior, -np.inf)))
-            return evidence_tree(trace.posterior, trace.labels[best])
-        return trace.similarity_tree(self._cut_tree)
 
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)
@@ -381,13 +463,73 @@ def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own
     return pd.Series(np.array(labels), index=index, name="cluster")
 
 
-def _steps(draws: int, burn_in: int) -> Iterator[tuple[str, int, int]]:
-    """Names, draws and burn-in iterations of about `_STEPS` parts of a run."""
-    for name, total in (("burn-in", burn_in), ("sampling", draws)):
-        parts = max(1, round(_STEPS * total / (draws + burn_in))) if total else 0
-        for part in range(min(parts, total)):
-            size = total * (part + 1) // min(parts, total) - total * part // min(parts, total)
-            yield name, size * (name == "sampling"), size * (name == "burn-in")
+def _goal(n_rows: int, n_columns: int) -> Until:
+    """When to stop: a sweep costs about as much as there are entries of all rows' outer products."""
+    most = int(np.clip(_WORK / (n_rows * (n_columns + 2) ** 2), _FEWEST_DRAWS, _MOST_DRAWS))
+    return until(rhat=_RHAT, ess=_ESS, most=most, first=_FEWEST_DRAWS)
+
+
+def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:
+    """Different starts; not every row for itself, whose first sweep compares all pairs, where there are many.
+
+    Nor with own shapes, which a single row has not.
+    """
+    if n_chains == 1 and n_rows <= _MANY_ROWS:
+        return None
+    if shapes == "own":
+        kinds = ("one-cluster", "k-means", "prior") if n_rows <= _MANY_ROWS else ("k-means",)
+    elif n_rows > _MANY_ROWS // 5:
+        kinds = ("k-means",)
+    else:
+        return None
+    return [kinds[number % len(kinds)] for number in range(n_chains)]
+
+
+def _n_chunks(run: Run) -> int | None:
+    """How many chunks a run is made of; None where that is not known."""
+    plan, size = run.plan, run.chunk
+    if isinstance(plan.goal, Until) or size is None:
+        return None
+    pace, state, count = run.courses[0].pace, plan.first[0], 0
+    while plan.kept(state) < plan.goal:
+        share = pace.share(plan, state, plan.goal)
+        state = replace(state, iteration=state.iteration + share.burn_in + share.draws * plan.thin)
+        count += 1
+    return count * len(plan.first)
+
+
+def _drawn(run: Run) -> Chains | None:
+    """The chains so far that have draws, or None."""
+    found = run.chains()
+    kept = [number for number, trace in enumerate(found) if len(trace)]
+    if not kept:
+        return None
+    starts = tuple(found.starts[number] for number in kept)
+    return Chains(tuple(found[number] for number in kept), starts, found.reached, found.checks)
+
+
+def _one_draw(run: Run) -> Chains:
+    """A draw of a run that was stopped before it had any."""
+    course = run.courses[0]
+    trace = run.plan.setup.sampler(course.state).sample(1, progress=False)
+    return Chains((trace,), run.plan.starts[:1])
+
+
+def _warn_unless_converged(chains: Chains) -> None:
+    if len(chains) < 2:
+        return
+    rhat = ess = float("nan")
+    if chains.draws >= _FEWEST_CHECKED:
+        numbers = chains.diagnostics(similarity=False)
+        rhat, ess = numbers.worst_rhat, numbers.least_ess
+    if not (rhat <= _RHAT and ess >= _ESS):
+        warnings.warn(
+            f"the chains have not converged after {chains.draws} draws of each: R-hat {rhat:.3f} (wanted: "
+            f"{_RHAT} or less), effective sample size {ess:.0f} (wanted: {_ESS:.0f} or more). Give more "
+            "draws, e.g. draws=10_000; chains_.report() says more.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def _cut(tree: Tree, n_clusters: int, min_size: int) -> IntArray:

@@ -26,7 +26,17 @@ try:
 except ImportError:  # scikit-learn before 1.9
     CallbackContext = object
 
-SHORT = {"draws": 100, "burn_in": 50, "random_state": 0}
+# One chain with the family of shapes that is compiled fastest, and its point estimate.
+SHORT = {
+    "draws": 100,
+    "burn_in": 50,
+    "random_state": 0,
+    "shapes": "common",
+    "n_chains": 1,
+    "loss": "vi",
+}
+# What nothing is told about, but on few draws.
+PLAIN = {"draws": 12, "burn_in": 6, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +58,72 @@ def test_finds_blobs_and_their_number(model: str, blobs: tuple[np.ndarray, np.nd
     assert len(clustering.trace_) == 100
 
 
+@pytest.mark.parametrize("n_clusters", [None, 2])
+def test_own_shapes_and_other_priors(n_clusters: int | None, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = blobs
+    settings = {**SHORT, "shapes": "own", "prior": ew.priors.FiniteMixture(), "n_clusters": n_clusters}
+    clustering = clone(AffineClustering(model="II", **settings)).fit(X)
+    assert clustering.trace_.posterior.shapes == "own"
+    assert isinstance(clustering.trace_.posterior.prior, ew.priors.FiniteMixture)
+    assert clustering.n_clusters_ == (3 if n_clusters is None else 2)
+    if n_clusters is None:
+        assert ew.error_rate(y, clustering.predict(X)) == 0.0
+        assert clustering.predict_novelty(X.mean(axis=0)[None] + 1e4)[0] > clustering.predict_novelty(X).max()
+
+
 def test_is_the_chain_of_the_sampler(blobs: tuple[np.ndarray, np.ndarray]) -> None:
     X, _ = blobs
     trace = ew.Sampler(X, model="III", seed=5).sample(60, 30, progress=False)
-    fitted = AffineClustering(draws=60, burn_in=30, random_state=5).fit(X)
+    fitted = AffineClustering(**{**SHORT, "draws": 60, "burn_in": 30, "random_state": 5}).fit(X)
     np.testing.assert_array_equal(fitted.trace_.labels, trace.labels)
     np.testing.assert_array_equal(fitted.labels_, trace.point_estimate("vi").labels)
+
+
+@pytest.fixture(scope="module")
+def two_groups() -> np.ndarray:
+    X = np.random.default_rng(0).normal(size=(16, 2))
+    X[8:] += 12.0
+    return X
+
+
+def test_several_chains_of_own_shapes_by_default(two_groups: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = AffineClustering(**PLAIN).fit(two_groups)
+    assert fitted.trace_.posterior.shapes == "own"
+    assert isinstance(fitted.trace_.posterior.prior, ew.priors.FiniteMixture)
+    assert [len(trace) for trace in fitted.chains_] == [12] * 4
+    assert fitted.chains_.starts == ("one-cluster", "k-means", "prior", "one-cluster")
+    assert fitted.n_iter_ == 4 * 18
+    np.testing.assert_array_equal(fitted.labels_, fitted.chains_.pooled().answer().labels)
+    np.testing.assert_array_equal(fitted.memberships_, fitted.answer_.memberships)
+    assert fitted.n_clusters_ == fitted.answer_.n_clusters
+    assert fitted.predict_proba(two_groups).shape == (16, fitted.n_clusters_)
+    # Densities are in the units of the data.
+    wider = fitted.score_samples(two_groups[:3])
+    assert np.isfinite(wider).all()
+    assert fitted.score(two_groups) > fitted.score(two_groups + 100.0)
+
+
+def test_chains_that_disagree_come_with_a_warning(two_groups: np.ndarray) -> None:
+    with pytest.warns(ConvergenceWarning, match="have not converged after 4 draws of each"):
+        AffineClustering(shapes="common", n_chains=2, draws=4, burn_in=0, random_state=0).fit(two_groups)
+
+
+def test_the_default_run_has_a_bound_that_depends_on_the_size() -> None:
+    assert module._goal(178, 13).most == 3000
+    assert module._goal(2000, 10).most == 694
+    assert module._goal(20_000, 10).most == 300
+    assert module._starts(20_000, 2, "own") == ["k-means", "k-means"]
+    assert module._starts(20_000, 1, "common") == ["k-means"]
+    assert module._starts(100, 2, "common") is None
+
+
+def test_scores_follow_the_units(two_groups: np.ndarray) -> None:
+    settings = {**SHORT, "draws": 10, "burn_in": 10}
+    plain = AffineClustering(**settings).fit(two_groups).score(two_groups)
+    wide = AffineClustering(**settings).fit(two_groups * 10.0).score(two_groups * 10.0)
+    assert wide == pytest.approx(plain - 2 * np.log(10.0))
 
 
 @pytest.mark.parametrize("tree", ["consensus", "evidence", "average", "complete"])
@@ -105,14 +175,15 @@ def test_a_tree_that_does_not_fit_is_refused_before_sampling(
 
 def test_small_clusters_do_not_count() -> None:
     moons = ew.datasets.half_moons(seed=1)
-    clustering = AffineClustering("II", n_clusters=2, tree="single", min_size=10, random_state=1)
+    settings = {**SHORT, "draws": 1000, "burn_in": 500, "random_state": 1}
+    clustering = AffineClustering("II", n_clusters=2, tree="single", min_size=10, **settings)
     assert ew.error_rate(moons.labels, clustering.fit_predict(moons)) == 0.0
 
 
 @pytest.mark.parametrize("tree", ["consensus", "evidence", "single"])
 def test_fewer_clusters_than_asked_for_come_with_a_warning(tree: str) -> None:
     X = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 9.0]], 4, axis=0) + 1e-9 * np.arange(24).reshape(12, 2) ** 2
-    clustering = AffineClustering("II", n_clusters=11, tree=tree, draws=20, burn_in=20, random_state=0)
+    clustering = AffineClustering("II", n_clusters=11, tree=tree, **{**SHORT, "draws": 20, "burn_in": 20})
     with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=11"):
         clustering.fit(X)
     assert clustering.n_clusters_ < 11
@@ -129,6 +200,8 @@ def test_fewer_clusters_than_asked_for_come_with_a_warning(tree: str) -> None:
         ({"model": "IV"}, "model"),
         ({"draws": 0}, "draws"),
         ({"loss": "rand"}, "loss"),
+        ({"min_size": 3}, "min_size=3 counts only where n_clusters is given"),
+        ({"n_chains": 0}, "n_chains"),
         ({"concentration": -1.0}, "concentration"),
     ],
 )
@@ -181,7 +254,8 @@ def test_not_fitted() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"n_clusters": 3, **SHORT}, {"model": "I", **SHORT}])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of a dozen draws
+@pytest.mark.parametrize("settings", [PLAIN, {"n_clusters": 3, **SHORT}, {"model": "I", **SHORT}])
 def test_scikit_learn_is_content(settings: dict[str, object]) -> None:
     results = check_estimator(AffineClustering(**settings), on_skip=None)
     assert len(results) > 40
@@ -276,7 +350,7 @@ def test_callbacks_hear_of_each_step(blobs: tuple[np.ndarray, np.ndarray]) -> No
     assert recorder.told[:2] == ["setup", "begin fit"]
     assert recorder.told[-2:] == ["end fit", "teardown"]
     steps = [entry for entry in recorder.told if entry in {"end burn-in", "end sampling"}]
-    assert len(steps) == recorder.steps == 20
+    assert len(steps) == recorder.steps == 19
     assert steps == sorted(steps)
     # Watching does not change the chain.
     alone = AffineClustering(**SHORT).fit(X)
@@ -299,15 +373,19 @@ def test_a_callback_may_stop_the_chain(stop_after: int, blobs: tuple[np.ndarray,
 
 
 def press_ctrl_c(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Send one interrupt, as Ctrl-C does, when a recorder has got so many draws, in blocks of at most 5."""
+    """Send one interrupt, as Ctrl-C does, when recorders have got so many draws, in blocks of at most 5."""
     pressed: list[int] = []
+    kept: dict[int, tuple[object, int]] = {}  # with the recorder itself, so that no other gets its number
     run = Sampler._run
 
     def run_and_press(self: Sampler, *arguments: int, **named: Any) -> object:  # noqa: ANN401 - whatever it takes
         block = run(self, *arguments, **named)
         recorder = named.get("recorder")
-        if not pressed and recorder is not None and len(recorder) >= after:
-            pressed.append(len(recorder))
+        if recorder is not None:
+            kept[id(recorder)] = recorder, len(recorder)
+        total = sum(count for _, count in kept.values())
+        if not pressed and total >= after:
+            pressed.append(total)
             signal.raise_signal(signal.SIGINT)
         return block
 
@@ -323,7 +401,7 @@ def test_an_interrupt_goes_through_and_the_draws_are_kept(
     X, _ = blobs
     whole = AffineClustering(**SHORT).fit(X).trace_
     clustering = AffineClustering(**SHORT).fit(X[:30])
-    press_ctrl_c(monkeypatch, 20)
+    press_ctrl_c(monkeypatch, 30)
     with pytest.raises(KeyboardInterrupt):
         clustering.fit(X)
     kept = clustering.interrupted_trace
@@ -340,7 +418,7 @@ def test_an_interrupt_goes_through_while_callbacks_watch(
     monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
     watched = AffineClustering(**SHORT).set_callbacks(Recorder())
-    press_ctrl_c(monkeypatch, 5)
+    press_ctrl_c(monkeypatch, 20)
     with pytest.raises(KeyboardInterrupt):
         watched.fit(blobs[0])
     assert watched.interrupted_trace is not None

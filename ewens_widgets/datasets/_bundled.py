@@ -78,6 +78,7 @@ def leukemia(n_components: int | None = 20) -> Dataset:
         feature_names=names,
         description=_SOURCE + note + _PAPER,
         label_names=("ALL", "AML"),
+        same_units=True,
     )
 
 

@@ -126,6 +126,8 @@ class Dataset:
         What `read_table` did with each column of the table; None for data that did not come from one.
     index
         Labels of the rows in the pandas DataFrame that the data came from; None for other data.
+    same_units
+        Whether all columns are measured in one unit; pictures then have it as long upwards as sideways.
 
     Raises
     ------
@@ -142,6 +144,7 @@ class Dataset:
     row_names: tuple[str, ...] | None = None
     account: TableAccount | None = None
     index: Any = field(default=None)
+    same_units: bool = False
 
     def __post_init__(self) -> None:
         if is_frame(self.X):
@@ -177,7 +180,7 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         # numpy drops the read-only flag in pickles and deep copies; the constructor sets it again.
         fields = (self.X, self.labels, self.name, self.feature_names, self.description, self.label_names)
-        return type(self), (*fields, self.row_names, self.account, self.index)
+        return type(self), (*fields, self.row_names, self.account, self.index, self.same_units)
 
     @property
     def n_objects(self) -> int:

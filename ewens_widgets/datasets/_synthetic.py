@@ -79,6 +79,7 @@ def unit_square(
             "reports that models I, II and III put most points into the right one of four clusters."
         ),
         label_names=("bottom left", "top left", "bottom right", "top right"),
+        same_units=True,
     )
 
 
@@ -122,4 +123,5 @@ def half_moons(n: int = 200, transformed: bool = False, seed: Seed = 0) -> Datas
             f"multiplication by [[4.1, 1.1], [2.1, 1.1]] with model III (error 0.11, k-means 0.15).{note}"
         ),
         label_names=("right moon", "left moon"),
+        same_units=True,
     )

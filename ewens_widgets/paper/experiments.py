@@ -5,7 +5,6 @@ The unit of work is a trial: a method on one data set with one seed, or several 
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.paper.rivals import gaussian_mixture, k_means
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.sampling.trace import Trace
@@ -42,8 +42,8 @@ __all__ = [
 ROADS_VARIABLE = "EWENS_WIDGETS_ROADS"  # Where the file of the road network is, for worker processes too.
 
 CHAINS = {"paper": "paper-2", "default": "default"}
-RIVALS = ("k-means", "Gaussian mixture")
-METHODS = (*CHAINS, *RIVALS)
+TOLD = {"k-means": k_means, "Gaussian mixture": gaussian_mixture}  # the true number of clusters
+METHODS = (*CHAINS, *TOLD)
 PAPER_ITERATIONS = 1500
 _THINNED_FROM = 1000  # Shorter runs are only there to see that all works.
 STARTS = INITIAL
@@ -219,7 +219,7 @@ def run_trial(trial: Trial, settings: Settings) -> TrialResult:
     if trial.method in CHAINS:
         found = experiment.read(run_chain(experiment, trial.method, trial.seed, settings))
     else:
-        found = _rival(trial.method, data.X, experiment.n_clusters, trial.seed)
+        found = TOLD[trial.method](data.X, experiment.n_clusters, trial.seed)
     true = np.asarray(data.labels)
     return TrialResult(
         trial,
@@ -248,20 +248,3 @@ def run_chain(
     )
     thin = experiment.thin if method == "default" and draws >= _THINNED_FROM else 1
     return sampler.sample(draws, burn_in * thin, thin, progress=False)
-
-
-def _rival(name: str, X: NDArray[np.float64], n_clusters: int, seed: int) -> NDArray[np.intp]:
-    """Labels by scikit-learn's k-means or Gaussian mixture, told the true number of clusters."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
-    method: KMeans | GaussianMixture
-    if name == "k-means":
-        method = KMeans(n_clusters=n_clusters, n_init=10, random_state=seed)
-    else:
-        method = GaussianMixture(n_components=n_clusters, n_init=5, random_state=seed)
-    with warnings.catch_warnings():
-        # Rarely one of the mixture's starts stops early; the best of them counts.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(method.fit_predict(X), dtype=np.intp)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -33,6 +34,8 @@ from ewens_widgets.paper.experiments import (
     run_chain,
     run_trial,
 )
+from ewens_widgets.sampling.chains.workers import InSequence
+from ewens_widgets.sampling.sampler import progress_bar
 
 __all__ = ["PAGE", "draw_figures", "markdown_page", "markdown_table", "run_paper"]
 
@@ -112,8 +115,6 @@ def _run_all(
     folder: Path | None,
     progress: bool,
 ) -> tuple[list[TrialResult], dict[str, list[tuple[str, str]]]]:
-    from tqdm.auto import tqdm
-
     tasks: list[Future[Any]] = [
         pool.submit(run_trial, trial, settings) for trial in _all_trials(chosen, settings)
     ]
@@ -122,7 +123,7 @@ def _run_all(
         pictures = {pool.submit(draw_figures, entry.key, settings, folder): entry.key for entry in chosen}
     try:
         everything = [*tasks, *pictures]
-        with tqdm(total=len(everything), disable=not progress, unit="run", desc="paper") as bar:
+        with progress_bar(total=len(everything), disable=not progress, unit="run", desc="paper") as bar:
             for task in as_completed(everything):
                 task.result()
                 bar.update()
@@ -150,6 +151,9 @@ def _workers(jobs: int | None) -> Iterator[Executor]:
     count = (os.cpu_count() or 1) if jobs is None else jobs
     if count < 1:
         raise ValueError(f"the number of processes must be at least 1; got {jobs}.")
+    if sys.platform == "emscripten":  # A browser starts neither threads nor processes.
+        yield InSequence()
+        return
     if count == 1:
         with ThreadPoolExecutor(1) as here:
             yield here

@@ -17,6 +17,8 @@ from ewens_widgets.tables import TableError, read_table
 
 pd = pytest.importorskip("pandas")
 
+FEW_DRAWS = {"shapes": "common", "n_chains": 1, "draws": 20, "burn_in": 20, "random_state": 0}
+
 
 def measurements() -> Any:  # noqa: ANN401 - pandas has no types here
     return pd.DataFrame(
@@ -214,15 +216,13 @@ def test_a_dataset_of_a_frame_keeps_its_names() -> None:
 def test_labels_come_back_with_the_index(rng: np.random.Generator) -> None:
     frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"], index=[f"r{k}" for k in range(30)])
     frame.iloc[:15] += 20.0
-    labels = ew.AffineClustering(model="II", n_clusters=2, draws=20, burn_in=20, random_state=0).fit_predict(
-        frame
-    )
+    labels = ew.AffineClustering(model="II", n_clusters=2, **FEW_DRAWS).fit_predict(frame)
     assert isinstance(labels, pd.Series)
     assert labels.index.equals(frame.index)
     assert labels.name == "cluster"
     frame.loc["r3", "a"] = None
     data = read_table(frame, missing="drop rows")
-    clustering = ew.AffineClustering(model="II", n_clusters=2, draws=20, burn_in=20, random_state=0).fit(data)
+    clustering = ew.AffineClustering(model="II", n_clusters=2, **FEW_DRAWS).fit(data)
     beside = frame.join(clustering.labels_)
     assert beside["cluster"].isna().sum() == 1
     assert beside["cluster"].groupby(np.arange(30) < 15).nunique().tolist() == [1, 1]

@@ -84,7 +84,9 @@ def rescaled(X: np.ndarray) -> np.ndarray:
 def test_units_and_mixing_do_not_change_the_labels(model: str, change: object) -> None:
     X = ew.datasets.wine().X
     found = [
-        ew.AffineClustering(model, n_clusters=3, draws=200, burn_in=100, random_state=0).fit(data)
+        ew.AffineClustering(
+            model, n_clusters=3, shapes="common", n_chains=1, draws=200, burn_in=100, random_state=0
+        ).fit(data)
         for data in (X, change(X))
     ]
     np.testing.assert_array_equal(found[0].trace_.labels, found[1].trace_.labels)
