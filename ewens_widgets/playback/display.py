@@ -10,6 +10,11 @@ acknowledgement). It is forgotten when it takes its leave, or when it has been s
 for some seconds: a closed tab, or a hidden one, whose browser paints nothing. Its next sign of life brings it
 back. Without a viewer no frame may be sent, and there is nothing to wait for.
 
+Acknowledgements do get lost, so a frame that is not answered in time no longer counts as on its way. But on a
+machine with too much to do answers are merely late, and sending more would make them later still, without
+end. So the time that a viewer is given follows what it took lately, and doubles with each frame that is sent
+without an answer to those before it.
+
 Within a frame the views come one after another, and a faulty one does not stop the chain.
 """
 
@@ -126,7 +131,7 @@ class Display(Generic[FrameT]):
 
     def acknowledge(self, number: int, viewer: str) -> None:
         """Note that a viewer has painted a frame."""
-        if self.throttle.acknowledge(number, viewer):
+        if self.throttle.acknowledge(number, viewer, self._clock()):
             self.outdate(urgently=True)
 
 
@@ -223,6 +228,7 @@ class FanOut(Generic[FrameT, StatusT]):
 @dataclass(slots=True)
 class _Viewer:
     acknowledged: int
+    patience: float  # how long its answer to a frame is waited for
     waiting_since: float | None = None  # when it was sent the first frame after its last sign of life
 
 
@@ -248,18 +254,20 @@ class FrameThrottle:
         known = self._viewers.get(viewer)
         if known is None:
             # What was sent before its time it can never acknowledge.
-            self._viewers[viewer] = _Viewer(self._last_number)
+            self._viewers[viewer] = _Viewer(self._last_number, self._pacing.acknowledgement_timeout)
             return True
         known.waiting_since = None
         return False
 
-    def acknowledge(self, number: int, viewer: str) -> bool:
+    def acknowledge(self, number: int, viewer: str, now: float) -> bool:
         """Note that a viewer has painted a frame, and so all before it; return whether it is a new one."""
         is_new = self.greet(viewer)
         # A number that was never sent comes from a page that outlived its kernel: a sign of life, no more.
         if number <= self._last_number:
             known = self._viewers[viewer]
             known.acknowledged = number if is_new else max(known.acknowledged, number)
+            taken = [now - then for other, then in self._in_flight if other == number]
+            known.patience = self._pacing.patience(2.0 * taken[0] if taken else 0.0)
         return is_new
 
     def leave(self, viewer: str) -> None:
@@ -285,8 +293,13 @@ class FrameThrottle:
         if not self.has_viewers(now):
             return 0
         # Frames are the same for all, so the slowest one sets the pace; one that is gone times out.
-        slowest = min(viewer.acknowledged for viewer in self._viewers.values())
-        return sum(number > slowest for number, _ in self._in_flight)
+        return max(
+            sum(
+                number > viewer.acknowledged and now - then < viewer.patience
+                for number, then in self._in_flight
+            )
+            for viewer in self._viewers.values()
+        )
 
     def wait_seconds(self, now: float) -> float:
         """Time until the frame rate allows the next frame."""
@@ -304,11 +317,22 @@ class FrameThrottle:
         self._last_sent = now
         self._interval = self._pacing.frame_interval(cost)
         self._write_off(now)
-        self._in_flight.append((number, now))
         for viewer in self._viewers.values():
+            if self._is_overdue(viewer, now):
+                viewer.patience = self._pacing.patience(2.0 * viewer.patience)
             if viewer.waiting_since is None:
                 viewer.waiting_since = now
+        self._in_flight.append((number, now))
+
+    def _is_overdue(self, viewer: _Viewer, now: float) -> bool:
+        """Whether a frame that the viewer has not acknowledged was waited for long enough."""
+        return any(
+            number > viewer.acknowledged and now - then >= viewer.patience for number, then in self._in_flight
+        )
 
     def _write_off(self, now: float) -> None:
-        while self._in_flight and now - self._in_flight[0][1] >= self._pacing.acknowledgement_timeout:
+        done = min((viewer.acknowledged for viewer in self._viewers.values()), default=self._last_number)
+        while self._in_flight and (
+            self._in_flight[0][0] <= done or now - self._in_flight[0][1] >= self._pacing.longest_patience
+        ):
             self._in_flight.popleft()

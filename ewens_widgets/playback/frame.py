@@ -151,7 +151,7 @@ def number_text(number: int) -> str:
 
 
 def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
-    """One line: iteration, number of clusters, what happened.
+    """One line: iteration, what happened, how fast it goes.
 
     Parameters
     ----------
@@ -166,7 +166,6 @@ def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
     event = frame.event
     parts = [f"iteration {number_text(now.shown_iteration)} of {number_text(now.target)}"]
     if event is not None and event.iteration == now.shown_iteration:
-        parts.append("1 cluster" if event.n_clusters == 1 else f"{event.n_clusters} clusters")
         move = move_text(frame)
         if move:
             parts.append(move)

@@ -40,6 +40,8 @@ class Pacing:
         Most frames sent to a viewer and not yet acknowledged.
     acknowledgement_timeout
         After this time a frame counts as no longer in flight: acknowledgements do get lost.
+    longest_patience
+        The same for a viewer whose acknowledgements are always late.
     viewer_timeout
         A viewer that has been sent frames and stayed silent for so long counts as gone.
     """
@@ -54,6 +56,7 @@ class Pacing:
     frame_share: float = 1 / 3
     max_in_flight: int = 2
     acknowledgement_timeout: float = 1.5
+    longest_patience: float = 24.0
     viewer_timeout: float = 5.0
 
     def __post_init__(self) -> None:
@@ -67,6 +70,10 @@ class Pacing:
         """Shortest time between two frames that take `cost` seconds to make."""
         shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
         return max(shortest, min(cost / self.frame_share, longest))
+
+    def patience(self, seconds: float) -> float:
+        """How long to wait for an acknowledgement, if so many seconds would be right."""
+        return max(self.acknowledgement_timeout, min(seconds, self.longest_patience))
 
 
 class FrameTimes:

@@ -70,6 +70,11 @@ class Summary(Recorded):
         total: NDArray[np.float64] = self.theta_weights[self.start :].sum(axis=0, dtype=np.float64)
         return total / max(1, self.n_draws)
 
+    def nu_posterior(self) -> NDArray[np.float64]:
+        """Average of the exact conditionals of the likeness ν of own shapes; zeros before the first draw."""
+        total: NDArray[np.float64] = self.nu_weights[self.start :].sum(axis=0, dtype=np.float64)
+        return total / max(1, self.n_draws)
+
     def move_counts(self) -> dict[str, tuple[int, int]]:
         """Proposals and acceptances of each move, by name."""
         counted = self.proposals[self.start :], self.acceptances[self.start :]

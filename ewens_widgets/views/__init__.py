@@ -8,6 +8,7 @@ with warnings.catch_warnings():
     import bqplot  # noqa: F401
 
 from ewens_widgets.views.base import View
+from ewens_widgets.views.count_view import CountView
 from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Page
@@ -18,6 +19,7 @@ from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.tree_view import TreeView
 
 __all__ = [
+    "CountView",
     "Cut",
     "Explorer",
     "HeatmapView",

@@ -92,17 +92,38 @@ class Panel(VBox):
     description: str = ""
     """What a screen reader says."""
 
+    about: str = ""
+    """Two sentences for those who ask what this is."""
+
     def __init__(
         self, children: tuple[Widget, ...], tools: tuple[Widget, ...] = (), **traits: object
     ) -> None:
         unknown = sorted(set(traits) - set(type(self).class_trait_names()))
         if unknown:
             raise TypeError(f"{type(self).__name__} has no keyword {', '.join(map(repr, unknown))}")
-        header = HBox((HTML(f"<b>{escape(self.title)}</b>"), *tools))
+        header = HBox((HTML(self._heading()), *tools))
         header.add_class("ew-heading")
         super().__init__((header, *children), **traits)
         self.add_class("ew-view")
         self.add_class(self.css_class)
+
+    def darken(self, is_dark: bool) -> None:
+        """Follow the theme of the page, if there is anything that its stylesheet cannot do."""
+
+    def _heading(self) -> str:
+        """Heading, a question mark that explains, and a button that enlarges; the page knows what it does."""
+        title = escape(self.title)
+        about = (
+            f'<details class="ew-explain"><summary aria-label="What is {title}?" title="What is this?">'
+            f"?</summary><div>{escape(self.about)}</div></details>"
+            if self.about
+            else ""
+        )
+        larger = (
+            f'<button type="button" class="ew-enlarge" aria-label="Enlarge {title}" aria-pressed="false" '
+            'title="Enlarge">⤢</button>'
+        )
+        return f"<b>{title}</b>{about}{larger}"
 
     def paint(self, axes: "Axes") -> None:
         """Draw what is on display with matplotlib, for static pictures."""

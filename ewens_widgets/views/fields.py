@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from ipywidgets import HTML, Button, Dropdown, Text, VBox, Widget
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.model.checks import check_theta_grid
@@ -19,6 +19,7 @@ __all__ = [
     "buttons",
     "choice",
     "entry",
+    "number",
     "option_field",
     "parse_grid",
     "parse_positive",
@@ -46,20 +47,28 @@ class Field(VBox):
         Class of the element.
     help_text
         A sentence below the control.
+    shown
+        What is shown, if the control is only a part of it.
     """
 
     def __init__(
-        self, control: Widget, parse: Callable[[Any], Any], css_class: str, help_text: str = ""
+        self,
+        control: Widget,
+        parse: Callable[[Any], Any],
+        css_class: str,
+        help_text: str = "",
+        shown: Widget | None = None,
     ) -> None:
         self.control = control
         self._parse = parse
         self._problem = HTML(layout={"display": "none"})
         self._problem.add_class("ew-problem")
-        below = []
-        if help_text:
-            below.append(HTML(escape(help_text)))
-            below[0].add_class("ew-help")
-        super().__init__((control, self._problem, *below))
+        self._help = HTML()
+        self._help.add_class("ew-help")
+        self.help_text = help_text
+        super().__init__(
+            (control if shown is None else shown, self._problem, *([self._help] if help_text else []))
+        )
         self.add_class("ew-field")
         self.add_class(css_class)
 
@@ -75,6 +84,16 @@ class Field(VBox):
         assign(self._problem.layout, display="" if text else "none")
 
     _problem_text = ""
+
+    @property
+    def help_text(self) -> str:
+        """Sentence below the control, as plain text; a field that began without one has no place for it."""
+        return self._help_text
+
+    @help_text.setter
+    def help_text(self, text: str) -> None:
+        self._help_text = text
+        assign(self._help, value=escape(text))
 
     def read(self) -> Any:  # noqa: ANN401 - fields hold values of any type
         """Value that is meant; a wrong one is explained below the control and raises."""
@@ -162,7 +181,8 @@ def read_shown(fields: Mapping[str, Field]) -> dict[str, Any]:
     return values
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+    """Read a number, with a point or a comma."""
     plain = text.strip().replace(",", ".")
     if not _NUMBER.fullmatch(plain):
         raise ValueError(f"{text.strip()!r} is not a number; write for example 0.5.")
@@ -171,14 +191,14 @@ def _number(text: str) -> float:
 
 def parse_positive(name: str) -> Callable[[str], float]:
     """Make a parser of positive numbers."""
-    return lambda text: check_positive(name, _number(text))
+    return lambda text: check_positive(name, number(text))
 
 
 def parse_share(name: str) -> Callable[[str], float]:
     """Make a parser of probabilities below 1."""
 
     def parse(text: str) -> float:
-        value = _number(text)
+        value = number(text)
         if not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be at least 0 and below 1; got {text.strip()}.")
         return value
@@ -200,8 +220,18 @@ def whole_number(name: str, least: int, most: int = 2**53) -> Callable[[str], in
     return parse
 
 
-def parse_grid(text: str) -> NDArray[np.float64] | None:
-    """Read a grid of θ: powers of two such as ``2^-3 … 2^10``, or numbers with commas; empty: the default."""
+def parse_grid(
+    text: str, check: Callable[[ArrayLike], NDArray[np.float64]] = check_theta_grid
+) -> NDArray[np.float64] | None:
+    """Read a grid: powers of two such as ``2^-3 … 2^10``, or numbers with commas; empty: the default.
+
+    Parameters
+    ----------
+    text
+        What was typed.
+    check
+        Returns a grid of the parameter in question, θ by default, or refuses it.
+    """
     plain = text.strip()
     if not plain:
         return None
@@ -210,16 +240,16 @@ def parse_grid(text: str) -> NDArray[np.float64] | None:
         low, high = int(powers[1]), int(powers[2])
         if not -60 <= low <= high <= 60:
             raise ValueError(f"the powers must increase and lie between -60 and 60; got {plain}.")
-        return check_theta_grid(2.0 ** np.arange(low, high + 1))
+        return check(2.0 ** np.arange(low, high + 1))
     parts = [part for part in re.split(r"[,;\s]+", plain) if part]
     if len(parts) > _MOST_VALUES:
         raise ValueError(f"the grid may have at most {_MOST_VALUES} values; got {len(parts)}.")
-    return check_theta_grid([_grid_value(part) for part in parts])
+    return check([_grid_value(part) for part in parts])
 
 
 def _grid_value(text: str) -> float:
     above, slash, below = text.partition("/")
     if slash:
-        return _number(above) / (_number(below) or np.nan)
+        return number(above) / (number(below) or np.nan)
     base, caret, power = text.partition("^")
-    return _number(base) ** _number(power) if caret else _number(text)
+    return number(base) ** number(power) if caret else number(text)

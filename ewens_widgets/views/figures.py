@@ -22,8 +22,10 @@ from ewens_widgets.views.stage import Stage
 
 __all__ = [
     "Brush",
+    "Canvas",
     "FeaturePlane",
     "PictureBuffers",
+    "equal_limits",
     "fit_axis",
     "horizon",
     "make_axis",
@@ -39,6 +41,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
 
 _HORIZONS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000)
 _LONGEST_IN_FULL = 9999
@@ -102,9 +106,68 @@ def set_iterations(axis: bqplot.Axis, first: float, last: float) -> None:
     set_limits(axis.scale, axis, first, last)
 
 
+class Canvas(bqplot.Figure):
+    """A figure whose margins grow with the type of the page that shows it, and that knows its own size.
+
+    Parameters
+    ----------
+    css_class
+        Class of its element, by which a page tells its size.
+    margin
+        Top, right, bottom and left, in pixels, for type of the usual size.
+    on_size
+        Called with the width and the height of the plot, without margins, when the page has laid it out.
+    traits
+        Traits of the figure.
+    """
+
+    def __init__(
+        self,
+        css_class: str,
+        margin: tuple[int, int, int, int],
+        on_size: Callable[[float, float], None] | None = None,
+        **traits: object,
+    ) -> None:
+        self.css_class = css_class
+        self._margin = margin
+        self._on_size = on_size
+        super().__init__(fig_margin=self._margins(1.0), **traits)
+        self._offsets = [float(axis.label_offset.removesuffix("px")) for axis in self.axes]
+        self.add_class("ew-figure")
+        self.add_class(css_class)
+
+    def _margins(self, scale: float) -> dict[str, int]:
+        sides = ("top", "right", "bottom", "left")
+        return {side: round(scale * pixels) for side, pixels in zip(sides, self._margin, strict=True)}
+
+    def fit(self, scale: float, size: tuple[float, float] | None = None) -> None:
+        """Follow the page.
+
+        Parameters
+        ----------
+        scale
+            Size of the type, 1 being usual.
+        size
+            Width and height of the figure on the page, in pixels, if they are known.
+        """
+        assign(self, fig_margin=self._margins(scale))
+        for axis, offset in zip(self.axes, self._offsets, strict=True):
+            assign(axis, label_offset=f"{scale * offset:g}px")
+        if self._on_size is not None and size is not None:
+            margins = self._margins(scale)
+            width = size[0] - margins["left"] - margins["right"]
+            height = size[1] - margins["top"] - margins["bottom"]
+            if width > 1 and height > 1:
+                self._on_size(width, height)
+
+
 def make_figure(
-    css_class: str, height: int, margin: tuple[int, int, int, int], **traits: object
-) -> bqplot.Figure:
+    css_class: str,
+    height: int,
+    margin: tuple[int, int, int, int],
+    on_size: Callable[[float, float], None] | None = None,
+    **traits: object,
+) -> Canvas:
     """Empty figure of full width.
 
     Parameters
@@ -112,26 +175,46 @@ def make_figure(
     css_class
         Class of its element.
     height
-        In pixels.
+        In pixels, at least; where there is more room than that, figures share it in proportion.
     margin
         Top, right, bottom and left, in pixels.
+    on_size
+        Called with the width and the height of the plot when the page has laid it out.
     traits
         Traits of the figure.
     """
-    top, right, bottom, left = margin
-    figure = bqplot.Figure(
+    return Canvas(
+        css_class,
+        margin,
+        on_size,
         animation_duration=0,
         display_toolbar=False,
-        fig_margin={"top": top, "right": right, "bottom": bottom, "left": left},
         padding_x=0.0,
         padding_y=0.0,
         background_style={"fill": "none"},
-        layout={"width": "100%", "height": f"{height}px", "min_width": "0"},
+        layout={"width": "100%", "flex": f"{height} 0 {height}px", "min_width": "0"},
         **traits,
     )
-    figure.add_class("ew-figure")
-    figure.add_class(css_class)
-    return figure
+
+
+def equal_limits(
+    low: FloatArray, high: FloatArray, size: tuple[float, float], margin: float = 0.05
+) -> tuple[FloatArray, FloatArray]:
+    """Limits of a plane in which one unit is as long upwards as sideways.
+
+    Parameters
+    ----------
+    low, high
+        Corners of what must be seen.
+    size
+        Width and height of the plot; only their ratio matters.
+    margin
+        What is left free around it, as a share.
+    """
+    sides = np.asarray(size, dtype=np.float64)
+    unit = (1.0 + 2.0 * margin) * max(float(((high - low) / sides).max()), 1e-9)
+    middle, reach = (low + high) / 2, unit * sides / 2
+    return middle - reach, middle + reach
 
 
 def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = False) -> bqplot.Axis:
@@ -144,12 +227,14 @@ def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = Fa
         tick_values=nice_ticks(scale.min, scale.max, 4),
         tick_format="~g",
         grid_lines="none",
-        tick_style={"font-size": "10px"},
     )
 
 
 class FeaturePlane:
     """A plane of two features or principal components: scales, axes, and choosers of what they show.
+
+    Where both axes have the same unit, one unit is as long upwards as sideways, whatever the shape of the
+    window: principal components, and the columns of data that say so (`Dataset.same_units`).
 
     Parameters
     ----------
@@ -165,7 +250,9 @@ class FeaturePlane:
         on_place: Callable[[NDArray[np.float64], NDArray[np.float64]], None],
     ) -> None:
         self._on_place = on_place
-        self._projections: dict[str, NDArray[np.float64]] = {}
+        self._projections: dict[str, FloatArray] = {}
+        self._comparable: set[str] = set()
+        self._size = (1.0, 1.0)
         self._silence = Silence()
         self.scales = {"x": make_scale(), "y": make_scale()}
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
@@ -184,10 +271,21 @@ class FeaturePlane:
         """Offer the columns and principal components of other data, and place the objects."""
         self._projections = projections(dataset)
         names = list(self._projections)
+        columns = set(dataset.feature_names)
+        components = {name for name in names if name.startswith("PC ")} - columns
+        self._comparable = columns if dataset.same_units else components
         # Choosing would place the objects twice, half-way with old ones.
         with self._silence:
             for place, chooser in enumerate(self.choosers):
                 assign(chooser, options=names, value=names[place])
+        self.place()
+
+    def choose(self, *names: str | None) -> None:
+        """Have the axes show these columns or components, if there are any of these names."""
+        with self._silence:
+            for chooser, name in zip(self.choosers, names, strict=True):
+                if name in chooser.options:
+                    assign(chooser, value=name)
         self.place()
 
     def place(self) -> None:
@@ -195,15 +293,38 @@ class FeaturePlane:
         if self._silence:
             return
         x, y = (self._projections[chooser.value] for chooser in self.choosers)
-        for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):
-            fit_axis(axis, values, chooser.value)
+        self._set_limits(x, y)
         self._on_place(x, y)
+
+    def resize(self, width: float, height: float) -> None:
+        """Follow the size that the plot has on the page."""
+        self._size = (width, height)
+        if self._projections:
+            self._set_limits(*(self._projections[chooser.value] for chooser in self.choosers))
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether one unit is as long upwards as sideways."""
+        return {chooser.value for chooser in self.choosers} <= self._comparable
+
+    def _set_limits(self, x: FloatArray, y: FloatArray) -> None:
+        if not self.is_equal:
+            for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):
+                fit_axis(axis, values, chooser.value)
+            return
+        corners = np.array([x.min(), y.min()]), np.array([x.max(), y.max()])
+        low, high = equal_limits(*corners, self._size)
+        for place, (axis, chooser) in enumerate(zip(self.axes, self.choosers, strict=True)):
+            set_limits(axis.scale, axis, float(low[place]), float(high[place]), ticks=6)
+            assign(axis, label=chooser.value)
 
     def paint_names(self, axes: "Axes") -> None:
         """Write what is chosen beside the axes of a static picture."""
         # Two dollar signs would make mathematics of what is between them.
         x, y = (str(axis.label).replace("$", r"\$") for axis in self.axes)
         axes.set(xlabel=x, ylabel=y)
+        if self.is_equal:
+            axes.set_aspect("equal", adjustable="datalim")
 
 
 class PictureBuffers:
@@ -213,9 +334,11 @@ class PictureBuffers:
         self._content = BLANK
         self.visible, self._hidden = (Image(value=BLANK, format="png") for _ in range(2))
 
-    def show(self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys") -> None:
+    def show(
+        self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys", *, dark: bool = False
+    ) -> None:
         """Show a picture in a mark, if it is another one than before; distances in a named colour map."""
-        content = encode_png(pixels, picture_palette(colours))
+        content = encode_png(pixels, picture_palette(colours, dark=dark))
         # A picture is by far the largest message of a frame.
         if content == self._content:
             return
@@ -223,9 +346,6 @@ class PictureBuffers:
         self.visible, self._hidden = self._hidden, self.visible
         assign(self.visible, value=content)
         assign(mark, image=self.visible)
-
-
-FloatArray = NDArray[np.float64]
 
 
 class Brush:

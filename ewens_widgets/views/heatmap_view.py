@@ -12,6 +12,7 @@ from ipywidgets import Dropdown, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import (
+    LEVELS,
     MOST_PIXELS,
     distance_pixels,
     leaf_pixels,
@@ -45,10 +46,14 @@ def band_share(n_objects: int) -> float:
 class HeatmapView(View):
     """Distance D = 1 − S of all pairs; drag a rectangle to select objects."""
 
-    title = "Distance: share of draws apart"
+    title = "Share of draws apart"
     css_class = "ew-heatmap"
     description = (
         "Heatmap of the share of draws in which two objects are in different clusters, in tree order"
+    )
+    about = (
+        "Every row and every column is an object; a pixel tells how often two objects were in different "
+        "clusters. Blocks on the diagonal are groups that stay together, in the order of the tree."
     )
 
     def build(self) -> tuple[Widget, ...]:
@@ -67,7 +72,7 @@ class HeatmapView(View):
         self.brush = Brush.rectangle(self._x_scale, self._y_scale, self.stage, self._objects_in)
         self.figure = make_figure(
             "ew-heatmap-picture",
-            300,
+            220,
             (2, 4, 4, 40),
             marks=[self.image],
             axes=[],
@@ -75,14 +80,35 @@ class HeatmapView(View):
         )
         self.colours = Dropdown(
             options=COLOUR_MAPS,
-            tooltip="Greys are the paper's: white is always apart, black is always together",
+            tooltip="Colours of the picture; greys are the paper's",
         )
         self.colours.add_class("ew-colour-map")
         self.colours.add_class("ew-chooser")
-        self.colours.observe(lambda _: self.stage.post(self.redraw), "value")
+        self.colours.observe(lambda _: self.stage.post(self._recolour), "value")
+        self._is_dark = False
+        self.key = note("ew-legend")
         self.note = note()
         self.tools = (self.colours,)
-        return self.figure, self.note
+        self._write_key()
+        return self.figure, self.key, self.note
+
+    def _write_key(self) -> None:
+        """Show which colour means together."""
+        table = picture_palette(self.colours.value, dark=self._is_dark)[:LEVELS:25]
+        shades = ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in table.tolist())
+        bar = f'<span class="ew-key" style="background:linear-gradient(to right, {shades})"></span>'
+        assign(self.key, value=f"always together {bar} never")
+
+    def darken(self, is_dark: bool) -> None:
+        """Turn black on white into white on black."""
+        if is_dark != self._is_dark:
+            self._is_dark = is_dark
+            self._write_key()
+            self.redraw()
+
+    def _recolour(self) -> None:
+        self._write_key()
+        self.redraw()
 
     def _objects_in(self, area: NDArray[np.float64]) -> NDArray[np.intp]:
         (left, bottom), (right, top) = area
@@ -115,7 +141,7 @@ class HeatmapView(View):
             self._order = self._rows[order]
         levels = distance_pixels(whole, order)
         self._pixels = self._with_bands(levels, self.stage.colours(frame))
-        self._buffers.show(self._pixels, self.image, self.colours.value)
+        self._buffers.show(self._pixels, self.image, self.colours.value, dark=self._is_dark)
 
     def _with_bands(self, levels: NDArray[np.uint8], colours: NDArray[np.intp] | None) -> NDArray[np.uint8]:
         """Add a band of cluster colours left of the picture; pink marks selected objects."""

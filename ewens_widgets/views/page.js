@@ -1,5 +1,6 @@
 // The link between a page and its kernel: acknowledges painted frames, starts downloads, names the parts of
-// the page for screen readers, lets them have their keys, and sweeps up after the plotting library.
+// the page for screen readers, lets them have their keys, fits the widget to its window, enlarges views, shows
+// all of it to a whole room, and sweeps up after the plotting library.
 
 // Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
 const SILENCE = 3000;
@@ -8,9 +9,36 @@ const SILENCE = 3000;
 const SWEPT_FRAMES = 50;
 const LEFT_BEHIND = ".bargroup ~ g:empty:not([class])";
 
-// What the arrow keys work on. JupyterLab would take them to go from cell to cell, unless the focused element
-// itself (not one around it) forbids that.
-const USES_ARROWS = "select, .noUi-handle";
+// What has a use of its own for arrow keys or for letters.
+const USES_ARROWS = "select, .noUi-handle, input, textarea, [contenteditable]";
+const USES_LETTERS = "select, input:not([type=checkbox]), textarea, [contenteditable]";
+
+// Type and marks: as large as the window allows, and for a room 1.6 times the usual size.
+const PRESENTED = 1.6;
+const LARGEST = 1.3;
+const USUAL = { width: 1180, height: 680 };
+const LEAST_ROOM = 560;
+const NARROW = [560, 700, 760, 860, 900]; // widths below which the stylesheet arranges things otherwise
+const BELOW = 10; // pixels left free below the widget
+
+// Whether a page is light on dark, whichever program shows it: by the colour behind the widget.
+function isDark(element) {
+  for (let box = element; box; box = box.parentElement) {
+    const [red, green, blue, opacity = 1] = getComputedStyle(box).backgroundColor.match(/[\d.]+/g).map(Number);
+    if (opacity > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128;
+  }
+  return false;
+}
+
+// What the widget is scrolled in: the outermost box, since those within it are as high as their content.
+function scrollerOf(element) {
+  let found = document.documentElement;
+  for (let box = element.parentElement; box && box !== document.body; box = box.parentElement) {
+    const scrolls = /auto|scroll/.test(getComputedStyle(box).overflowY);
+    if (scrolls && box.clientHeight > 0 && box.clientHeight <= window.innerHeight) found = box;
+  }
+  return found;
+}
 
 function render({ model, el }) {
   el.classList.add("ew-page");
@@ -60,6 +88,10 @@ function render({ model, el }) {
     if (root()) letGo.observe(root(), { subtree: true, attributeFilter: ["href"], attributeOldValue: true });
   };
 
+  const copy = (message) => {
+    // Some pages may not write to the clipboard; the text stands in the panel as well.
+    if (message.kind === "copy" && isVisible()) navigator.clipboard?.writeText(message.text).catch(() => {});
+  };
   const download = (message, buffers) => {
     if (message.kind !== "download" || !isVisible()) return;
     const link = document.createElement("a");
@@ -77,10 +109,163 @@ function render({ model, el }) {
         for (const [attribute, value] of Object.entries(attributes)) part.setAttribute(attribute, value);
       }
     }
+    // What has no name of its own is called by the label beside it, by its hint, or by the view around it.
+    const call = (selector, attribute, nameOf) => {
+      for (const part of root()?.querySelectorAll(selector) ?? []) {
+        if (!part.hasAttribute(attribute)) part.setAttribute(attribute, nameOf(part)?.trim() ?? "");
+      }
+    };
+    call(".noUi-handle", "aria-label", (part) => part.closest(".widget-inline-hbox")?.querySelector(".widget-label")?.textContent);
+    call("select[title]", "aria-label", (part) => {
+      const label = part.closest(".widget-inline-hbox")?.querySelector(".widget-label")?.textContent;
+      return label?.trim() || part.title;
+    });
+    call("img", "alt", (part) => {
+      const view = part.closest("[role=group]")?.getAttribute("aria-label") ?? "";
+      return `${view}: ${part.parentElement?.textContent ?? ""}`;
+    });
   };
 
-  const keepArrows = ({ target }) => {
-    if (target.matches(USES_ARROWS)) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  // JupyterLab would take keys for itself, unless the focused element (not one around it) forbids that. Those with a modifier, such as
+  // Ctrl+S, are its own. It listens at the document, so the window has to be asked first.
+  const keepKeys = ({ target, ctrlKey, metaKey, altKey }) => {
+    if (!around?.contains(target) || !target.setAttribute) return;
+    if (ctrlKey || metaKey || altKey) target.removeAttribute("data-lm-suppress-shortcuts");
+    else target.setAttribute("data-lm-suppress-shortcuts", "true");
+  };
+
+  const isPresenting = () => around?.classList.contains("ew-presenting") ?? false;
+
+  // Fit the widget to its window, and tell the kernel of what it decides about: margins, and the lengths of units.
+  let told = "";
+  const fit = () => {
+    if (!around?.isConnected || !isVisible()) return;
+    const scroller = scrollerOf(around);
+    const isWindow = isPresenting() || scroller === document.documentElement;
+    const height = isWindow ? window.innerHeight : scroller.clientHeight;
+    const start = isWindow ? 0 : scroller.getBoundingClientRect().top - scroller.scrollTop;
+    const above = isPresenting() ? 0 : around.getBoundingClientRect().top + (isWindow ? window.scrollY : 0) - start;
+    // A margin above the widget comes again below it; what is further above can be scrolled away.
+    const margins = above < 60 ? 2 * Math.max(0, above) : 0;
+    const room = Math.max(LEAST_ROOM, height - margins - BELOW);
+    const width = around.clientWidth;
+    // Classes, and no container queries: these halve the number of frames that are painted.
+    for (const least of NARROW) around.classList.toggle(`ew-under-${least}`, width <= least);
+    const fitting = Math.min(width / USUAL.width, room / USUAL.height, LARGEST);
+    const scale = isPresenting() ? PRESENTED : Math.max(1, Math.round(20 * fitting) / 20);
+    around.style.setProperty("--ew-room", `${Math.floor(room)}px`);
+    around.style.setProperty("--ew-scale", String(scale));
+    around.classList.toggle("ew-scaled", scale !== 1); // to transform every dot costs frames
+    const sizes = {};
+    for (const figure of around.querySelectorAll(".ew-figure")) {
+      const { width, height } = figure.getBoundingClientRect();
+      if (width > 0) sizes[figure.dataset.ewName ?? nameOf(figure)] = [Math.round(width), Math.round(height)];
+    }
+    const dark = isDark(around);
+    around.classList.toggle("ew-dark", dark);
+    const now = JSON.stringify([scale, sizes, dark]);
+    if (now !== told) {
+      told = now;
+      say("room", { scale, sizes, dark });
+    }
+  };
+  const nameOf = (figure) => [...figure.classList].find((name) => name.startsWith("ew-") && name !== "ew-figure");
+  let fitting = 0;
+  const fitSoon = () => {
+    cancelAnimationFrame(fitting);
+    fitting = requestAnimationFrame(fit);
+  };
+  const sizeWatch = new ResizeObserver(fitSoon);
+  const themeWatch = new MutationObserver(() => setTimeout(fitSoon, 300)); // its stylesheet comes later
+  themeWatch.observe(document.body, { attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  const watchSizes = () => {
+    for (const part of [scrollerOf(around), around, ...around.querySelectorAll(".ew-figure")]) sizeWatch.observe(part);
+    fitSoon();
+  };
+
+  const putBack = () => {
+    for (const large of around.querySelectorAll(".ew-large")) large.classList.remove("ew-large");
+    around.classList.remove("ew-has-large");
+    markButtons();
+  };
+  const enlarge = (view) => {
+    const wasLarge = view.classList.contains("ew-large");
+    putBack();
+    view.classList.toggle("ew-large", !wasLarge);
+    around.classList.toggle("ew-has-large", !wasLarge);
+    markButtons();
+    fitSoon();
+  };
+  const markButtons = () => {
+    for (const button of around.querySelectorAll("button.ew-enlarge")) {
+      const isLarge = button.closest(".ew-view")?.classList.contains("ew-large") ?? false;
+      button.setAttribute("aria-pressed", String(isLarge));
+      button.title = isLarge ? "Put it back (Esc)" : "Enlarge";
+    }
+    around.querySelector("button.ew-present")?.setAttribute("aria-pressed", String(isPresenting()));
+  };
+
+  const present = async (wanted) => {
+    around.classList.toggle("ew-presenting", wanted);
+    markButtons();
+    fitSoon();
+    try {
+      if (wanted) await around.requestFullscreen();
+      else if (document.fullscreenElement === around) await document.exitFullscreen();
+    } catch (error) {
+      // A page within a page may not fill the screen; the widget then fills the window.
+    }
+    fitSoon();
+  };
+  const onFullscreen = () => {
+    if (document.fullscreenElement !== around && isPresenting()) present(false);
+  };
+
+  const onClick = ({ target }) => {
+    const button = target.closest?.("button");
+    if (button?.matches(".ew-enlarge")) enlarge(button.closest(".ew-view"));
+    else if (button?.matches(".ew-present")) present(!isPresenting());
+    for (const help of around.querySelectorAll("details.ew-explain[open]")) {
+      if (!help.contains(target)) help.open = false;
+    }
+  };
+
+  const press = (name) => {
+    const button = around.querySelector(`button.${name}`);
+    if (!button || button.disabled) return false;
+    button.click();
+    return true;
+  };
+  const commands = {
+    " ": (target) => {
+      // On other buttons the space bar presses them.
+      if (target.closest("button, summary, input, label") && !target.closest(".ew-play, .ew-pause")) return false;
+      // The button is told of every change of state, a page of those that come with a frame.
+      const isRunning = around.querySelector("button.ew-play")?.classList.contains("mod-success");
+      return press(isRunning ? "ew-pause" : "ew-play");
+    },
+    ArrowRight: (target) => !target.closest(USES_ARROWS) && press("ew-step"),
+    f: () => {
+      present(!isPresenting());
+      return true;
+    },
+    Escape: () => {
+      const open = around.querySelector("details.ew-explain[open]");
+      if (open) open.open = false;
+      else if (around.querySelector(".ew-large")) putBack();
+      else if (isPresenting()) present(false);
+      else return false;
+      return true;
+    },
+  };
+  const onKey = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    if (event.key !== "Escape" && event.target.closest(USES_LETTERS)) return;
+    const command = commands[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (command?.(event.target)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
   };
 
   const greet = () => say(isVisible() ? "here" : "gone");
@@ -95,24 +280,47 @@ function render({ model, el }) {
     // Once this element is on the page.
     watchPictures();
     around = root();
-    around?.addEventListener("focusin", keepArrows);
+    if (!around) return;
+    around.tabIndex = -1; // a click anywhere in it gives it the keyboard
+    around.addEventListener("focusin", keepKeys);
+    around.addEventListener("keydown", onKey);
+    around.addEventListener("click", onClick);
+    watchSizes();
+    markButtons();
   });
+  // Figures come one after the other.
+  const settled = [300, 1000, 3000].map((delay) => setTimeout(() => around && watchSizes(), delay));
 
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
+  model.on("msg:custom", copy);
   document.addEventListener("visibilitychange", greet);
+  document.addEventListener("visibilitychange", fitSoon);
+  document.addEventListener("fullscreenchange", onFullscreen);
+  window.addEventListener("resize", fitSoon);
   window.addEventListener("pagehide", leave);
+  window.addEventListener("keydown", keepKeys, true);
   greet();
 
   return () => {
     clearInterval(heartbeat);
-    [...namings, watching].forEach(clearTimeout);
+    [...namings, ...settled, watching].forEach(clearTimeout);
+    cancelAnimationFrame(fitting);
     letGo.disconnect();
-    around?.removeEventListener("focusin", keepArrows);
+    sizeWatch.disconnect();
+    themeWatch.disconnect();
+    around?.removeEventListener("focusin", keepKeys);
+    around?.removeEventListener("keydown", onKey);
+    around?.removeEventListener("click", onClick);
     model.off("change:frame", acknowledge);
     model.off("msg:custom", download);
+    model.off("msg:custom", copy);
     document.removeEventListener("visibilitychange", greet);
+    document.removeEventListener("visibilitychange", fitSoon);
+    document.removeEventListener("fullscreenchange", onFullscreen);
+    window.removeEventListener("resize", fitSoon);
     window.removeEventListener("pagehide", leave);
+    window.removeEventListener("keydown", keepKeys, true);
     leave();
   };
 }

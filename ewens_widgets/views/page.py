@@ -6,13 +6,14 @@ and nothing where there is no page. It also carries downloads, names the parts o
 and lets them have their arrow keys.
 
 `Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
-everything else; and where no widget can run (nbconvert, the preview of a code host) a PNG of the current
-state stands in for it.
+everything else, and fits its figures to the room that a page has. Where no widget can run (nbconvert, the
+preview of a code host) a PNG of the current state stands in for it.
 """
 
 import base64
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -24,9 +25,10 @@ from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.views.base import Panel, assign
+from ewens_widgets.views.base import Panel, View, assign
+from ewens_widgets.views.figures import Canvas
 
-__all__ = ["STATUS", "Dashboard", "Page", "Post", "in_columns"]
+__all__ = ["PROGRESS", "STATUS", "Dashboard", "Page", "Post", "Room", "in_columns"]
 
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
@@ -37,9 +39,47 @@ Post = Callable[[Callable[[], None]], None]
 STATUS = {"role": "status", "aria-live": "polite"}
 """Attributes of what a screen reader reads out when it changes."""
 
+PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
+"""Attributes of the bar that shows how far a chain is."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a page has room for.
+
+    Attributes
+    ----------
+    scale
+        Size of its type, 1 being usual.
+    sizes
+        Width and height of each figure in pixels, by the class of its element.
+    is_dark
+        Whether it is light on dark.
+    """
+
+    scale: float
+    sizes: Mapping[str, tuple[float, float]]
+    is_dark: bool = False
+
+    @classmethod
+    def of_message(cls, content: Mapping[str, Any]) -> "Room | None":
+        """Read a page's message; None for one that makes no sense."""
+        try:
+            scale = float(content["scale"])
+            sizes = {str(name): (float(w), float(h)) for name, (w, h) in content["sizes"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+        return cls(scale, sizes, content.get("dark") is True) if 0.5 <= scale <= 4.0 else None
+
 
 class Page(anywidget.AnyWidget):
-    """Acknowledges frames."""
+    """Acknowledges frames, and tells what a page has room for.
+
+    Parameters
+    ----------
+    on_room
+        Called when a page was laid out anew, on the thread of the message.
+    """
 
     _esm = _HERE / "page.js"
     _css = _HERE / "page.css"
@@ -53,9 +93,10 @@ class Page(anywidget.AnyWidget):
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_room: Callable[["Room"], None] | None = None) -> None:
         super().__init__()
         self._engine: Player | Worker | None = None
+        self._on_room = on_room
         self.on_msg(self._on_message)
 
     def attach_to(self, engine: Player | Worker) -> None:
@@ -67,12 +108,22 @@ class Page(anywidget.AnyWidget):
         """Ask the pages to acknowledge a frame."""
         assign(self, frame=frame.number, is_running=frame.status.is_running)
 
+    def copy(self, text: str) -> None:
+        """Have the visible pages put a text on the clipboard."""
+        self.send({"kind": "copy", "text": text})
+
     def download(self, name: str, content: bytes, media_type: str) -> None:
         """Have the visible pages save a file."""
         self.send({"kind": "download", "name": name, "type": media_type}, buffers=[content])
 
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
-        if self._engine is None or not isinstance(content, dict):
+        if not isinstance(content, dict):
+            return
+        if content.get("kind") == "room" and self._on_room is not None:
+            room = Room.of_message(content)
+            if room is not None:
+                self._on_room(room)
+        if self._engine is None:
             return
         kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
         number = content.get("number")
@@ -112,7 +163,7 @@ class Dashboard(VBox):
             self.add_class(name)
         self._engine = engine
         self.post: Post = Mailbox().post if post is None else post
-        self.page = _page_class(self.stylesheet)()
+        self.page = _page_class(self.stylesheet)(lambda room: self.post(lambda: self.fit(room)))
 
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """Show these widgets from top to bottom, and the invisible page after them.
@@ -130,6 +181,16 @@ class Dashboard(VBox):
         # ipywidgets has no trait for these attributes; the page sets them on the elements.
         self.page.names = {**groups, ".ew-status": STATUS, **(names or {})}
         self.children = (*children, self.page)
+
+    def fit(self, room: Room) -> None:
+        """Follow the page: margins grow with its type, and units are as long upwards as sideways.
+
+        Where several pages show the same widget, the one that was laid out last decides.
+        """
+        for canvas in _canvases(self):
+            canvas.fit(room.scale, room.sizes.get(canvas.css_class))
+        for panel in self.panels:
+            panel.darken(room.is_dark)
 
     def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the engine can show its frames to
         """Have the engine's frames shown by these views, in this order.
@@ -157,6 +218,9 @@ class Dashboard(VBox):
             raise ValueError(f"the picture of all panels is a PNG; got {kind!r}")
         if self._engine is not None:
             self._engine.refresh()  # nobody may have looked at them lately
+        for panel in self.panels:
+            if isinstance(panel, View):
+                panel.redraw()  # some rest between two pictures while the chain runs
         return _overview(self.panels, self.caption())
 
     def close(self) -> None:
@@ -177,6 +241,15 @@ class Dashboard(VBox):
         return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}
 
 
+def _canvases(box: Widget) -> Iterator[Canvas]:
+    """The figures within a widget."""
+    for child in getattr(box, "children", ()):
+        if isinstance(child, Canvas):
+            yield child
+        else:
+            yield from _canvases(child)
+
+
 @cache
 def _page_class(stylesheet: Path | None) -> type[Page]:
     """Class of the pages that have some more styles; browsers keep one set of styles for each class."""
@@ -186,8 +259,16 @@ def _page_class(stylesheet: Path | None) -> type[Page]:
     return type(f"Page_{stylesheet.stem}", (Page,), {"_css": styles})
 
 
-def in_columns(columns: Mapping[str, Sequence[Widget]]) -> HBox:
-    """Columns from left to right: by their CSS class, what each has from top to bottom."""
+def in_columns(columns: Mapping[str, Sequence[Widget]], *css_classes: str) -> HBox:
+    """Columns from left to right.
+
+    Parameters
+    ----------
+    columns
+        By its CSS class, what each column has from top to bottom.
+    css_classes
+        Further classes of the row of columns.
+    """
     boxes = []
     for css_class, widgets in columns.items():
         box = VBox(tuple(widgets))
@@ -195,6 +276,8 @@ def in_columns(columns: Mapping[str, Sequence[Widget]]) -> HBox:
         boxes.append(box)
     row = HBox(tuple(boxes))
     row.add_class("ew-columns")
+    for name in css_classes:
+        row.add_class(name)
     return row
 
 

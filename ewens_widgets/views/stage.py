@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.evidence_tree import evidence_tree
+from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
-from ewens_widgets.analysis.trees import Tree, tree_of_distance
+from ewens_widgets.analysis.trees import Tree, average_order, tree_of_distance
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.loop import Mailbox
 
 if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
 
-__all__ = ["MOST_OBJECTS", "TREE_KINDS", "Cut", "LiveTree", "Selection", "Stage"]
+__all__ = ["COLOURINGS", "MOST_OBJECTS", "TREE_KINDS", "Cut", "LiveTree", "Selection", "Stage"]
 
 IntArray = NDArray[np.intp]
 
@@ -36,6 +36,9 @@ TREE_KINDS = {
     "evidence": "evidence",
 }
 """Kinds of trees: what the user reads, and the method."""
+
+COLOURINGS = {"draw": "this draw", "cut": "tree's cut", "classes": "known classes"}
+"""What the colours can stand for: kinds, and what the user reads."""
 
 MOST_CLUSTERS = 60
 """Most clusters that an evidence tree is started from: its cost grows with the cube of their number."""
@@ -78,7 +81,8 @@ class Stage:
         self.selection = Selection()
         self.live_tree = LiveTree()
         self.cut = Cut(height=0.5)
-        self.shows_cut = False
+        self.colouring = "draw"
+        self.classes: NDArray[Any] | None = None
         self.cut_problem = ""
         self.burn_in = 0
         self._cluster_colours = ClusterColours()
@@ -95,8 +99,19 @@ class Stage:
         self._cut_of: tuple[Tree, Cut] | None = None
         self._cut_labels: IntArray | None = None
 
-    def prepare(self, posterior: "Posterior") -> None:
-        """Turn to other data or another model: what was selected and coloured has no meaning there."""
+    def prepare(self, posterior: "Posterior", classes: NDArray[Any] | None = None) -> None:
+        """Turn to other data or another model: what was selected and coloured has no meaning there.
+
+        Parameters
+        ----------
+        posterior
+            The data and their model.
+        classes
+            Known classes of the objects, if there are any.
+        """
+        self.classes = classes
+        if self.colouring == "classes" and classes is None:
+            self.colouring = "draw"
         self.live_tree.prepare(posterior)
         self._cluster_colours.clear()
         self._forget()
@@ -111,10 +126,45 @@ class Stage:
         for observer in tuple(self._observers):
             observer()
 
+    @property
+    def shows_cut(self) -> bool:
+        """Whether the colours stand for the tree's cut."""
+        return self.colouring == "cut"
+
+    def set_colouring(self, kind: str) -> None:
+        """Have the colours stand for something else; one of `COLOURINGS`."""
+        if kind not in COLOURINGS:
+            raise ValueError(f"colours can show {', '.join(COLOURINGS)}; got {kind!r}")
+        if kind != self.colouring:
+            self.colouring = kind
+            self.changed()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Number of each object's colour on display; none before the first picture."""
+        return () if self._labels is None else tuple(self._colours.tolist())
+
+    def restore(self, colouring: str, method: str, cut: Cut, numbers: tuple[int, ...] = ()) -> None:
+        """Show what was shown once; `changed` then draws it.
+
+        Parameters
+        ----------
+        colouring, method, cut
+            What the colours stand for, the kind of tree, and its cut.
+        numbers
+            Numbers of the colours that the objects had.
+        """
+        self.colouring = colouring if colouring != "classes" or self.classes is not None else "draw"
+        self.live_tree.method = method
+        self.cut = cut
+        self._forget()
+        self._cluster_colours.remember(np.array(numbers, dtype=np.intp))
+
     def set_cut(self, cut: Cut, *, show: bool = True) -> None:
         """Cut the tree elsewhere, and colour the objects by it."""
-        if (cut, show) != (self.cut, self.shows_cut):
-            self.cut, self.shows_cut = cut, show
+        kind = "cut" if show else "draw" if self.shows_cut else self.colouring
+        if (cut, kind) != (self.cut, self.colouring):
+            self.cut, self.colouring = cut, kind
             self.changed()
 
     def cut_labels(self, frame: Frame) -> IntArray | None:
@@ -139,11 +189,21 @@ class Stage:
         return np.arange(n_objects) if tree is None else tree.leaves_order
 
     def labels(self, frame: Frame) -> NDArray[Any] | None:
-        """Labels on display: those of the iteration, or those of the cut. None before the first iteration."""
-        cut = self.cut_labels(frame) if self.shows_cut else None
-        if cut is not None:
-            return cut
+        """Labels on display: of the iteration, of the cut, or known. None before the first iteration."""
+        shown = self.shown(frame)
+        if shown == "cut":
+            return self.cut_labels(frame)
+        if shown == "classes":
+            return self.classes
         return None if frame.event is None else frame.event.labels
+
+    def shown(self, frame: Frame) -> str:
+        """What the colours stand for: what was chosen, or the draw where that is not to be had."""
+        if self.colouring == "cut" and self.cut_labels(frame) is None:
+            return "draw"
+        if self.colouring == "classes" and self.classes is None:
+            return "draw"
+        return self.colouring
 
     def colours(self, frame: Frame) -> IntArray | None:
         """Number of each object's colour by the labels on display, the same for all views of a frame."""
@@ -246,7 +306,13 @@ class LiveTree:
         elif self.method == "evidence":
             count = int(best[1].max()) + 1
             if count <= MOST_CLUSTERS:
-                return evidence_tree(self._posterior, best[1].astype(np.intp))
+                summary = frame.summary
+                evidence = evidence_of(self._posterior, summary, summary.start)
+                tree = evidence_tree(self._posterior, best[1].astype(np.intp), evidence)
+                if self._posterior.n_objects > MOST_OBJECTS:
+                    return tree
+                # Otherwise the heatmap, in the order of the leaves, would tear its blocks apart.
+                return tree.arranged(average_order(frame.summary.similarity()))
             self.reason = (
                 f"The best draw still has {count} clusters; the evidence tree needs {MOST_CLUSTERS}."
             )

@@ -30,6 +30,10 @@ class ThetaView(View):
     title = "Variance ratio θ"
     css_class = "ew-theta"
     description = "Bars on the grid of theta: average of the draws' conditionals, this draw's, and the prior"
+    about = (
+        "θ is how far clusters lie apart, as a ratio of variances: between them over within them. Blue is "
+        "what all draws say, orange what this draw says, the line what the prior says."
+    )
 
     rest = 0.12
 
@@ -58,7 +62,7 @@ class ThetaView(View):
         self._x_axis = make_axis(self._x_scale)
         y_axis = make_axis(y_scale, vertical=True)
         self.figure = make_figure(
-            "ew-theta-bars", 118, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
+            "ew-theta-bars", 76, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
         )
         chips = (chip(_POSTERIOR, "average"), chip(_CONDITIONAL, "now"), chip(_PRIOR, "prior", is_line=True))
         return self.figure, note("ew-legend", " ".join(chips))

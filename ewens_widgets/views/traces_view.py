@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.plots.palette import OKABE_ITO
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.figures import (
@@ -48,17 +47,22 @@ class TracesView(View):
     title = "Traces"
     css_class = "ew-traces"
     description = "Number of clusters, log posterior and theta over the iterations, with acceptance rates"
+    about = (
+        "Each line is a number that the chain carries along, iteration by iteration; once it has arrived it "
+        "wanders around one level. Draws left of the dotted line, the burn-in, do not count."
+    )
     rest = 0.25
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures and a table."""
-        self.panels = trace_panels([_CLUSTERS], height=92, left=46)
+        self.panels = trace_panels([_CLUSTERS], height=62, left=52)
         self.acceptance = note("ew-acceptance")
         return *(panel.figure for panel in self.panels), self.acceptance
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Start with empty traces."""
-        self._learns = isinstance(posterior.concentration, Gamma)
+        self._learns = posterior.samples_concentration
+        self._nu_grid = posterior.nu_grid if posterior.shapes == "own" else None
         for panel in self.panels:
             panel.clear()
         assign(self.acceptance, value="")
@@ -80,6 +84,8 @@ class TracesView(View):
         if self._learns and len(summary):
             average = float(summary.concentration[summary.start :].mean())
             learned = f"<div>λ: {summary.concentration[-1]:.3g} now, {average:.3g} on average</div>"
+        if self._nu_grid is not None and len(summary):
+            learned += _likeness(self._nu_grid, summary.nu_posterior(), float(summary.nu[-1]))
         assign(self.acceptance, value=_acceptance_table(summary.acceptance()) + learned)
 
     def paint(self, axes: "Axes") -> None:
@@ -103,6 +109,17 @@ def _acceptance_table(rates: dict[str, float]) -> str:
             f'<span style="width:{width}"></span></span><span>{text}</span></div>'
         )
     return "".join(rows)
+
+
+def _likeness(grid: FloatArray, weights: FloatArray, now: float) -> str:
+    """The likeness ν of own shapes: bars over its grid, and where it is now."""
+    heights = np.round(100 * weights / max(float(weights.max()), 1e-9)).astype(int)
+    bars = "".join(f'<span style="height:{height}%"></span>' for height in heights.tolist())
+    title = ", ".join(f"{value:g}: {weight:.0%}" for value, weight in zip(grid, weights, strict=True))
+    return (
+        f'<div class="ew-likeness" title="{title}"><span>likeness ν: {now:g} now; {grid[0]:g}</span>'
+        f'<span class="ew-spark" aria-hidden="true">{bars}</span><span>{grid[-1]:g}</span></div>'
+    )
 
 
 def thinned(length: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
@@ -139,7 +156,7 @@ class Curves:
         self.axes = [make_axis(x_scale), make_axis(y_scale, name, vertical=True)]
         assign(self.axes[1], label_offset=f"{left - 14}px")
         self.figure = make_figure(
-            css_class, height, (5, 16, 18, left), marks=[self.behind, self.lines], axes=self.axes
+            css_class, height, (8, 16, 18, left), marks=[self.behind, self.lines], axes=self.axes
         )
 
     def clear(self) -> None:
@@ -191,7 +208,7 @@ def trace_panels(colours: Sequence[str], height: int, left: int) -> tuple[TraceP
     """Panels of the number of clusters, the log posterior and θ; parameters as for each of them."""
     named = {
         "clusters": "ew-trace-clusters",
-        "log posterior": "ew-trace-posterior",
+        "log post.": "ew-trace-posterior",
         "log₂ θ": "ew-trace-theta",
     }
     return tuple(TracePanel(name, css_class, colours, height, left) for name, css_class in named.items())

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from ipywidgets import HTML, Dropdown, HBox, IntProgress, IntSlider, VBox
+from ipywidgets import HTML, Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Widget
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
-from ewens_widgets.playback.frame import status_text
-from ewens_widgets.views.base import Silence, assign
+from ewens_widgets.playback.frame import number_text, status_text
+from ewens_widgets.views.base import Silence, assign, note
 from ewens_widgets.views.fields import buttons
 
 __all__ = ["SPEEDS", "Transport"]
@@ -24,6 +24,9 @@ SPEEDS: tuple[tuple[str, float], ...] = (
     ("as fast as it goes", math.inf),
 )
 """What the user reads, and iterations a frame, infinity for no limit; about 20 frames a second are shown."""
+
+MORE = 1000
+"""Iterations that a run which has come to its end can be prolonged by, at a click."""
 
 # Browsers take long to lay out sliders: while the chain runs they follow at this distance, in seconds.
 _REST = 0.3
@@ -44,9 +47,19 @@ class Transport(VBox):
     ----------
     player
         The player. It shows its frames only to those who are attached to it, which is left to the dashboard.
+    others
+        What else stands in the row of the buttons.
+    on_more
+        Called with the number of iterations that are wanted after the end, on the thread of the message; by
+        default the player is told to go on.
     """
 
-    def __init__(self, player: Player) -> None:
+    def __init__(
+        self,
+        player: Player,
+        others: tuple[Widget, ...] = (),
+        on_more: Callable[[int], None] | None = None,
+    ) -> None:
         self._player = player
         self._frame: Frame | None = None
         self._silence = Silence()
@@ -54,9 +67,9 @@ class Transport(VBox):
         self.buttons = buttons(_BUTTONS, self._command)
         # For a chooser None would mean that nothing is chosen.
         speed = math.inf if player.speed is None else player.speed
-        others = () if speed in dict(SPEEDS).values() else ((f"{speed:g} iterations a frame", speed),)
+        unusual = () if speed in dict(SPEEDS).values() else ((f"{speed:g} iterations a frame", speed),)
         self.speed = Dropdown(
-            options=(*SPEEDS, *others), value=speed, description="speed", tooltip="How fast the chain runs"
+            options=(*SPEEDS, *unusual), value=speed, description="speed", tooltip="How fast the chain runs"
         )
         self.speed.add_class("ew-speed")
         self.speed.observe(self._on_speed, "value")
@@ -74,9 +87,25 @@ class Transport(VBox):
         )
         self.seek.add_class("ew-seek")
         self.seek.observe(self._on_seek, "value")
-        row = HBox((*self.buttons.values(), self.speed, self.status))
+        self._on_more = self._go_on if on_more is None else on_more
+        self.more = Button(
+            description=f"Run {number_text(MORE)} more",
+            icon="plus",
+            tooltip=f"Go on for another {MORE} iterations",
+            disabled=True,
+        )
+        self.more.add_class("ew-more")
+        self.more.on_click(lambda _: self._on_more(MORE))
+        self.present = Button(
+            description="Present",
+            icon="arrows-alt",
+            tooltip="Fill the screen with large type (F); Esc comes back",
+        )
+        self.present.add_class("ew-present")
+        row = HBox((*self.buttons.values(), self.more, self.speed, note("ew-gap"), *others, self.present))
         row.add_class("ew-transport")
-        super().__init__((row, self.progress, self.seek))
+        super().__init__((row, self.status, self.progress, self.seek))
+        self.add_class("ew-transport-box")
         player.on_status(self.show_status)
 
     def _command(self, name: str) -> None:
@@ -88,6 +117,17 @@ class Transport(VBox):
             "Reset": self._player.reset,
         }
         commands[name]()
+
+    def _go_on(self, iterations: int) -> None:
+        self._player.extend(iterations)
+        self._player.play()
+
+    def choose_speed(self, speed: float | None) -> None:
+        """Have the chain run at a speed, in iterations a frame; None: as fast as it goes."""
+        wanted = math.inf if speed is None else speed
+        if wanted not in dict(self.speed.options).values():
+            self.speed.options = (*self.speed.options, (f"{wanted:g} iterations a frame", wanted))
+        self.speed.value = wanted
 
     def _on_speed(self, change: dict[str, Any]) -> None:
         if not self._silence:
@@ -123,6 +163,7 @@ class Transport(VBox):
             return
         assign(self.status, value=escape(status_text(self._frame, status)))
         assign(self.buttons["Play"], button_style="success" if status.is_running else "")
+        assign(self.more, disabled=status.state is not PlayerState.FINISHED)
         now = time.perf_counter()
         if not status.is_running or now >= self._due:
             self._due = now + _REST

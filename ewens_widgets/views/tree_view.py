@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TreeView", "outline"]
 
-_HEIGHTS = {"similarity": "share of draws apart", "evidence": "nats lost"}
+_GRIPS = 24
+
+_HEIGHTS = {"similarity": "share apart", "evidence": "nats lost"}
 
 
 def outline(tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -47,11 +49,15 @@ def outline(tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 class TreeView(View):
-    """Similarity tree or evidence tree; drag the handle of the cut line, or brush the strip of leaves."""
+    """Similarity tree or evidence tree; drag the cut line, or brush the strip of leaves."""
 
     title = "Tree"
     css_class = "ew-tree"
-    description = "Tree of the objects with a line that cuts it; drag its handle to recolour the objects"
+    description = "Tree of the objects with a line that cuts it; drag it to recolour the objects"
+    about = (
+        "Objects that most draws keep together meet low in the tree. Drag the pink line: what hangs together "
+        "below it is one cluster, and the colours follow."
+    )
     rest = 0.2
 
     def build(self) -> tuple[Widget, ...]:
@@ -68,9 +74,11 @@ class TreeView(View):
         self.cut_line = bqplot.Lines(
             x=np.array([0.0, 1.0]), y=np.full(2, 0.5), scales=scales, colors=[SELECTED], line_style="dashed"
         )
+        # The line can be taken anywhere: beside the handle that is seen there are others along it.
         self.handle = bqplot.Scatter(
-            x=np.zeros(1),
-            y=np.full(1, 0.5),
+            x=np.zeros(_GRIPS),
+            y=np.full(_GRIPS, 0.5),
+            opacities=[1.0] + [0.0] * (_GRIPS - 1),
             scales=scales,
             colors=[SELECTED],
             marker="rectangle",
@@ -84,13 +92,15 @@ class TreeView(View):
         self.handle.observe(self._on_dragged, "y")
         self.figure = make_figure(
             "ew-tree-picture",
-            130,
+            100,
             (6, 4, 6, 40),
             marks=[self.lines, self.cut_line, self.handle],
             axes=[self._y_axis],
         )
         self._make_controls()
-        return self.figure, self._make_strip(), HBox((self.count, self.least, self.shows)), self.note
+        row = HBox((self.count, self.least, self.shows))
+        row.add_class("ew-row")
+        return self.figure, self._make_strip(), row, self.note
 
     def _make_strip(self) -> Widget:
         """Strip of leaves in their clusters' colours; brushing it selects."""
@@ -156,7 +166,10 @@ class TreeView(View):
     def _on_dragged(self, change: dict[str, Any]) -> None:
         if self._silence:
             return
-        height = max(0.0, float(np.ravel(change["new"])[0]))
+        # Of all the grips one was moved.
+        heights, before = np.ravel(change["new"]), np.ravel(change["old"])
+        moved = int(np.argmax(np.abs(heights - before))) if heights.shape == before.shape else 0
+        height = max(0.0, float(heights[moved]))
         cut = Cut(height=height, min_size=self.least.value)
         self.stage.post(lambda: self.stage.set_cut(cut))
 
@@ -171,7 +184,7 @@ class TreeView(View):
         share = band_share(self._n_objects)
         assign(self._x_scale, min=-share)
         assign(self.cut_line, x=np.array([-share, 1.0]))
-        assign(self.handle, x=np.full(1, -share / 2))
+        assign(self.handle, x=np.concatenate([[-share / 2], np.linspace(0.0, 1.0, _GRIPS - 1)]))
         assign(self.lines, x=np.zeros(2), y=np.zeros(2))
 
     def draw(self, frame: Frame) -> None:
@@ -204,10 +217,12 @@ class TreeView(View):
         level = stage.cut.height if tree is None else stage.cut.level(tree)
         if level is not None:
             assign(self.cut_line, y=np.full(2, level))
-            assign(self.handle, y=np.full(1, level))
+            assign(self.handle, y=np.full(_GRIPS, level))
         if labels is not None:
             assign(self.count, value=max(1, int(labels.max()) + 1))
         assign(self.shows, value=stage.shows_cut)
+        assign(self.kind, value=stage.live_tree.method)
+        assign(self.least, value=stage.cut.min_size)
         left = 0 if labels is None else int((labels < 0).sum())
         assign(self.note, value=stage.cut_problem or (f"{left} objects are left over" if left else ""))
 

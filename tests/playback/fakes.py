@@ -7,10 +7,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.playback.loop import Engine
 from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import Block, Recorded
 from ewens_widgets.sampling.event import Event, MoveCount
@@ -26,6 +28,18 @@ def kernel_entries() -> list[str]:
     names = [name for name in vars(driver) if name.startswith("advance_by")]
     assert names
     return names
+
+
+async def empty_turns(count: int = 12) -> None:
+    """Let all that waits for the loop have its turn; by default more than the empty turns of one rest."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def at_rest(player: Engine[Any, Any]) -> None:
+    """Wait until the background task has ended: nothing is left that could run anything."""
+    while player._task is not None:
+        await asyncio.sleep(0)
 
 
 class FakeTime:
@@ -49,19 +63,32 @@ class FakeTime:
 
     async def advance(self, seconds: float) -> None:
         end = self.now + seconds
-        await self._empty_turns()
+        await empty_turns()
         while self._sleepers and self._sleepers[0][0] <= end:
             wake, _, future = heapq.heappop(self._sleepers)
             self.now = max(self.now, wake)
             if not future.done():
                 future.set_result(None)
-            await self._empty_turns()
+            await empty_turns()
         self.now = max(self.now, end)
 
-    @staticmethod
-    async def _empty_turns() -> None:
-        for _ in range(12):  # more than the empty turns of one rest
-            await asyncio.sleep(0)
+
+class QuickTime:
+    """Time of a player that is there already: a look at the clock takes 0.1 ms, a nap is not waited for."""
+
+    def __init__(self, player: Engine[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        for owner in (player, player._display):
+            monkeypatch.setattr(owner, "_clock", self.clock)
+        monkeypatch.setattr(player, "_sleep", self.sleep)
+
+    def clock(self) -> float:
+        self.now += 1e-4
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
 
 
 def labels_at(iteration: int) -> NDArray[np.intp]:

@@ -143,7 +143,7 @@ def test_open_as_soon_as_somebody_looks(throttle: FrameThrottle) -> None:
 def test_frame_rate(throttle: FrameThrottle) -> None:
     throttle.greet("tab")
     throttle.sent(1, 10.0)
-    throttle.acknowledge(1, "tab")
+    throttle.acknowledge(1, "tab", 10.02)
     assert not throttle.is_open(10.049)
     assert throttle.wait_seconds(10.04) == pytest.approx(0.01)
     assert throttle.is_open(10.051)
@@ -155,7 +155,7 @@ def test_at_most_two_in_flight_until_acknowledged(throttle: FrameThrottle) -> No
     throttle.sent(2, 10.1)
     assert throttle.unacknowledged(10.2) == 2
     assert not throttle.is_open(10.2)
-    throttle.acknowledge(1, "tab")
+    throttle.acknowledge(1, "tab", 10.2)
     assert throttle.unacknowledged(10.2) == 1
     assert throttle.is_open(10.2)
 
@@ -164,7 +164,7 @@ def test_acknowledgement_covers_earlier_frames(throttle: FrameThrottle) -> None:
     throttle.greet("tab")
     throttle.sent(1, 10.0)
     throttle.sent(2, 10.1)
-    throttle.acknowledge(2, "tab")
+    throttle.acknowledge(2, "tab", 10.2)
     assert throttle.unacknowledged(10.2) == 0
 
 
@@ -177,12 +177,51 @@ def test_lost_acknowledgements_time_out(throttle: FrameThrottle) -> None:
     assert throttle.has_viewers(11.5)
 
 
+def test_a_page_that_is_always_late_is_not_sent_more_than_it_paints(throttle: FrameThrottle) -> None:
+    """It takes 4 s for a frame and says now and then that it is there: a queue could grow without end."""
+    throttle.greet("tab")
+    queue: list[int] = []
+    number, longest, painted = 0, 0, 0
+    for tick in range(20 * 600):
+        now = tick / 20
+        if tick % 40 == 0:
+            throttle.greet("tab")
+        if tick % 80 == 79 and queue:
+            throttle.acknowledge(queue.pop(0), "tab", now)
+            painted += 1
+        if throttle.is_open(now):
+            number += 1
+            queue.append(number)
+            throttle.sent(number, now)
+        longest = max(longest, len(queue))
+    assert painted == 150, "it always had something to paint"
+    assert longest <= 4
+
+
+def test_patience_with_a_page_that_is_quick_again_is_short(throttle: FrameThrottle) -> None:
+    throttle.greet("tab")
+    throttle.sent(1, 10.0)
+    throttle.sent(2, 10.1)
+    throttle.greet("tab")
+    assert throttle.is_open(11.6)
+    throttle.sent(3, 11.6)
+    assert not throttle.is_open(12.9), "the frames before the last are waited for twice as long"
+    assert throttle.is_open(13.1)
+    throttle.acknowledge(3, "tab", 13.1)
+    throttle.sent(4, 14.0)
+    throttle.acknowledge(4, "tab", 14.1)
+    throttle.sent(5, 15.0)
+    throttle.sent(6, 15.1)
+    assert not throttle.is_open(16.4)
+    assert throttle.is_open(16.6)
+
+
 def test_silence_after_frames_means_gone(throttle: FrameThrottle) -> None:
     throttle.greet("tab")
     throttle.sent(1, 10.0)
     assert throttle.has_viewers(15.0)
     assert not throttle.has_viewers(15.1)
-    assert throttle.acknowledge(1, "tab"), "a late sign of life brings it back, as a new viewer"
+    assert throttle.acknowledge(1, "tab", 15.1), "a late sign of life brings it back, as a new viewer"
     assert throttle.has_viewers(15.2)
 
 
@@ -210,7 +249,7 @@ def test_slowest_of_two_viewers_decides(throttle: FrameThrottle) -> None:
     throttle.greet("slow")
     throttle.sent(1, 10.0)
     throttle.sent(2, 10.1)
-    throttle.acknowledge(2, "fast")
+    throttle.acknowledge(2, "fast", 10.2)
     assert not throttle.is_open(10.2)
     throttle.leave("slow")
     assert throttle.is_open(10.2)
@@ -226,7 +265,7 @@ def test_new_viewer_owes_nothing_for_earlier_frames(throttle: FrameThrottle) -> 
 
 
 def test_number_never_sent_is_only_a_sign_of_life(throttle: FrameThrottle) -> None:
-    throttle.acknowledge(999, "page that outlived its kernel")
+    throttle.acknowledge(999, "page that outlived its kernel", 9.0)
     throttle.sent(1, 10.0)
     throttle.sent(2, 10.1)
     assert throttle.unacknowledged(10.2) == 2
@@ -244,6 +283,6 @@ def test_books_stay_small(throttle: FrameThrottle) -> None:
     throttle.greet("tab")
     for number in range(1, 20_001):
         throttle.sent(number, number * 0.05)
-        throttle.acknowledge(number, "tab")
+        throttle.acknowledge(number, "tab", number * 0.05)
         throttle.is_open(number * 0.05)
-    assert len(throttle._in_flight) <= 31
+    assert len(throttle._in_flight) <= 1

@@ -32,7 +32,7 @@ def test_states_that_run() -> None:
 
 def test_an_iteration_in_words(chain: Chain) -> None:
     frame = chain.frame(12, n_clusters=7, moves=(MoveCount("a", 20, 3), MoveCount("b", 10, 2)))
-    assert status_text(frame) == "iteration 12 of 40 · 7 clusters · 5 of 30 moves accepted"
+    assert status_text(frame) == "iteration 12 of 40 · 5 of 30 moves accepted"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_rejected_proposal(chain: Chain, proposed: list[int], accepted: bool, 
         accepted=accepted,
         moves=(MoveCount("split-merge", 1, 0),),
     )
-    assert status_text(frame).endswith(f"2 clusters · {text}")
+    assert status_text(frame).endswith(f"of 40 · {text}")
 
 
 def test_an_accepted_proposal_is_compared_with_the_draw_before(chain: Chain) -> None:
@@ -76,10 +76,6 @@ def test_an_accepted_proposal_is_compared_with_the_draw_before(chain: Chain) -> 
 )
 def test_a_single_move_without_details(chain: Chain, move: MoveCount, text: str) -> None:
     assert status_text(chain.frame(5, moves=(move,))).endswith(text)
-
-
-def test_one_cluster(chain: Chain) -> None:
-    assert "· 1 cluster ·" in status_text(chain.frame(5, n_clusters=1))
 
 
 def test_the_past_is_told_from_the_present(chain: Chain) -> None:

@@ -163,6 +163,13 @@ class Commands(RuleBasedStateMachine):
         if not self.is_watched:
             assert len(self.sent) == sent, "without a viewer nothing is sent"
 
+    @rule()
+    def clock_jumps(self) -> None:
+        """The machine was asleep for an hour; a viewer who owes an answer counts as gone."""
+        self.stage.time.spend(3600.0)
+        self.is_watched = False
+        self.stage.do(self.player.viewer_left)
+
     @precondition(lambda self: self.is_watched)
     @rule()
     def latest_state_wins(self) -> None:

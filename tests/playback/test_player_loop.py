@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from playback.fakes import FakeRecorder, FakeSource, FakeViewer
+from playback.fakes import FakeRecorder, FakeSource, at_rest
 
 from ewens_widgets.playback import Frame, Player, PlayerState
 from ewens_widgets.sampling.event import Event
@@ -74,7 +74,7 @@ def test_loop_stays_responsive_and_the_chain_fast() -> None:
 
     async def main() -> float:
         source = Working()
-        player = Player(source, FakeRecorder(), target_iterations=1_000_000)
+        player = Player(source, FakeRecorder(), target_iterations=1_000_000, clock=time.thread_time)
         player.play()
         started = last = time.thread_time()
         while last - started < 0.6:
@@ -93,15 +93,27 @@ def test_loop_stays_responsive_and_the_chain_fast() -> None:
 
 def test_commands_from_another_thread() -> None:
     async def main() -> None:
-        source, recorder, viewer = BusySource(), FakeRecorder(), FakeViewer()
+        source, recorder = BusySource(), FakeRecorder()
         player = Player(source, recorder, target_iterations=1_000_000, strict=True)
-        player.attach(viewer)
+        shown, frames = threading.Condition(), []
+
+        class Browser:
+            def show(self, frame: Frame) -> None:
+                player.acknowledge(frame.number)
+                with shown:
+                    frames.append(frame)
+                    shown.notify_all()
+
+        player.attach(Browser())
 
         def until(state: str, iteration: int = 0) -> None:
-            end = time.perf_counter() + 120.0
-            while player.status.state != state or player.status.iteration < iteration:
-                assert time.perf_counter() < end, f"never became {state} at {iteration}"
-                time.sleep(0.002)
+            with shown:
+                shown.wait_for(
+                    lambda: (
+                        frames[-1].status.state == state == player.status.state
+                        and frames[-1].status.iteration >= iteration
+                    )
+                )
 
         def commands() -> tuple[int, int]:
             player.viewer_attached()
@@ -120,7 +132,7 @@ def test_commands_from_another_thread() -> None:
         await asyncio.to_thread(player.reset)
         await asyncio.to_thread(until, "idle")
         assert source.threads == {threading.get_ident()}, "the chain runs on the loop's thread only"
-        assert len(viewer.frames) > 1
+        assert len(frames) > 1
 
     asyncio.run(main())
 
@@ -163,7 +175,9 @@ def test_many_threads_at_once() -> None:
             commands = [player.play, player.pause, player.step, player.reset, lambda: player.seek(0)]
             for _ in range(150):
                 choose.choice(commands)()
-                time.sleep(0.003)
+                is_done = threading.Event()
+                player.post(is_done.set)
+                is_done.wait()
 
         await asyncio.gather(*(asyncio.to_thread(hammer, seed) for seed in range(4)))
         player.pause()
@@ -191,7 +205,8 @@ def test_shutdown_pauses_and_the_next_loop_goes_on() -> None:
     async def first() -> Player:
         player = Player(source, recorder, target_iterations=400)
         player.play()
-        await asyncio.sleep(0.05)
+        while not source.iteration:
+            await asyncio.sleep(0)
         return player
 
     player = asyncio.run(first())
@@ -215,7 +230,8 @@ def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     async def first() -> Player:
         player = Player(source, recorder, target_iterations=100)
         player.play()
-        await asyncio.sleep(0.02)
+        while not source.iteration:
+            await asyncio.sleep(0)
         return player
 
     player = loop.run_until_complete(first())
@@ -263,6 +279,7 @@ def test_real_interrupt_pauses_and_the_loop_survives() -> None:
         assert status.state is PlayerState.PAUSED
         assert "Interrupted" in status.message
         assert iterations(recorder) == [*range(1, source.iteration + 1)]
+        await at_rest(player)
 
     # Not asyncio.run, which turns the signal into a cancellation of its own.
     loop = asyncio.new_event_loop()

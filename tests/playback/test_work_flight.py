@@ -17,6 +17,7 @@ from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Player, PlayerState, work
 from ewens_widgets.playback.ensemble import Ensemble
 from ewens_widgets.playback.work import RecordedChain
+from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.recorder import Recorder
 
@@ -57,16 +58,25 @@ class Cockpit:
         """Play, and hold up a block that was launched."""
         self.player.play()
         while len(self.recorder) < 20:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         self.source.held.clear()
         self.source.gate.clear()
         while not self.source.held.is_set():
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
         assert self.player._flight is not None
         assert not self.player._flight.done()
 
-    def release_soon(self) -> None:
-        threading.Timer(0.05, self.source.gate.set).start()
+    def release_when_awaited(self) -> None:
+        """Hold the block up until somebody waits for it."""
+        flight = self.player._chain.flight
+        assert flight is not None
+        result = flight.result
+
+        def release() -> Block:
+            self.source.gate.set()
+            return result()
+
+        flight.result = release  # type: ignore[method-assign]
 
     @property
     def iterations(self) -> list[int]:
@@ -96,7 +106,7 @@ pytestmark = pytest.mark.skipif(
 def test_full_speed_runs_on_the_helper_thread_and_ends_at_the_target() -> None:
     async def scene(cockpit: Cockpit) -> None:
         cockpit.player.play()
-        assert (await cockpit.player.wait(20)).state is PlayerState.FINISHED
+        assert (await cockpit.player.wait()).state is PlayerState.FINISHED
 
     cockpit = run(scene, target=500)
     assert cockpit.source.iteration == 500
@@ -110,7 +120,7 @@ def test_the_loop_goes_on_while_a_block_runs_and_sees_nothing_of_it() -> None:
         before, turns = len(cockpit.recorder), 0
         frame = cockpit.player.current_frame()
         while turns < 50:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
             turns += 1
         assert len(cockpit.recorder) == before == cockpit.player.status.iteration
         assert cockpit.player.current_frame().status.iteration == frame.status.iteration
@@ -131,13 +141,13 @@ def test_commands_wait_for_the_block(command: str) -> None:
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
         before = len(cockpit.recorder)
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
         commands[command](cockpit.player)
         assert len(cockpit.recorder) > before
         cockpit.assert_in_step()
         if command == "catch up":
             cockpit.player.pause()
-        await cockpit.player.wait(20)
+        await cockpit.player.wait()
         cockpit.assert_in_step()
 
     run(scene)
@@ -146,7 +156,7 @@ def test_commands_wait_for_the_block(command: str) -> None:
 def test_another_thread_can_have_the_chain_stopped_and_in_step() -> None:
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
 
         def save() -> tuple[int, list[int]]:
             cockpit.player.pause()
@@ -165,7 +175,7 @@ def test_running_in_the_foreground_raises_what_the_block_under_way_raised() -> N
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
         cockpit.source.fault = ValueError("no such partition")
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
         with pytest.raises(ValueError, match="no such partition"):
             cockpit.player.step_sync(3)
         cockpit.assert_in_step()
@@ -196,10 +206,10 @@ def test_a_task_that_is_cancelled_leaves_no_fault_unseen() -> None:
         cockpit.source.fault = ValueError("no such partition")
         background = cockpit.player._task
         assert background is not None
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
         background.cancel()
         with pytest.raises(ValueError, match="no such partition"):
-            await cockpit.player.wait(20)
+            await cockpit.player.wait()
         del background
 
     run(scene)
@@ -210,11 +220,11 @@ def test_a_task_that_is_cancelled_leaves_no_fault_unseen() -> None:
 def test_reset_forgets_the_block() -> None:
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
         cockpit.player.reset()
         assert (len(cockpit.recorder), cockpit.source.iteration) == (0, 0)
         cockpit.player.step(3)
-        await cockpit.player.wait(20)
+        await cockpit.player.wait()
 
     assert run(scene).iterations == [1, 2, 3]
 
@@ -222,12 +232,12 @@ def test_reset_forgets_the_block() -> None:
 def test_another_source_with_the_same_recorder_starts_empty() -> None:
     async def scene(cockpit: Cockpit) -> None:
         await cockpit.in_flight()
-        cockpit.release_soon()
+        cockpit.release_when_awaited()
         other = FlyingSource()
         cockpit.player.replace_source(other, target_iterations=40)
         assert len(cockpit.recorder) == 0
         cockpit.player.play()
-        await cockpit.player.wait(20)
+        await cockpit.player.wait()
         assert other.iteration == 40
 
     assert run(scene).iterations == list(range(1, 41))
@@ -239,13 +249,13 @@ def test_a_fault_in_the_block_fails_the_player_and_keeps_the_record() -> None:
         cockpit.source.fault = ValueError("no such partition")
         cockpit.source.gate.set()
         with pytest.raises(ValueError, match="no such partition"):
-            await cockpit.player.wait(20)
+            await cockpit.player.wait()
         assert cockpit.player.status.state is PlayerState.FAILED
         cockpit.assert_in_step()
         cockpit.source.fault = None
         cockpit.player.reset()
         cockpit.player.step(2)
-        await cockpit.player.wait(20)
+        await cockpit.player.wait()
 
     assert run(scene).iterations == [1, 2]
 
@@ -264,8 +274,10 @@ def test_a_block_does_not_wait_for_itself() -> None:
     source = Selfish()
     chain = RecordedChain(source, FakeRecorder(), TARGET)
     with ThreadPoolExecutor(1) as helper:
-        helper.submit(time.sleep, 0.02)  # until the flight is known
+        is_known = threading.Event()
+        helper.submit(is_known.wait)
         chain.launch(5, helper, time.perf_counter)
+        is_known.set()
     assert said == ["a block cannot wait for itself"]
 
 
@@ -340,7 +352,7 @@ def test_without_compiler_or_threads_everything_runs_on_the_loop(
 
     async def scene(cockpit: Cockpit) -> None:
         cockpit.player.play()
-        await cockpit.player.wait(20)
+        await cockpit.player.wait()
 
     cockpit = run(scene, target=300)
     cockpit.assert_in_step()

@@ -7,10 +7,10 @@ from views.chains import Chain, Wire, widgets_below
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, Player, PlayerState
-from ewens_widgets.views import HeatmapView, PartitionView, ThetaView, TracesView, TreeView, View
+from ewens_widgets.views import CountView, HeatmapView, PartitionView, ThetaView, TracesView, TreeView, View
 from ewens_widgets.views.stage import Stage
 
-VIEWS = (PartitionView, ThetaView, HeatmapView, TreeView, TracesView)
+VIEWS = (PartitionView, CountView, ThetaView, HeatmapView, TreeView, TracesView)
 
 
 def prepared(kind: type[View], chain: Chain) -> View:

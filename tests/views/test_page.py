@@ -10,7 +10,7 @@ from views.chains import Chain, made
 from ewens_widgets.playback import Player
 from ewens_widgets.views import Stage, ThetaView
 from ewens_widgets.views.base import Panel
-from ewens_widgets.views.page import STATUS, Dashboard, Page, in_columns
+from ewens_widgets.views.page import STATUS, Dashboard, Page, Room, in_columns
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -84,6 +84,28 @@ def test_pages_with_further_styles_are_of_a_class_of_their_own(chain: Chain, tmp
     # A browser keeps one set of styles for each class: two with the same would fight.
     assert plain._anywidget_id != styled._anywidget_id
     assert styled._css == plain._css + sheet.read_text()
+
+
+def test_a_page_tells_what_it_has_room_for() -> None:
+    told: list[Room] = []
+    page = Page(told.append)
+    for content in (
+        {"kind": "room", "scale": 1.6, "sizes": {"ew-scatter": [300, 200]}, "dark": True},
+        {"kind": "room", "scale": "wide", "sizes": {}},
+        {"kind": "room", "scale": 99, "sizes": {}},
+        {"kind": "room", "scale": 1, "sizes": {"ew-scatter": [1]}},
+        {"kind": "room"},
+    ):
+        page._handle_custom_msg(content, [])
+    assert told == [Room(1.6, {"ew-scatter": (300.0, 200.0)}, is_dark=True)]
+
+
+def test_figures_follow_the_room(chain: Chain) -> None:
+    board = Board(chain)
+    figure = board.view.figure
+    before = dict(figure.fig_margin)
+    board.fit(Room(2.0, {}))
+    assert figure.fig_margin == {side: 2 * pixels for side, pixels in before.items()}
 
 
 def test_commands_are_carried_out(chain: Chain) -> None:

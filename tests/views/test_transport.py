@@ -21,10 +21,10 @@ class TestTransport:
     def test_buttons_work_on_the_event_loop(self, explorer: Explorer) -> None:
         async def use() -> None:
             explorer.transport.buttons["Step"].click()
-            await explorer.player.wait(60)
+            await explorer.player.wait()
             assert explorer.player.status.iteration == 1
             explorer.transport.buttons["Run to end"].click()
-            await explorer.player.wait(60)
+            await explorer.player.wait()
             assert explorer.player.status.state is PlayerState.FINISHED
             explorer.transport.buttons["Reset"].click()
             assert explorer.player.status.iteration == 0
@@ -71,7 +71,7 @@ class TestTransport:
         async def use() -> None:
             explorer.transport.status.observe(lambda change: told.append(change["new"]), "value")
             explorer.player.step()
-            await explorer.player.wait(60)
+            await explorer.player.wait()
 
         asyncio.run(use())
         assert "Preparing the sampler" in told[0]

@@ -77,7 +77,7 @@ class AffineLab(Dashboard):
     [False, False, True]
     """
 
-    css_class = "ew-lab ew-affine-lab"
+    css_class = "ew-lab ew-affine-lab ew-fills"
     stylesheet = Path(__file__).with_name("affine_lab.css")
 
     def __init__(

@@ -25,6 +25,7 @@ from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.figures import (
+    equal_limits,
     make_axis,
     make_figure,
     make_scale,
@@ -37,8 +38,8 @@ __all__ = ["InvariancePanel", "KMeansPanel", "ScatterPanel"]
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Width and height of a scatter plot and its margins (top, right, bottom, left), in pixels.
-_SIZE = (292, 258)
+# Least height of a scatter plot and its margins (top, right, bottom, left), in pixels.
+_HEIGHT = 230
 _MARGIN = (6, 8, 22, 40)
 
 # With more objects, the order of the heatmap is only found once the chains are done.
@@ -66,6 +67,10 @@ class ScatterPanel(Panel):
         self.title = title
         self.css_class = css_class
         self.description = f"Scatter plot of the {title.lower()} data, coloured by cluster"
+        self.about = (
+            "Every dot is an object, at the same place in both versions of the data up to the map. One unit "
+            "is as long upwards as sideways, so that shapes are true."
+        )
         self._x_scale, self._y_scale = make_scale(), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
         self.points = make_scatter(
@@ -75,25 +80,30 @@ class ScatterPanel(Panel):
         self._x_axis, self._y_axis = make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)
         self.figure = make_figure(
             f"{css_class}-figure",
-            _SIZE[1],
+            _HEIGHT,
             _MARGIN,
+            self._resize,
             marks=[self.points, self.moved],
             axes=[self._x_axis, self._y_axis],
         )
-        # One unit can only be as long in both directions if the size is known.
-        self.figure.layout.width = f"{_SIZE[0]}px"
+        self._places = np.zeros((1, 2))
+        self._size = (1.0, 1.0)
         super().__init__((self.figure,))
 
     def place(self, places: FloatArray) -> None:
         """Move the points."""
         assign(self.points, x=places[:, 0], y=places[:, 1])
-        low, high = places.min(axis=0), places.max(axis=0)
-        width = _SIZE[0] - _MARGIN[1] - _MARGIN[3]
-        height = _SIZE[1] - _MARGIN[0] - _MARGIN[2]
-        unit = 1.08 * max((high[0] - low[0]) / width, (high[1] - low[1]) / height, 1e-9)
-        middle, reach = (low + high) / 2, unit * np.array([width, height]) / 2
-        set_limits(self._x_scale, self._x_axis, middle[0] - reach[0], middle[0] + reach[0])
-        set_limits(self._y_scale, self._y_axis, middle[1] - reach[1], middle[1] + reach[1])
+        self._places = places
+        self._set_limits()
+
+    def _resize(self, width: float, height: float) -> None:
+        self._size = (width, height)
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        low, high = equal_limits(self._places.min(axis=0), self._places.max(axis=0), self._size, 0.04)
+        set_limits(self._x_scale, self._x_axis, float(low[0]), float(high[0]))
+        set_limits(self._y_scale, self._y_axis, float(low[1]), float(high[1]))
 
     def colour(self, colours: list[str], moved: NDArray[np.intp]) -> None:
         """Colour the points, and ring some."""
@@ -117,6 +127,10 @@ class InvariancePanel(Panel):
         self.css_class = f"ew-model-{model}"
         self.description = (
             f"How often two objects share a cluster under model {model}: original left, transformed right"
+        )
+        self.about = (
+            "Left what the model says of the original data, right of the transformed ones, with the same "
+            "objects in the same places. Where pictures are alike, the answer does not depend on coordinates."
         )
         self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
         self.images = tuple(
@@ -165,6 +179,10 @@ class KMeansPanel(Panel):
     title = "k-means"
     css_class = "ew-k-means"
     description = "Agreement of k-means on the original and on the transformed data"
+    about = (
+        "k-means measures straight distances, so its answer depends on units and on shear. Ringed dots are "
+        "in another cluster after the map than before it."
+    )
 
     def __init__(self, tools: tuple[Widget, ...], below: tuple[Widget, ...]) -> None:
         self.result = note("ew-result")

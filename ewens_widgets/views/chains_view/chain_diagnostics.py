@@ -41,6 +41,7 @@ COLOURS = {
     "log_posterior": "#d55e00",
     "largest_cluster": "#cc79a7",
     "concentration": "#e69f00",
+    "nu": "#56b4e9",
 }
 _GOAL = "#808080"
 
@@ -51,6 +52,10 @@ class ChainDiagnostics(ChainsSubview):
     title = "Do the chains agree?"
     css_class = "ew-chain-diagnostics"
     description = "R-hat and effective sample size over the iterations, and a table of the latest numbers"
+    about = (
+        "R-hat compares how chains differ from each other with how each varies by itself: 1 is perfect. The "
+        "effective sample size is how many independent draws they are worth."
+    )
     rest = 0.5
 
     def build(self) -> tuple[Widget, ...]:

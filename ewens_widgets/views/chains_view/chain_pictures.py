@@ -84,6 +84,10 @@ class ChainTraces(ChainsSubview):
     title = "Traces"
     css_class = "ew-chain-traces"
     description = "Number of clusters, log posterior and theta of every chain over the iterations"
+    about = (
+        "The chains start from different partitions, each in a colour of its own. If they have found the "
+        "same answer, their lines run together and cannot be told apart."
+    )
     rest = 0.25
 
     def build(self) -> tuple[Widget, ...]:
@@ -133,10 +137,14 @@ class ChainTraces(ChainsSubview):
 class ChainSimilarities(ChainsSubview):
     """Share of draws in which two objects are apart, for every chain and pooled."""
 
-    title = "Distance: share of draws apart, by chain and pooled"
+    title = "Share of draws apart, by chain and pooled"
     css_class = "ew-chain-similarities"
     description = (
         "Heatmaps of the share of draws in which two objects are in different clusters, by chain and pooled"
+    )
+    about = (
+        "A picture for each chain, and one for all draws together; blocks are groups that stay together. "
+        "Chains that agree have the same picture."
     )
     rest = 0.5
 

@@ -28,6 +28,7 @@ from ewens_widgets.analysis.report import chains_sentence
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Frame, Player, Source
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
@@ -38,7 +39,7 @@ from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View, assign, note
 from ewens_widgets.views.chains_view.chain_diagnostics import ChainDiagnostics
 from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, ChainsStage, ChainTraces
-from ewens_widgets.views.page import STATUS, Dashboard, in_columns
+from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 
 __all__ = ["ChainsView"]
@@ -92,7 +93,7 @@ class ChainsView(Dashboard):
     'agree'
     """
 
-    css_class = "ew-chains-view"
+    css_class = "ew-chains-view ew-fills"
     stylesheet = Path(__file__).with_name("chains_view.css")
 
     def __init__(
@@ -137,13 +138,21 @@ class ChainsView(Dashboard):
             "diagnostics": ChainDiagnostics(stage),
             "similarities": ChainSimilarities(stage),
         }
-        self.transport = _ChainsTransport(self.player)
+        self.transport = _ChainsTransport(self.player, on_more=self._run_on)
+        if self.is_recorded:
+            self.transport.more.layout.display = "none"
         self.sentence = note("ew-sentence")
-        names = {".ew-sentence": STATUS, ".ew-progress": {"aria-label": "iterations done"}}
+        names = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
         self.lay_out(self.transport, self.sentence, self._columns(), names=names)
         for view in self.views.values():
             view.prepare(self._source.dataset, self._source.posterior)
         self.attach(*self.views.values(), self, self.transport)
+
+    def _run_on(self, iterations: int) -> None:
+        """Go on after the end, for so many iterations."""
+        self.player.extend(iterations)
+        self.record.target += iterations
+        self.player.play()
 
     def _columns(self) -> HBox:
         return in_columns(
@@ -276,7 +285,10 @@ def _running_chains(
     count = check_count("chains", chains, 1)
     _check_number(count)
     dataset = as_dataset(data)
-    starts, seeds = chain_starts(initial, count), chain_seeds(seed, count)
+    prior = settings.get("prior")
+    allows_singletons = not isinstance(prior, PartitionPrior) or prior.most_clusters >= dataset.n_objects
+    starts = chain_starts(initial, count, allows_singletons)
+    seeds = chain_seeds(seed, count)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         samplers = tuple(

@@ -6,37 +6,53 @@ Settings that cannot be used are explained beside their control, and the running
 """
 
 import os
+import re
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from ipywidgets import Accordion, HBox
+from ipywidgets import Accordion, Button, Dropdown, HBox, ToggleButton
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.datasets._frames import is_frame
-from ewens_widgets.model.priors.ewens import Concentration
+from ewens_widgets.files import write_atomically
+from ewens_widgets.model.posterior import resolve_prior
+from ewens_widgets.model.priors.ewens import Concentration, Ewens
+from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Player
 from ewens_widgets.playback.frame import status_text
+from ewens_widgets.sampling.moves.schedule import SCHEDULES
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.session import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.tables import read_table
-from ewens_widgets.views.base import Panel, View
+from ewens_widgets.views.base import Panel, View, assign, note
+from ewens_widgets.views.count_view import CountView
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
+from ewens_widgets.views.explorer.presets import PRESETS, Shown, parse_state, short_name, state_text
 from ewens_widgets.views.explorer.settings import RunPanel, SamplerSettings, SettingsPanel
+from ewens_widgets.views.explorer.tour import Tour
+from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.heatmap_view import HeatmapView
-from ewens_widgets.views.page import Dashboard, in_columns
+from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.stage import Cut, Stage
 from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import Transport
 from ewens_widgets.views.tree_view import TreeView
 
 __all__ = ["Explorer"]
+
+
+def _code_of(value: object) -> str:
+    """The code of an argument; priors are under their public names."""
+    return re.sub(r"\b([A-Z]\w+)\(", r"ew.priors.\1(", repr(value)).replace("ew.priors.Gamma(", "ew.Gamma(")
 
 
 class Explorer(Dashboard):
@@ -47,7 +63,7 @@ class Explorer(Dashboard):
     data
         A `Dataset`, an array, n objects by d features, or a DataFrame, the columns of which are sorted as by
         `read_table`; the unit square by default.
-    model, concentration, alpha, theta_grid, moves, initial, metric, acceptance, seed
+    model, concentration, alpha, theta_grid, moves, initial, metric, acceptance, seed, shapes, prior, nu_grid
         As for `Sampler`; the page can change them.
     iterations
         Iterations at which playing stops.
@@ -65,6 +81,14 @@ class Explorer(Dashboard):
     Explorer('unit square', model I, iteration 10 of 3000)
     """
 
+    css_class = "ew-fills"
+
+    stage: Stage
+    """What the views share."""
+
+    player: Player
+    """Plays the chain."""
+
     def __init__(
         self,
         data: Dataset | ArrayLike | None = None,
@@ -74,19 +98,24 @@ class Explorer(Dashboard):
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
         moves: Any = "default",  # noqa: ANN401 - as for the sampler
-        initial: Any = "singletons",  # noqa: ANN401 - as for the sampler
+        initial: Any = None,  # noqa: ANN401 - as for the sampler
         metric: str = "canonical",
         acceptance: str = "metropolis-hastings",
         seed: int | None = 0,
+        shapes: str = "common",
+        prior: PartitionPrior | None = None,
+        nu_grid: ArrayLike | None = None,
         iterations: int = 3000,
         burn_in: int = 500,
         speed: float | None = 1.0,
     ) -> None:
         settings = SamplerSettings(
             model=model,
-            concentration=concentration,
+            shapes=shapes,
+            prior=resolve_prior(prior, concentration),
             alpha=alpha,
             theta_grid=theta_grid,
+            nu_grid=nu_grid,
             moves=moves,
             initial=initial,
             metric=metric,
@@ -110,17 +139,41 @@ class Explorer(Dashboard):
             "partition": PartitionView(self.stage),
             "tree": TreeView(self.stage),
             "heatmap": HeatmapView(self.stage),
+            "counts": CountView(self.stage),
             "theta": ThetaView(self.stage),
             "traces": TracesView(self.stage),
         }
-        self.transport = Transport(self.player)
+        self.settings_shown = ToggleButton(
+            value=True, description="Settings", icon="sliders", tooltip="Show or hide the settings"
+        )
+        self.settings_shown.add_class("ew-hides-in-room")
+        self.settings_shown.observe(lambda _: self.post(self._show_settings), "value")
+        self.tour = Tour(self)
+        self.tour_button = Button(
+            description="Tour",
+            icon="map-signs",
+            tooltip="What is all this? Six captions; the draws so far are dropped",
+        )
+        self.tour_button.add_class("ew-tour-begin")
+        self.tour_button.add_class("ew-hides-in-room")
+        self.tour_button.on_click(lambda _: self.post(self.tour.begin))
+        self.transport = Transport(
+            self.player,
+            (self.tour_button, self.settings_shown),
+            lambda more: self.post(lambda: self._run_on(more)),
+        )
+        self.headline = Headline(self.stage)
         self._build_panels(iterations, burn_in, data if is_frame(data) else None)
         self.lay_out(
-            self.transport, self._columns(), names={".ew-progress": {"aria-label": "iterations done"}}
+            self.transport,
+            self.tour,
+            self.headline,
+            self._columns(),
+            names={".ew-progress": PROGRESS},
         )
         self.panel.say(notice)
         self._prepare_views()
-        self.attach(*self.views.values(), self.transport)
+        self.attach(*self.views.values(), self.headline, self.transport)
 
     def _build_panels(self, iterations: int, burn_in: int, table: Any) -> None:  # noqa: ANN401 - a DataFrame
         post = self.post
@@ -129,9 +182,16 @@ class Explorer(Dashboard):
         )
         self.data_panel = DataPanel(self._dataset, post, self._use_data, table)
         self.run_panel = RunPanel(iterations, burn_in, lambda: post(self._run_changed))
-        self.files = FilesPanel(Exports(self).makers(), self.page, post, self._load)
+        self.files = FilesPanel(Exports(self).makers(), self.page, post, self._load, lambda: self.python)
 
     def _columns(self) -> HBox:
+        self.story = Dropdown(
+            options=[("choose a story", ""), *((name, name) for name in PRESETS)],
+            tooltip="Data, settings and a view of them that are worth showing; the draws so far are dropped",
+        )
+        self.story.add_class("ew-story")
+        self.story.observe(lambda change: self.post(lambda: self._tell(str(change["new"]))), "value")
+        self.story_note = note("ew-note")
         sections = {
             "Data": self.data_panel,
             "Model": self.panel.model_box,
@@ -142,12 +202,32 @@ class Explorer(Dashboard):
         accordion = Accordion(tuple(sections.values()), titles=tuple(sections), selected_index=1)
         return in_columns(
             {
-                "ew-settings": (self.panel.apply, self.panel.notice, accordion),
+                "ew-settings": (self.story, self.story_note, self.panel.apply, self.panel.notice, accordion),
                 "ew-column-partition": (self.views["partition"],),
                 "ew-column-similarity": (self.views["tree"], self.views["heatmap"]),
-                "ew-column-chain": (self.views["theta"], self.views["traces"]),
-            }
+                "ew-column-chain": (self.views["counts"], self.views["theta"], self.views["traces"]),
+            },
+            "ew-explorer-columns",
         )
+
+    def _tell(self, name: str) -> None:
+        """Turn to a preset."""
+        assign(self.story_note, value=escape(PRESETS[name].sentence) if name else "")
+        if name:
+            self.use_preset(name)
+
+    def _run_on(self, iterations: int) -> None:
+        """Go on after the end, for so many iterations."""
+        target = self.player.target_iterations + iterations
+        self.run_panel.show(target, self.player.burn_in)
+        self.player.target_iterations = target
+        self.player.play()
+
+    def _show_settings(self) -> None:
+        if self.settings_shown.value:
+            self.remove_class("ew-closed")
+        else:
+            self.add_class("ew-closed")
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -186,15 +266,127 @@ class Explorer(Dashboard):
         recorder = self.recorder
         return recorder.labels[-1].astype(np.intp) if len(recorder) else self.sampler.labels
 
+    @classmethod
+    def from_preset(
+        cls,
+        preset: str,
+        data: Dataset | ArrayLike | None = None,
+        **arguments: Any,  # noqa: ANN401 - as for the constructor
+    ) -> "Explorer":
+        """Make an explorer from the name of a preset, or from a short text.
+
+        Parameters
+        ----------
+        preset
+            A name, such as ``"the moons"``, or a text like ``"data=moons&model=II&seed=0&cut=2"``.
+        data
+            The data, where the text does not name any.
+        arguments
+            Arguments of the constructor that are to be others.
+        """
+        given, shown = parse_state(preset)
+        explorer = cls(**{"data": data, **given, **arguments})
+        explorer.show_state(shown)
+        return explorer
+
+    def use_preset(self, preset: str) -> None:
+        """Turn to a preset, or to what a short text says; the draws so far are dropped."""
+        given, shown = parse_state(preset)
+        data = given.pop("data", self._dataset)
+        run = {name: given.pop(name) for name in ("iterations", "burn_in", "speed") if name in given}
+        settings = SamplerSettings(**given)
+        self._start(data, settings)
+        self.panel.show(settings)
+        self.data_panel.show(data)
+        if "speed" in run:
+            self.transport.choose_speed(run["speed"])
+        self.run_panel.show(
+            run.get("iterations", self.player.target_iterations), run.get("burn_in", self.player.burn_in)
+        )
+        self._run_changed()
+        self.show_state(shown)
+
+    @property
+    def shown(self) -> Shown:
+        """What is on display."""
+        stage, cut = self.stage, self.stage.cut
+        x, y = (str(chooser.value) for chooser in self._partition.plane.choosers)
+        return Shown(
+            colours=stage.colouring,
+            tree=stage.live_tree.method,
+            cut=cut.n_clusters,
+            height=cut.height,
+            least=cut.min_size,
+            x=x,
+            y=y,
+            heatmap=cast("HeatmapView", self.views["heatmap"]).colours.value,
+            numbers=stage.numbers,
+            ringed=self._partition.follows,
+        )
+
+    def show_state(self, shown: Shown) -> None:
+        """Show this of the chain; what the data do not have stays as it is."""
+        cut = self.stage.cut
+        if shown.cut is not None or shown.height is not None:
+            cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
+        self.stage.restore(shown.colours, shown.tree, cut, shown.numbers)
+        if shown.ringed:
+            self._partition.follow(self.player.status.iteration)
+        self._partition.plane.choose(shown.x, shown.y)
+        heatmap = cast("HeatmapView", self.views["heatmap"])
+        if shown.heatmap in heatmap.colours.options:
+            heatmap.colours.value = shown.heatmap
+        self.stage.changed()
+        self.headline.redraw()
+
+    @property
+    def _partition(self) -> PartitionView:
+        return cast("PartitionView", self.views["partition"])
+
+    def _arguments(self) -> dict[str, Any]:
+        """What is not as usual of the arguments, by name; data and moves by their short names."""
+        usual, settings = SamplerSettings(), self._settings
+        names = ("model", "shapes", "prior", "alpha", "initial", "metric", "acceptance", "seed")
+        given = {
+            name: getattr(settings, name) for name in names if getattr(settings, name) != getattr(usual, name)
+        }
+        if isinstance(given.get("prior"), Ewens):
+            given["concentration"] = given.pop("prior").concentration
+        given["model"] = settings.model
+        moves = next((name for name, moves in SCHEDULES.items() if moves == settings.moves), None)
+        extra = {"data": short_name(self._dataset)} | ({} if moves in {None, "default"} else {"moves": moves})
+        return {**{name: value for name, value in extra.items() if value is not None}, **given}
+
+    @property
+    def state(self) -> str:
+        """The state as a short text, like ``"data=moons&model=II&cut=2"``."""
+        return state_text(self._arguments(), replace(self.shown, x=None, y=None))
+
+    @property
+    def python(self) -> str:
+        """Code that makes this explorer again; data of your own are called ``data`` there."""
+        lines = ["import ewens_widgets as ew", ""]
+        arguments = self._arguments()
+        if "data" in arguments:
+            lines.append(f"explorer = ew.Explorer.from_preset({self.state!r})")
+        else:
+            text = "".join(f", {name}={_code_of(value)}" for name, value in arguments.items())
+            lines.append(f"explorer = ew.Explorer(data{text})")
+        return "\n".join([*lines, "explorer", ""])
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save data, settings, sampler and draws in one file."""
-        Path(path).write_bytes(self.packed())
+        write_atomically(path, self.packed())
 
     def packed(self) -> bytes:
         """Content of the file that `save` writes."""
         self.player.pause()
         self.player.catch_up()  # Where this is a command itself, the pause comes after it.
-        settings = {"iterations": self.player.target_iterations, "burn_in": self.player.burn_in}
+        settings = {
+            "iterations": self.player.target_iterations,
+            "burn_in": self.player.burn_in,
+            "shown": self.shown.plain(),
+        }
         return pack_session(Session(self._dataset, self.sampler, self.recorder, settings))
 
     def load(self, path: str | os.PathLike[str]) -> None:
@@ -214,6 +406,7 @@ class Explorer(Dashboard):
         try:
             settings = self.panel.read()
         except ValueError:
+            self.panel.refuse()
             return
         if settings == self._settings:
             self.panel.offer(False)
@@ -226,7 +419,7 @@ class Explorer(Dashboard):
         try:
             self._start(self._dataset, settings)
         except (ValueError, TypeError, MemoryError) as error:
-            self.panel.fields["model"].problem = str(error)
+            self.panel.blame(str(error))
 
     def _use_data(self, dataset: Dataset) -> None:
         try:
@@ -245,18 +438,19 @@ class Explorer(Dashboard):
         self, dataset: Dataset, settings: SamplerSettings, sampler: Sampler, recorder: Recorder
     ) -> None:
         self._dataset, self._settings = dataset, settings
-        self.panel.fields["model"].problem = ""
+        self.panel.blame("")
         self.panel.offer(False)
         self.player.replace_source(sampler, recorder)
         self._prepare_views()
         self.player.detach(self.page)  # so that it stays the last one
-        self.attach(*self.views.values())  # one that was switched off by a fault comes back
+        self.attach(*self.views.values(), self.headline)  # one that was switched off by a fault comes back
         self.player.refresh()
 
     def _prepare_views(self) -> None:
         posterior = self.sampler.posterior
         self.stage.burn_in = self.player.burn_in
-        self.stage.prepare(posterior)
+        self.stage.prepare(posterior, self._dataset.labels)
+        self.headline.prepare(self._dataset)
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
 
@@ -272,12 +466,15 @@ class Explorer(Dashboard):
 
     def _load(self, content: bytes) -> None:
         session = unpack_session(content)
+        shown = Shown.of_plain(session.settings.get("shown"))
         posterior = session.sampler.posterior
         settings = SamplerSettings(
             model=posterior.model,
-            concentration=posterior.concentration,
+            shapes=posterior.shapes,
+            prior=posterior.prior,
             alpha=posterior.alpha,
-            theta_grid=tuple(posterior.theta_grid.tolist()),
+            theta_grid=posterior.theta_grid,
+            nu_grid=posterior.nu_grid if posterior.shapes == "own" else None,
             moves=session.sampler.schedule,
             initial=self._settings.initial,
             metric=session.sampler.metric,
@@ -289,6 +486,7 @@ class Explorer(Dashboard):
         self.run_panel.show(session.settings["iterations"], session.settings["burn_in"])
         self._run_changed()
         self._change(session.dataset, settings, session.sampler, session.recorder)
+        self.show_state(shown)
 
     def status_line(self) -> str:
         """Where the chain is, in words."""
@@ -296,7 +494,9 @@ class Explorer(Dashboard):
 
     def caption(self) -> str:
         """Heading of the still picture."""
-        return f"{self._dataset.name} · {self.status_line()}"
+        return (
+            f"{self._dataset.name} · {self.headline.text(self.player.current_frame())} · {self.status_line()}"
+        )
 
     def __repr__(self) -> str:
         status = self.player.status

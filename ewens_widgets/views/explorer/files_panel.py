@@ -6,7 +6,6 @@ large for one message to the browser is written beside the notebook instead.
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.export import draws_csv, labels_csv
+from ewens_widgets.files import write_atomically
 from ewens_widgets.views.base import View, assign
 from ewens_widgets.views.explorer.data_panel import Upload
 from ewens_widgets.views.page import Page
+from ewens_widgets.views.prior_chooser import prior_name
 
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.explorer import Explorer
@@ -54,6 +55,8 @@ class FilesPanel(VBox):
         Brings a command to the event loop.
     on_load
         Called with the content of a saved explorer; raises `ValueError` if it is none.
+    code
+        Returns Python that makes the explorer again.
     """
 
     def __init__(
@@ -62,8 +65,10 @@ class FilesPanel(VBox):
         page: Page,
         post: Callable[[Callable[[], None]], None],
         on_load: Callable[[bytes], None],
+        code: Callable[[], str],
     ) -> None:
         self._makers = makers
+        self._code = code
         self._page = page
         self._on_load = on_load
         self.chooser = Dropdown(options=list(makers), description="what", tooltip="What to save")
@@ -71,6 +76,11 @@ class FilesPanel(VBox):
         self.button = Button(description="Download", icon="download", tooltip="Save it as a file")
         self.button.add_class("ew-export")
         self.button.on_click(lambda _: post(self._export))
+        self.copy = Button(
+            description="Copy Python", icon="clipboard", tooltip="Copy code that makes this explorer again"
+        )
+        self.copy.add_class("ew-copy")
+        self.copy.on_click(lambda _: post(self._copy))
         self.upload = Upload(
             "Load a saved explorer",
             hint="Go on with an explorer that was saved before",
@@ -84,7 +94,7 @@ class FilesPanel(VBox):
         self.upload.add_class("ew-load")
         self.message = HTML()
         self.message.add_class("ew-file-message")
-        super().__init__((self.chooser, self.button, self.upload, self.message))
+        super().__init__((self.chooser, self.button, self.copy, self.upload, self.message))
         self.add_class("ew-files")
 
     def _export(self) -> None:
@@ -97,9 +107,18 @@ class FilesPanel(VBox):
         if len(content) <= _LARGEST_DOWNLOAD:
             self._page.download(name, content, media_type)
             self._say(f"{name} ({_size(len(content))})")
+            return
+        try:
+            write_atomically(name, content)
+        except OSError as error:  # A full disk, or a folder that is not ours.
+            self._say(f"{error.strerror}: {name}")
         else:
-            Path(name).write_bytes(content)
             self._say(f"{name} ({_size(len(content))}) is beside the notebook: too large for the page")
+
+    def _copy(self) -> None:
+        code = self._code()
+        self._page.copy(code)
+        assign(self.message, value=f'<pre class="ew-code">{escape(code)}</pre>')
 
     def _load(self, name: str, content: bytes) -> None:
         try:
@@ -193,7 +212,8 @@ class Exports:
             "data": f"{data.name}, {data.n_objects} objects × {data.n_features} features",
             "state": explorer.status_line(),
             "model": settings.model,
-            "concentration": str(settings.concentration),
+            "shapes": {"common": "one for all clusters", "own": "each its own"}[settings.shapes],
+            "prior": prior_name(settings.prior),
             "moves": " + ".join(f"{entry.repeats} × {entry.move.name}" for entry in settings.moves),
             "seed": str(settings.seed),
             "burn-in": str(explorer.player.burn_in),

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["MovesPanel"]
 
 _GIVEN = "given"
+_USUAL = "usual"
 _ALWAYS = {"schedule", "initial", "seed"}
 # The default schedule: how often each of its moves is made.
 _COUNTS = {"informed-split-merge": "splits", "gibbs": "sweeps"}
 
 
-def _options(*names: str) -> list[tuple[str, Any]]:
-    return [(name, name) for name in names]
+def _starts(*more: tuple[str, Any]) -> list[tuple[str, Any]]:
+    return [("as usual", _USUAL), *((name, name) for name in INITIAL), *more]
 
 
 def _single_moves() -> dict[str, tuple[str, Move]]:
@@ -73,7 +74,12 @@ def _make_fields(schedules: list[tuple[str, str]], options: dict[str, Field]) ->
         **options,
         **_rule_fields(),
         "initial": choice(
-            "start", _options(*INITIAL), "singletons", "ew-initial", "Partition that the chain starts from"
+            "start",
+            _starts(),
+            _USUAL,
+            "ew-initial",
+            "Partition that the chain starts from; usually singletons, as in the paper, and one cluster "
+            "where shapes are own or the prior is not Ewens'",
         ),
         "seed": entry(
             "seed", "0", whole_number("seed", 0), "ew-seed", "The same seed and settings give the same chain"
@@ -137,7 +143,9 @@ class MovesPanel(VBox):
         """Arguments of `SamplerSettings`; a wrong value is explained beside its field, and raises."""
         values = read_shown(self.fields)
         kept = {name: value for name, value in values.items() if name in {"metric", "acceptance"}}
-        return {"moves": self._moves(values), "initial": values["initial"], "seed": values["seed"], **kept}
+        # A menu takes None for no choice at all.
+        initial = None if values["initial"] == _USUAL else values["initial"]
+        return {"moves": self._moves(values), "initial": initial, "seed": values["seed"], **kept}
 
     def _moves(self, values: dict[str, Any]) -> tuple[Repeated, ...]:
         kind = values["schedule"]
@@ -161,9 +169,10 @@ class MovesPanel(VBox):
         self.fields["schedule"].control.options = self._schedules + (
             [("as given", _GIVEN)] if kind == _GIVEN else []
         )
-        given = [] if isinstance(settings.initial, str) else [("as given", settings.initial)]
-        self.fields["initial"].control.options = _options(*INITIAL) + given
-        texts: dict[str, Any] = {"schedule": kind, "initial": settings.initial}
+        initial = _USUAL if settings.initial is None else settings.initial
+        given = [] if isinstance(initial, str) else [("as given", initial)]
+        self.fields["initial"].control.options = _starts(*given)
+        texts: dict[str, Any] = {"schedule": kind, "initial": initial}
         texts["seed"] = str(0 if settings.seed is None else settings.seed)
         texts |= self._option_texts(kind, settings)
         for name, text in texts.items():

@@ -17,12 +17,12 @@ from ipywidgets import HTML, Button, VBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.posterior import default_theta_grid
-from ewens_widgets.model.priors.ewens import Concentration
+from ewens_widgets.model.posterior import check_nu_grid, default_theta_grid
+from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import Silence, assign
-from ewens_widgets.views.explorer.model_panel import ModelPanel
+from ewens_widgets.views.explorer.model_panel import PRESETS, ModelPanel
 from ewens_widgets.views.explorer.moves_panel import MovesPanel
 from ewens_widgets.views.fields import Field, entry, whole_number
 
@@ -34,11 +34,13 @@ class SamplerSettings:
     """Arguments of the sampler. Equal settings and data give the same chain."""
 
     model: str = "II"
-    concentration: Concentration = 1.0
+    shapes: str = "common"
+    prior: PartitionPrior = PRESETS["paper"].prior
     alpha: float = 1.0
     theta_grid: Any = None
+    nu_grid: Any = None
     moves: tuple[Repeated, ...] = ()
-    initial: Any = "singletons"
+    initial: Any = None
     metric: str = "canonical"
     acceptance: str = "metropolis-hastings"
     seed: int | None = 0
@@ -47,8 +49,10 @@ class SamplerSettings:
         """Bring equal settings to equal values."""
         grid: ArrayLike = default_theta_grid() if self.theta_grid is None else self.theta_grid
         object.__setattr__(self, "theta_grid", tuple(np.ravel(grid).astype(float).tolist()))
+        if self.shapes == "own" or self.nu_grid is not None:
+            object.__setattr__(self, "nu_grid", tuple(check_nu_grid(self.nu_grid).tolist()))
         object.__setattr__(self, "moves", resolve_schedule(self.moves or "default"))
-        if not isinstance(self.initial, str):
+        if self.initial is not None and not isinstance(self.initial, str):
             object.__setattr__(self, "initial", tuple(np.ravel(self.initial).tolist()))
 
     def make_sampler(self, data: Dataset) -> tuple[Sampler, str]:
@@ -58,9 +62,11 @@ class SamplerSettings:
             sampler = Sampler(
                 data,
                 model=self.model,
-                concentration=self.concentration,
+                shapes=self.shapes,
+                prior=self.prior,
                 alpha=self.alpha,
                 theta_grid=self.theta_grid,
+                nu_grid=self.nu_grid,
                 moves=self.moves,
                 initial=self.initial,
                 metric=self.metric,
@@ -115,8 +121,9 @@ class SettingsPanel:
 
     def arrange(self) -> None:
         """Show the fields that matter for what is chosen."""
-        self.model_box.arrange()
-        self.moves_box.arrange()
+        with self._silence:
+            self.model_box.arrange()
+            self.moves_box.arrange()
 
     def read(self) -> SamplerSettings:
         """Return the settings, or explain beside the field what is wrong, and raise `ValueError`."""
@@ -137,7 +144,18 @@ class SettingsPanel:
 
     def offer(self, pending: bool) -> None:
         """Offer to start anew, or not."""
+        assign(self.apply, disabled=False)
         assign(self.apply.layout, display="" if pending else "none")
+
+    def refuse(self) -> None:
+        """Let nobody start anew with what is wrong."""
+        assign(self.apply, disabled=True)
+
+    def blame(self, problem: str) -> None:
+        """Explain what a sampler refused, beside the field that it speaks of; nothing: all is well."""
+        is_start = "initial=" in problem or problem.startswith("initial ")
+        self.fields["model"].problem = "" if is_start else problem
+        self.fields["initial"].problem = problem if is_start else ""
 
     def say(self, notice: str) -> None:
         """Show what the sampler warned about."""

@@ -236,6 +236,7 @@ class Waterfall(VBox):
             axes=[self._x_axis, self._y_axis],
         )
         super().__init__((self.figure,))
+        self.add_class("ew-waterfall-box")
         self.clear()
 
     @property

@@ -80,7 +80,7 @@ class MoveInspector(Dashboard):
     True
     """
 
-    css_class = "ew-move-inspector"
+    css_class = "ew-move-inspector ew-fills"
     stylesheet = Path(__file__).with_name("move_inspector.css")
 
     def __init__(

@@ -43,6 +43,10 @@ class StageScatter(Panel):
     title = "The objects"
     css_class = "ew-stage-scatter"
     description = "Scatter plot of the objects at this stage"
+    about = (
+        "Every dot is an object, every colour a cluster. What the stage is about is strong, the rest is "
+        "faint; rings and diamonds mark the objects that the text speaks of."
+    )
 
     def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
         self._colours = ClusterColours()
@@ -62,6 +66,7 @@ class StageScatter(Panel):
             "ew-scatter",
             400,
             (8, 8, 38, 48),
+            self.plane.resize,
             marks=[self.points, self.rings, self.cores],
             axes=self.plane.axes,
         )

@@ -1,163 +1,165 @@
 """The charts of the prior lab: how many clusters, of what sizes, and how their number grows.
 
-Each chart puts what happened beside what must happen: draws as bars or steps, exact laws as lines, so that a
-class can watch the bars grow into the lines. The dashed line is a mixture of k components with
-Dirichlet(λ/k) weights, which becomes the Ewens prior as k grows; the total variation distance below the law
-of K says how far it still is.
+Each chart puts what happened beside what must happen, for one prior or for two: draws as bars or steps, exact
+laws as lines, so that a class can watch the bars grow into the lines. The first prior is blue with dots, the
+second one orange with crosses and dashes. The total variation distance below the law of K says how far the
+two are from each other, and how far the draws are from what they are drawn from.
 
-A draw only changes bars; laws are computed when the prior changes, which `prepare` is told of.
+A draw only changes bars; laws are computed when a prior changes, which `prepare` is told of.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import bqplot
 import numpy as np
 from ipywidgets import Widget
+from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.priors import ewens
-from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
-from ewens_widgets.model.priors.ewens import expected_growth
+from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
+from ewens_widgets.views.prior_chooser import prior_name
 from ewens_widgets.views.prior_lab.seating import Tally
 
-__all__ = ["GrowthPanel", "LawPanel", "SizesPanel", "size_bins"]
+__all__ = ["COLOURS", "GrowthPanel", "LawPanel", "SizesPanel", "count_law", "size_bins"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DRAWS, _EXACT, _FINITE, _LIMIT, _PATH = "#8ab8d8", "#0072b2", "#d55e00", "#808080", "#009e73"
+COLOURS = ("#0072b2", "#d55e00")
+"""Of the first and of the second prior."""
+
+_DRAWS = ("#8ab8d8", "#f0b78a")
+_MARKS = (
+    {"marker": "circle", "marker_size": 22},
+    {"marker": "cross", "marker_size": 26, "line_style": "dashed"},
+)
+_PAPER = ("o-", "x--")
+_MARGIN = (6, 16, 34, 44)  # The last number of a logarithmic axis reaches over its end.
+_HEIGHT = 105  # Of a figure at least; they share what there is.
 _NEGLIGIBLE = 1e-4
-_MARGIN = (6, 8, 34, 44)
+_TAIL = 1e-9
+_FIRST_COUNTS = 64
+_CURVE = 60
+_MOST_FULL_NAMES = 7
 
 
 class _DrawsChart(Panel):
-    """Draws as bars, and what two laws expect of them as lines.
+    """Draws as bars, and what each prior expects of them as lines.
 
     Parameters
     ----------
     names
         Of the two axes.
-    height
-        Of the figure, in pixels.
     below
         What is below the figure.
+    hint
+        What is beside the heading.
     """
 
-    def __init__(self, names: tuple[str, str], height: int, below: tuple[Widget, ...] = ()) -> None:
+    def __init__(self, names: tuple[str, str], below: tuple[Widget, ...] = (), hint: str = "") -> None:
         self._names = names
-        self._n_components = 1
+        self._titles: list[str] = []
         self._x_scale, self._y_scale = make_scale(), make_scale()
         self._scales = {"x": self._x_scale, "y": self._y_scale}
         nothing = {"x": np.arange(2.0), "y": np.zeros(2), "scales": self._scales}
-        self.draws = bqplot.Bars(**nothing, colors=[_DRAWS], padding=0.15, stroke="transparent")
-        self.exact = bqplot.Lines(
-            **nothing, colors=[_EXACT], marker="circle", marker_size=22, stroke_width=1.5
+        self.draws = bqplot.Bars(
+            **nothing, colors=[*_DRAWS], type="grouped", padding=0.15, stroke="transparent"
         )
-        self.finite = bqplot.Lines(
-            **nothing,
-            colors=[_FINITE],
-            marker="cross",
-            marker_size=26,
-            stroke_width=1.2,
-            line_style="dashed",
+        self.exact = tuple(
+            bqplot.Lines(**nothing, colors=[colour], stroke_width=1.5, **marks)
+            for colour, marks in zip(COLOURS, _MARKS, strict=True)
         )
         self._x_axis = make_axis(self._x_scale, names[0])
         self._y_axis = make_axis(self._y_scale, names[1], vertical=True)
+        assign(self._y_axis, label_offset="36px")
         self.figure = make_figure(
             f"{self.css_class}-figure",
-            height,
+            _HEIGHT,
             _MARGIN,
-            marks=[self.draws, self.exact, self.finite],
+            marks=[self.draws, *self.exact],
             axes=[self._x_axis, self._y_axis],
         )
-        super().__init__((self.figure, *below))
+        super().__init__((self.figure, *below), (note("ew-hint", hint),) if hint else ())
+
+    def _show_laws(self, places: FloatArray, laws: Sequence[FloatArray]) -> None:
+        for place, line in enumerate(self.exact):
+            is_there = place < len(laws)
+            assign(line, visible=is_there, x=places, y=laws[place] if is_there else np.zeros(places.size))
+
+    def _show_draws(self, places: FloatArray, shares: Sequence[FloatArray]) -> None:
+        heights = np.round(shares, 6)
+        assign(self.draws, x=places, y=heights if len(shares) > 1 else heights[0])
 
     def paint(self, axes: "Axes") -> None:
         """Draw bars and lines with matplotlib."""
-        axes.bar(self.draws.x, self.draws.y, 0.8, color=_DRAWS, label="draws")
-        axes.plot(self.exact.x, self.exact.y, "o-", color=_EXACT, markersize=3, label="exact law")
-        axes.plot(
-            self.finite.x,
-            self.finite.y,
-            "x--",
-            color=_FINITE,
-            markersize=3,
-            label=f"k = {self._n_components}",
-        )
+        rows = np.atleast_2d(self.draws.y)
+        width = 0.8 / len(rows)
+        for place, heights in enumerate(rows):
+            offset = (place - (len(rows) - 1) / 2) * width
+            axes.bar(self.draws.x + offset, heights, width, color=_DRAWS[place])
+        for line, title, colour, style in zip(self.exact, self._titles, COLOURS, _PAPER, strict=False):
+            axes.plot(line.x, line.y, style, color=colour, markersize=3, label=title)
         axes.set(xlabel=self._names[0], ylabel=self._names[1])
 
 
 class LawPanel(_DrawsChart):
-    """Number of clusters: draws against the exact law, and the law of finitely many components."""
+    """Number of clusters: draws against the exact law, of each prior."""
 
     title = "Number of clusters K"
     css_class = "ew-law"
-    description = "Share of draws with each number of clusters, its exact law, and that of k components"
+    description = "Share of draws with each number of clusters, and its exact law, for each prior"
 
     def __init__(self) -> None:
-        self.legend = note("ew-legend")
         self.result = note("ew-result")
-        self._law: FloatArray = np.array([0.0, 1.0])
+        self._laws: list[FloatArray] = [np.array([0.0, 1.0])]
+        self._means: list[float] = [1.0]
         self._shown = slice(1, 2)
-        super().__init__(("clusters K", "probability"), 230, (self.legend, self.result))
-        assign(self._y_axis, label_offset="36px")
-        self.mean = _line(self._scales, _EXACT, stroke_width=1.0, line_style="dotted")
-        assign(self.figure, marks=[self.draws, self.mean, self.exact, self.finite])
+        super().__init__(("clusters K", "probability"), (self.result,), "bars: draws · lines: exact law")
 
-    def prepare(self, n: int, concentration: float, n_components: int) -> None:
-        """Turn to another prior."""
-        self._law = ewens.cluster_count_pmf(n, concentration)
-        finite = finite_count_pmf(n, concentration, n_components)
-        visible = np.flatnonzero(np.maximum(self._law, finite) > _NEGLIGIBLE)
+    def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
+        """Turn to other priors."""
+        self._laws = [count_law(prior, n) for prior in priors]
+        self._means = [prior.expected_clusters(n) for prior in priors]
+        self._titles = [prior_name(prior) for prior in priors]
+        highest = np.max(self._laws, axis=0)
+        visible = np.flatnonzero(highest > _NEGLIGIBLE)
         low, high = int(visible[0]), int(visible[-1])
         self._shown = slice(low, high + 1)
-        places = np.arange(float(low), high + 1.0)
-        top = 1.15 * max(self._law.max(), finite.max())
         set_limits(self._x_scale, self._x_axis, low - 0.7, high + 0.7, ticks=8)
-        set_limits(self._y_scale, self._y_axis, 0.0, top)
-        self._mean = ewens.expected_clusters(n, concentration)
-        self._limit = concentration * np.log(n)
-        self._distance = total_variation(self._law, finite)
-        self._n_components = n_components
-        assign(self.exact, x=places, y=self._law[self._shown])
-        assign(self.finite, x=places, y=finite[self._shown])
-        assign(self.mean, x=np.full(2, self._mean), y=np.array([0.0, top]))
-        assign(
-            self.legend,
-            value=" ".join(
-                [
-                    chip(_DRAWS, "draws"),
-                    chip(_EXACT, "exact law (⋯ its mean)"),
-                    chip(_FINITE, f"k = {n_components} components", is_line=True),
-                ]
-            ),
-        )
+        set_limits(self._y_scale, self._y_axis, 0.0, 1.15 * highest.max())
+        self._show_laws(np.arange(float(low), high + 1.0), [law[self._shown] for law in self._laws])
 
-    def show(self, tally: Tally) -> None:
+    def show(self, tallies: Sequence[Tally]) -> None:
         """Show the draws so far."""
-        share = tally.frequencies()[self._shown]
-        assign(self.draws, x=np.arange(float(self._shown.start), self._shown.stop), y=np.round(share, 6))
-        drawn = f"{tally.mean_clusters():.3f}" if tally.n_draws else "–"
-        distance = f"{total_variation(tally.frequencies(), self._law):.3f}" if tally.n_draws else "–"
-        assign(
-            self.result,
-            value=(
-                f'mean K: exact <b class="ew-mean">{self._mean:.3f}</b>, draws '
-                f'<b class="ew-draws-mean">{drawn}</b>, λ log n = {self._limit:.2f}<br>'
-                "total variation distance from the exact law:<br>"
-                f'draws <b class="ew-draws-distance">{distance}</b>, '
-                f'k = {self._n_components} components <b class="ew-distance">{self._distance:.4f}</b>'
-            ),
+        places = np.arange(float(self._shown.start), self._shown.stop)
+        self._show_draws(places, [tally.frequencies()[self._shown] for tally in tallies])
+        rows = []
+        for place, (tally, law, mean) in enumerate(zip(tallies, self._laws, self._means, strict=True)):
+            drawn = f"{tally.mean_clusters():.3f}" if tally.n_draws else "–"
+            distance = f"{total_variation(tally.frequencies(), law):.3f}" if tally.n_draws else "–"
+            name = chip(COLOURS[place], self._titles[place])
+            rows.append(
+                f'<tr class="ew-prior-{place + 1}"><th scope="row">{name}</th>'
+                f'<td class="ew-mean">{mean:.3f}</td><td class="ew-draws-mean">{drawn}</td>'
+                f'<td class="ew-draws-distance">{distance}</td></tr>'
+            )
+        text = (
+            "<table><tr><td></td><th>mean K</th><th>of draws</th><th>distance</th></tr>"
+            f"{''.join(rows)}</table>"
         )
+        if len(self._laws) > 1:
+            apart = total_variation(*self._laws)
+            text += f'Distance of the two laws: <b class="ew-distance">{apart:.4f}</b> (total variation)'
+        assign(self.result, value=text)
 
     def paint(self, axes: "Axes") -> None:
-        """Draw bars, lines and the mean with matplotlib."""
+        """Draw bars, lines and names with matplotlib."""
         super().paint(axes)
-        axes.axvline(self._mean, color=_EXACT, linestyle=":")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=7)
 
 
 class SizesPanel(_DrawsChart):
@@ -165,34 +167,35 @@ class SizesPanel(_DrawsChart):
 
     title = "Sizes of clusters"
     css_class = "ew-sizes"
-    description = "Mean number of clusters by size: draws, and expected"
+    description = "Mean number of clusters by size: draws, and expected, for each prior"
 
     def __init__(self) -> None:
         self._bin_names: list[str] = []
         self._bins: FloatArray = np.zeros((1, 2))
-        super().__init__(("members of a cluster", "clusters"), 190)
+        super().__init__(("members of a cluster", "clusters"), hint="bars: draws · lines: expected")
 
-    def prepare(self, n: int, concentration: float, n_components: int) -> None:
-        """Turn to another prior."""
-        self._n_components = n_components
+    def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
+        """Turn to other priors."""
+        self._titles = [prior_name(prior) for prior in priors]
         self._bin_names, self._bins = size_bins(n)
         places = np.arange(float(len(self._bin_names)))
-        expected = self._bins @ expected_sizes(n, concentration)
-        finite = self._bins @ expected_sizes(n, concentration, n_components)
+        expected = []
+        for prior in priors:
+            most = int(np.flatnonzero(count_law(prior, n))[-1])
+            expected.append(self._bins @ prior.expected_sizes(n, most))
         assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
-        assign(
-            self._x_axis,
-            tick_values=places,
-            tick_labels={str(int(place)): name for place, name in zip(places, self._bin_names, strict=True)},
-        )
-        set_limits(self._y_scale, self._y_axis, 0.0, 1.25 * max(expected.max(), finite.max()), ticks=3)
-        assign(self.exact, x=places, y=expected)
-        assign(self.finite, x=places, y=finite)
+        # Of many bins only the least size is written, or their names would run into each other.
+        is_short = len(self._bin_names) > _MOST_FULL_NAMES
+        ticks = [name[: name.find("–") + 1] or name if is_short else name for name in self._bin_names]
+        labels = {str(place): tick for place, tick in enumerate(ticks)}
+        assign(self._x_axis, tick_values=places, tick_labels=labels)
+        set_limits(self._y_scale, self._y_axis, 0.0, 1.25 * np.max(expected), ticks=3)
+        self._show_laws(places, expected)
 
-    def show(self, tally: Tally) -> None:
+    def show(self, tallies: Sequence[Tally]) -> None:
         """Show the draws so far."""
-        means = self._bins @ tally.mean_sizes()
-        assign(self.draws, x=np.arange(float(means.size)), y=np.round(means, 6))
+        places = np.arange(float(len(self._bin_names)))
+        self._show_draws(places, [self._bins @ tally.mean_sizes() for tally in tallies])
 
     def paint(self, axes: "Axes") -> None:
         """Draw bars and lines with matplotlib."""
@@ -203,62 +206,76 @@ class SizesPanel(_DrawsChart):
 class GrowthPanel(Panel):
     """How the number of clusters grows with the number of guests, on a logarithmic scale of guests."""
 
-    title = "Growth: K against guests"
+    title = "Growth of K"
     css_class = "ew-growth"
-    description = "Expected number of clusters by number of guests, lambda log n, and this restaurant"
+    description = "Expected number of clusters by number of guests, and these restaurants, for each prior"
 
     def __init__(self) -> None:
+        self._titles: list[str] = []
         self._x_scale, self._y_scale = bqplot.LogScale(min=1.0, max=2.0), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
-        self.exact = _line(scales, _EXACT, stroke_width=1.8)
-        self.limit = _line(scales, _LIMIT, stroke_width=1.5, line_style="dashed")
-        self.path = _line(scales, _PATH, stroke_width=1.8, interpolation="step-after")
+        styles = ("solid", "dashed")
+        self.exact = tuple(
+            _line(scales, colour, stroke_width=1.8, line_style=style)
+            for colour, style in zip(COLOURS, styles, strict=True)
+        )
+        self.paths = tuple(
+            _line(scales, colour, stroke_width=1.8, interpolation="step-after") for colour in _DRAWS
+        )
         self._x_axis = make_axis(self._x_scale, "guests (logarithmic)")
         self._y_axis = make_axis(self._y_scale, "clusters", vertical=True)
         self.figure = make_figure(
             f"{self.css_class}-figure",
-            150,
+            _HEIGHT,
             _MARGIN,
-            marks=[self.limit, self.exact, self.path],
+            marks=[*self.paths, *self.exact],
             axes=[self._x_axis, self._y_axis],
         )
-        legend = " ".join(
-            [
-                chip(_EXACT, "expected", is_line=True),
-                chip(_LIMIT, "λ log n", is_line=True),
-                chip(_PATH, "this restaurant", is_line=True),
-            ]
-        )
-        super().__init__((self.figure, note("ew-legend", legend)))
+        super().__init__((self.figure,), (note("ew-hint", "dark: expected · light: in the restaurant"),))
 
-    def prepare(self, n: int, concentration: float) -> None:
-        """Turn to another prior."""
-        # Enough points for a smooth curve.
-        guests = np.unique(np.round(np.geomspace(1, n, 80)).astype(int))
-        growth = expected_growth(n, concentration)[guests - 1]
-        limit = concentration * np.log(guests)
+    def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
+        """Turn to other priors."""
+        self._titles = [prior_name(prior) for prior in priors]
+        guests = np.unique(np.round(np.geomspace(1, n, _CURVE)).astype(int))
+        curves = [np.array([prior.expected_clusters(int(m)) for m in guests]) for prior in priors]
         ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if tick <= n]
         assign(self._x_scale, max=float(n))
         assign(self._x_axis, tick_values=np.array(ticks, dtype=np.float64))
-        set_limits(self._y_scale, self._y_axis, 0.0, 1.35 * max(growth[-1], limit[-1], 1.0), ticks=3)
-        assign(self.exact, x=guests.astype(np.float64), y=growth)
-        assign(self.limit, x=guests.astype(np.float64), y=limit)
+        set_limits(self._y_scale, self._y_axis, 0.0, 1.35 * max(curve[-1] for curve in curves), ticks=3)
+        for place, line in enumerate(self.exact):
+            is_there = place < len(curves)
+            curve = curves[place] if is_there else np.ones(guests.size)
+            assign(line, visible=is_there, x=guests.astype(np.float64), y=curve)
 
-    def show(self, path: list[int]) -> None:
-        """Show the path of the restaurant on display."""
-        steps = np.array(path, dtype=np.float64)
-        # Where nothing changes no point is needed.
-        kept = np.flatnonzero(np.diff(steps, prepend=0.0, append=0.0)[: steps.size] != 0.0)
-        kept = np.union1d(kept, [steps.size - 1]) if steps.size else kept
-        assign(self.path, x=kept + 1.0, y=steps[kept])
+    def show(self, paths: Sequence[NDArray[np.intp]]) -> None:
+        """Show the paths of the restaurants on display."""
+        for place, line in enumerate(self.paths):
+            steps = np.array(paths[place] if place < len(paths) else [], dtype=np.float64)
+            # Where nothing changes no point is needed.
+            kept = np.flatnonzero(np.diff(steps, prepend=0.0, append=0.0)[: steps.size] != 0.0)
+            kept = np.union1d(kept, [steps.size - 1]) if steps.size else kept
+            assign(line, x=kept + 1.0, y=steps[kept])
 
     def paint(self, axes: "Axes") -> None:
         """Draw the lines with matplotlib."""
-        axes.semilogx(self.exact.x, self.exact.y, color=_EXACT, label="expected")
-        axes.semilogx(self.limit.x, self.limit.y, "--", color=_LIMIT, label="λ log n")
-        axes.step(self.path.x, self.path.y, where="post", color=_PATH, label="this restaurant")
+        for path, exact, title, place in zip(self.paths, self.exact, self._titles, range(2), strict=False):
+            axes.step(path.x, path.y, where="post", color=_DRAWS[place])
+            axes.semilogx(exact.x, exact.y, _PAPER[place][1:], color=COLOURS[place], label=title)
         axes.set(xlabel="guests", ylabel="clusters")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=7)
+
+
+def count_law(prior: PartitionPrior, n: int) -> FloatArray:
+    """Law of the number of clusters 0, 1, …, n, but for a tail of less than 10⁻⁹.
+
+    Where a parameter is averaged over, the weights of all n numbers take seconds, and most are of no account.
+    """
+    most = min(n, _FIRST_COUNTS)
+    while True:
+        law = prior.count_pmf(n, most)
+        if most == n or law.sum() > 1.0 - _TAIL:
+            return np.concatenate([law, np.zeros(n - most)])
+        most = min(n, 2 * most)
 
 
 def size_bins(n: int) -> tuple[list[str], FloatArray]:

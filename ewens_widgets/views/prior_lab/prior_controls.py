@@ -1,25 +1,23 @@
-"""Buttons and sliders of the prior lab: how fast guests come, and what the prior is.
+"""Buttons and menus of the prior lab: how fast guests come, what the prior is, and what it is compared with.
 
 A lecturer plays slowly first, a guest a second, and as fast as it goes later. The unit of speed is a guest,
-and one whole partition a frame is offered besides, whatever their number n. Each slider says below it what it
-means, because λ, n and k are the lesson.
+and one whole partition a frame is offered besides, whatever their number n.
 """
 
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ipywidgets import Dropdown, FloatLogSlider, HBox, IntSlider, SelectionSlider
+from ipywidgets import Checkbox, Dropdown, HBox, IntSlider
 
-from ewens_widgets.views.base import assign, note
+from ewens_widgets.model.priors import PartitionPrior
+from ewens_widgets.views.base import Silence, assign, note
 from ewens_widgets.views.fields import Field, buttons
+from ewens_widgets.views.prior_chooser import PriorChooser, kind_of
 
-__all__ = ["COMPONENTS", "MOST_GUESTS", "PARTITION", "SPEEDS", "PriorSettings", "SeatingTransport"]
+__all__ = ["MOST_GUESTS", "PARTITION", "SPEEDS", "PriorSettings", "SeatingTransport"]
 
 MOST_GUESTS = 1000
-
-COMPONENTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
-"""Numbers of components that the slider offers."""
 
 PARTITION = -1.0
 """Speed that means one whole partition a frame."""
@@ -41,6 +39,7 @@ _BUTTONS = (
     ("Draw 1000", "random", "ew-draw", "Fill a thousand restaurants at once and count their tables"),
     ("Reset", "refresh", "ew-reset", "Empty the restaurant and forget the draws"),
 )
+_SHARED = "concentration"
 
 
 class SeatingTransport(HBox):
@@ -72,61 +71,83 @@ class SeatingTransport(HBox):
 
 
 class PriorSettings:
-    """The prior: concentration, number of guests, number of components, each a slider in a field.
+    """The priors and the number of guests.
 
     Parameters
     ----------
-    concentration, n, n_components
-        Values to begin with.
-    on_prior
-        Called when concentration or number of guests were changed.
-    on_components
-        Called when the number of components was changed.
+    n
+        Number of guests to begin with.
+    prior, compare
+        Priors to begin with; None to compare with nothing.
+    on_change
+        Called when something was changed, on the thread of the message.
     """
 
     def __init__(
         self,
-        concentration: float,
         n: int,
-        n_components: int,
-        on_prior: Callable[[dict[str, Any]], None],
-        on_components: Callable[[dict[str, Any]], None],
+        prior: PartitionPrior,
+        compare: PartitionPrior | None,
+        on_change: Callable[[], None],
     ) -> None:
-        place = math.log10(concentration)
-        self.concentration = FloatLogSlider(
-            value=concentration,
-            base=10.0,
-            min=min(-1.0, math.floor(place)),
-            max=max(2.0, math.ceil(place)),
-            step=0.01,
-            description="λ",
-            readout_format=".3g",
-            tooltip="Concentration λ",
-        )
+        self._on_change = on_change
+        self._silence = Silence()
         self.n = IntSlider(value=n, min=2, max=MOST_GUESTS, description="n", tooltip="Number of guests")
-        self.components = SelectionSlider(
-            options=sorted({*COMPONENTS, n_components}),
-            value=n_components,
-            description="k",
-            tooltip="Number of components of the finite mixture",
+        self.n.add_class("ew-slider")
+        self.n.observe(self._changed, "value")
+        self.first = PriorChooser(prior, on_change)
+        self.second = PriorChooser(compare, on_change, description="and", is_optional=True)
+        self.first.add_class("ew-chooser-1")
+        self.second.add_class("ew-chooser-2")
+        both = [None if given is None else getattr(given, _SHARED, None) for given in (prior, compare)]
+        is_shared = both[0] is not None and both[0] == both[1] and kind_of(prior) is not _kind(compare)
+        self.shared = Checkbox(
+            value=is_shared, description="the same λ", indent=False, tooltip="The second λ follows the first"
         )
-        fields = []
-        for slider, css_class, text in (
-            (
-                self.concentration,
-                "ew-lambda",
-                "Concentration: how readily a guest opens a new table. About λ log n tables are opened.",
-            ),
-            (self.n, "ew-guests", "Guests are objects, tables are clusters."),
-            (
-                self.components,
-                "ew-components",
-                "A mixture of k components with Dirichlet(λ/k) weights: as k grows, it becomes this prior.",
-            ),
-        ):
-            slider.add_class("ew-slider")
-            fields.append(Field(slider, lambda value: value, css_class, text))
-        self.concentration.observe(on_prior, "value")
-        self.n.observe(on_prior, "value")
-        self.components.observe(on_components, "value")
-        self.fields = tuple(fields)
+        self.shared.observe(self._changed, "value")
+        self._shared_field = Field(self.shared, bool, "ew-shared")
+        self.fields = (
+            Field(self.n, int, "ew-guests", "Guests are objects, tables are clusters."),
+            self.first,
+            self.second,
+            self._shared_field,
+        )
+        self._arrange()
+
+    def _changed(self, _: dict[str, Any]) -> None:
+        if not self._silence:
+            self._on_change()
+
+    def read(self) -> tuple[int, PartitionPrior, PartitionPrior | None]:
+        """Guests and priors; what is wrong is explained beside its field, and raises `ValueError`."""
+        self._arrange()
+        problems = []
+        priors = []
+        for chooser in (self.first, self.second):
+            try:
+                priors.append(chooser.read())
+            except ValueError as error:
+                problems.append(str(error))
+        if problems or priors[0] is None:
+            raise ValueError(" ".join(problems))
+        return int(self.n.value), priors[0], priors[1]
+
+    def _arrange(self) -> None:
+        """Have the second λ follow the first, if both priors have one and the box is ticked."""
+        for chooser in (self.first, self.second):
+            chooser.arrange()
+        has_both = all(_has_shared(chooser) for chooser in (self.first, self.second))
+        assign(self._shared_field.layout, display="" if has_both else "none")
+        follows = has_both and self.shared.value
+        self.second.numbers[_SHARED].disable(follows)
+        if follows:
+            self.second.set_text(_SHARED, self.first.numbers[_SHARED].control.value)
+
+
+def _kind(prior: PartitionPrior | None) -> object:
+    return None if prior is None else kind_of(prior)
+
+
+def _has_shared(chooser: PriorChooser) -> bool:
+    kind = chooser.chosen
+    return kind is not None and any(parameter.name == _SHARED for parameter in kind.parameters)

@@ -1,90 +1,120 @@
-"""The restaurant: tables that grow with their guests, and guests that can be dragged to another table.
+"""The restaurant: tables that grow with their guests, and guests that can be moved to another table.
 
 Guests are objects and tables are clusters. A lecturer seats some guests, says what the next one may do (the
-text below each table: guests · chance of the next one), and drags one of them elsewhere to ask how probable
-that partition would have been.
+text below each table: guests · chance of the next one; the rule and its numbers below the picture), and drags
+one of them elsewhere to ask how probable that partition would have been.
 
-Nobody who sits may move while others come in, or the eye loses them; so a `SeatingPlan` puts tables in a grid
-and the guests of a table in a sunflower spiral, which grows outwards. The scales of the figure count pixels,
-because bqplot sizes its marks in pixels and guests must fit their tables.
+Whoever sits should not move while others come in, or the eye loses them; but a room that keeps a place for
+whatever may come shows specks. So a `SeatingPlan` keeps room for each table to grow, as much as there is: at
+first for all guests that may come, later for a few, and in a full house for none. Tables stand in rows, those
+with most room first, and the guests of a table in a sunflower spiral, which grows outwards. The picture is
+an SVG with the units of the room, and scales with its element.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import bqplot
+import anywidget
 import numpy as np
-from ipywidgets import Widget
 from numpy.typing import NDArray
+from traitlets import Dict
 
-from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, GREY, SELECTED, rgb
+from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, GREY, rgb
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.priors import ewens
-from ewens_widgets.partition import canonical_labels
-from ewens_widgets.views.base import Panel, assign
-from ewens_widgets.views.figures import make_figure, make_scale, make_scatter
+from ewens_widgets.model.priors import PartitionPrior
+from ewens_widgets.partition import canonical_labels, cluster_sizes
+from ewens_widgets.views.base import Panel, assign, chip, note
+from ewens_widgets.views.prior_chooser import kind_of, prior_name
+from ewens_widgets.views.prior_lab.seating import seats_table
 
-__all__ = ["RestaurantPanel", "SeatingPlan"]
+__all__ = ["Floor", "RestaurantPanel", "SeatingPlan"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH, HEIGHT = 470, 290
-"""Size of the picture in pixels; its scales count pixels too, so that guests fit their tables."""
+WIDTH = 470.0
+ALONE, TOGETHER = 380.0, 160.0
+"""Size of the room, in units: its width, and its height if there is one or if there are two."""
 
-_GRIDS = ((3, 2), (4, 3), (6, 4), (8, 6), (12, 8), (17, 12), (24, 17), (40, 28))
 _GOLDEN = np.pi * (3.0 - np.sqrt(5.0))
-_MOST_GUESTS = 300  # With more, tables are drawn without them.
-_MOST_LABELLED = 24  # Tables that have room for a text.
-_LARGEST_SPACING = 11.0
+_GAP = 6.0
+_MOST_LABELLED = 24  # Tables that have room for a text,
+_LABEL_WIDTH, _LABEL_HEIGHT = 62.0, 14.0  # of this size.
+_LARGEST_SPACING, _SMALLEST_SPACING = 11.0, 0.4
 _READABLE = 6.5  # Distance of guests from which their numbers can be read.
-_LARGEST_AREA = 40_000
+_GROWTHS = (np.inf, 4.0, 2.0, 1.2)  # By what factor tables may grow before they need another place.
+
+
+# Of a restaurant that has not been opened yet.
+_EMPTY = {
+    "room": [WIDTH, ALONE],
+    "tables": [],
+    "guests": [],
+    "spacing": _LARGEST_SPACING,
+    "numbered": False,
+    "newest": -1,
+    "description": "",
+}
+
+
+class Floor(anywidget.AnyWidget):
+    """The picture, and what is done with its guests."""
+
+    _esm = Path(__file__).with_name("restaurant.js")
+
+    scene = Dict(_EMPTY).tag(sync=True)
+    """Places of tables and guests, in units of the room, with their colours and texts."""
 
 
 class RestaurantPanel(Panel):
-    """Tables and guests.
+    """Tables and guests under one prior, and the rule by which they sit down.
 
     Parameters
     ----------
+    number
+        1 or 2: the first or the second prior.
+    colour
+        Colour of that prior.
     post
         Brings a command to the event loop.
     on_moved
-        Called there with the labels of a partition that was made by dragging.
-    tools
-        What is beside the heading.
+        Called there with the labels of a partition that was made by moving a guest.
     """
 
     title = "Restaurant"
-    css_class = "ew-restaurant"
-    description = "Guests sit down at tables: objects are put into clusters one by one"
 
     def __init__(
         self,
+        number: int,
+        colour: str,
         post: Callable[[Callable[[], None]], None],
         on_moved: Callable[[NDArray[np.intp]], None],
-        tools: tuple[Widget, ...] = (),
     ) -> None:
+        self.css_class = f"ew-restaurant-{number}"
+        self.description = f"Guests sit down at tables by the {'first' if number == 1 else 'second'} prior"
+        self._colour = colour
         self._post = post
         self._on_moved = on_moved
+        self._height = ALONE
         self._plan = SeatingPlan(np.zeros(0, dtype=np.intp), 1)
-        scales = {"x": make_scale(0.0, WIDTH), "y": make_scale(0.0, HEIGHT)}
-        round_table = {"default_size": _LARGEST_AREA, "stroke_width": 1.5}
-        area = {**scales, "size": make_scale(0.0, 1.0)}
-        self.tables = make_scatter(area, size=np.zeros(0), **round_table)
-        self.new_table = make_scatter(area, size=np.zeros(0), fill=False, colors=[GREY], **round_table)
-        self.guests = make_scatter(scales, colors=[GREY], stroke_width=0.0, drag_size=1.3, enable_move=True)
-        self.newest = make_scatter(scales, fill=False, colors=[SELECTED], stroke_width=2.0)
-        self.texts = _labels(scales, default_size=11, font_weight="bold", colors=[GREY])
-        self.numbers = _labels(scales, default_size=9, font_weight="normal", y_offset=3, colors=["#ffffff"])
-        self._is_drawing = False
-        self.guests.on_drag_end(self._on_dragged)
-        self.guests.observe(self._on_displaced, ["x", "y"])
-        marks = [self.tables, self.new_table, self.guests, self.newest, self.texts, self.numbers]
-        self.figure = make_figure("ew-tables", HEIGHT, (0, 0, 0, 0), marks=marks, axes=[])
-        self.figure.layout.width = f"{WIDTH}px"
-        super().__init__((self.figure,), tools)
+        self.room = Floor()
+        self.room.on_msg(self._on_message)
+        self.rule = note("ew-rule")
+        super().__init__((self.room, self.rule), (note("ew-hint", "size · chance"),))
+        self.add_class("ew-restaurant")
+        self._chip = self.children[0].children[0]
 
-    def show(self, labels: NDArray[np.intp], capacity: int, concentration: float, newest: int | None) -> None:
+    def prepare(self, prior: PartitionPrior, *, is_alone: bool) -> None:
+        """Turn to another prior, in a high room or in a low one."""
+        self._prior = prior
+        self._height = ALONE if is_alone else TOGETHER
+        self.title = prior_name(prior)
+        assign(self._chip, value=f"<b>{chip(self._colour, self.title)}</b>")
+
+    def show(self, labels: NDArray[np.intp], capacity: int, newest: int | None) -> None:
         """Show a partition.
 
         Parameters
@@ -93,104 +123,109 @@ class RestaurantPanel(Panel):
             Table of each guest.
         capacity
             Guests that there will be.
-        concentration
-            Concentration, for the chances of the next guest.
         newest
             Guest that came last, counted from 0, if somebody came.
         """
-        self._plan = plan = SeatingPlan(labels, capacity)
-        n_tables = plan.sizes.size
-        colours = [CLUSTER_COLOURS[table % len(CLUSTER_COLOURS)] for table in range(n_tables)]
-        areas = np.pi * plan.radii**2 / _LARGEST_AREA
+        self._plan = plan = SeatingPlan(labels, capacity, self._height)
+        is_possible = labels.size == 0 or self._prior.log_pmf(labels) > -np.inf
+        tables = [
+            {"x": x, "y": y, "r": radius, "text": text, "colour": colour, "ink": _ink(colour)}
+            for (x, y), radius, text, colour in zip(
+                plan.centres.round(1).tolist(),
+                plan.radii.round(1).tolist(),
+                self._texts(plan, is_possible),
+                self._colours(plan),
+                strict=True,
+            )
+        ]
+        guests = np.column_stack([plan.guests().round(1), plan.labels])
         assign(
-            self.tables,
-            x=plan.centres[:-1, 0],
-            y=plan.centres[:-1, 1],
-            size=areas[:-1],
-            # A quarter opaque, so that guests and both themes show.
-            colors=[f"{colour}40" for colour in colours] or [GREY],
+            self.room,
+            scene={
+                "room": [WIDTH, self._height],
+                "tables": tables,
+                "guests": [[x, y, int(table)] for x, y, table in guests.tolist()],
+                "spacing": round(plan.spacing, 2),
+                "numbered": plan.spacing >= _READABLE,
+                "newest": -1 if newest is None else newest,
+                "description": self._spoken(plan),
+            },
         )
-        assign(self.new_table, x=plan.centres[-1:, 0], y=plan.centres[-1:, 1], size=areas[-1:])
-        self._show_guests(plan, colours, newest)
-        self._show_texts(plan, concentration)
+        self._show_rule(plan, is_possible)
 
-    def _show_guests(self, plan: "SeatingPlan", colours: list[str], newest: int | None) -> None:
-        places = plan.guests() if plan.labels.size <= _MOST_GUESTS else np.zeros((0, 2))
-        dot = (1.45 * plan.spacing) ** 2 * np.pi / 4
-        self._is_drawing = True
-        assign(
-            self.guests,
-            x=places[:, 0],
-            y=places[:, 1],
-            default_size=max(4, round(dot)),
-            colors=[colours[label] for label in plan.labels[: len(places)]] or [GREY],
-        )
-        self._is_drawing = False
-        ring = slice(0, 0) if newest is None or newest >= len(places) else slice(newest, newest + 1)
-        assign(self.newest, x=places[ring, 0], y=places[ring, 1], default_size=max(20, round(2.2 * dot)))
-        readable = places if plan.spacing >= _READABLE else places[:0]
-        texts = np.arange(1, len(readable) + 1).astype(str)
-        inks = [_ink(colours[label]) for label in plan.labels[: len(readable)]]
-        assign(self.numbers, x=readable[:, 0], y=readable[:, 1], text=texts, colors=inks or ["#ffffff"])
+    @staticmethod
+    def _colours(plan: "SeatingPlan") -> list[str]:
+        return [CLUSTER_COLOURS[table % len(CLUSTER_COLOURS)] for table in range(plan.sizes.size)] + [GREY]
 
-    def _show_texts(self, plan: "SeatingPlan", concentration: float) -> None:
+    def _texts(self, plan: "SeatingPlan", is_possible: bool) -> list[str]:
         """Below each table its guests and the chance that the next one joins them."""
-        if plan.sizes.size + 1 > _MOST_LABELLED:
-            assign(self.texts, x=np.zeros(0), y=np.zeros(0), text=np.zeros(0, dtype=str))
-            return
-        chances = ewens.seating_probabilities(plan.sizes, concentration)
+        if not plan.is_labelled:
+            return [""] * (plan.sizes.size + 1)
+        if not is_possible:
+            return [*map(str, plan.sizes.tolist()), "new"]
+        chances = self._prior.seating_probabilities(plan.sizes)
         texts = [f"{size} · {chance:.0%}" for size, chance in zip(plan.sizes, chances, strict=False)]
-        texts.append(f"new · {chances[-1]:.0%}")
-        below = plan.centres[:, 1] - plan.radii - 14.0
-        assign(self.texts, x=plan.centres[:, 0], y=below, text=np.array(texts))
+        return [*texts, f"new · {chances[-1]:.0%}"]
 
-    def _on_dragged(self, _: object, content: dict[str, Any]) -> None:
-        index, point = int(content["index"]), content["point"]
-        x, y = float(point["x"]), float(point["y"])
-        self._post(lambda: self.move(index, x, y))
+    def _spoken(self, plan: "SeatingPlan") -> str:
+        seated = ", ".join(map(str, sorted(plan.sizes.tolist(), reverse=True)[:_MOST_LABELLED]))
+        return (
+            f"{self.title}: {plan.labels.size} guests at {plan.sizes.size} tables"
+            + (f" of {seated}" if seated else "")
+            + ". Left and right choose a guest, up and down a table, Enter moves the guest there."
+        )
 
-    def _on_displaced(self, _: dict[str, Any]) -> None:
-        """Take a guest that the page has moved back to its seat, in case this comes after the drag's end."""
-        if not self._is_drawing:
-            self._post(self._seat)
+    def _show_rule(self, plan: "SeatingPlan", is_possible: bool) -> None:
+        kind = kind_of(self._prior)
+        words = (
+            f"A table of m weighs <b>{escape(kind.joining(self._prior))}</b>, "
+            f"a new one <b>{escape(kind.opening(self._prior))}</b>."
+        )
+        numbers = (
+            seats_table(plan.sizes, self._prior)
+            if is_possible
+            else "So many tables are impossible under this prior."
+        )
+        assign(self.rule, value=words + numbers)
 
-    def _seat(self) -> None:
-        places = self._plan.guests()
-        if len(places) == len(self.guests.x):
-            self._is_drawing = True
-            assign(self.guests, x=places[:, 0], y=places[:, 1])
-            self._is_drawing = False
-
-    def move(self, guest: int, x: float, y: float) -> None:
-        """Have a guest, counted from 0, sit down at the table at a place."""
-        if not 0 <= guest < self._plan.labels.size:
+    def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
+        if not isinstance(content, dict):
             return
-        labels = self._plan.labels.copy()
-        labels[guest] = self._plan.table_at(x, y)
-        self._on_moved(canonical_labels(labels))
+        kind, guest = content.get("kind"), int(content.get("guest", -1))
+        if kind == "drop":
+            x, y = float(content["x"]), float(content["y"])
+            self._post(lambda: self.move(guest, self._plan.table_at(x, y)))
+        elif kind == "move":
+            table = int(content["table"])
+            self._post(lambda: self.move(guest, table))
+
+    def move(self, guest: int, table: int) -> None:
+        """Have a guest, counted from 0, sit down at a table; the number after the last is a new one."""
+        plan = self._plan
+        if not (0 <= guest < plan.labels.size and 0 <= table <= plan.sizes.size):
+            return
+        labels = plan.labels.copy()
+        labels[guest] = table
+        moved = canonical_labels(labels)
+        if not np.array_equal(moved, plan.labels):
+            self._on_moved(moved)
 
     def paint(self, axes: "Axes") -> None:
         """Draw tables and guests with matplotlib."""
         from matplotlib.patches import Circle
 
-        plan = self._plan
-        for table, (centre, radius) in enumerate(zip(plan.centres, plan.radii, strict=True)):
-            is_new = table == plan.sizes.size
-            colour = GREY if is_new else CLUSTER_COLOURS[table % len(CLUSTER_COLOURS)]
-            axes.add_patch(
-                Circle(
-                    tuple(centre), radius, facecolor="none" if is_new else colour, alpha=0.4, edgecolor=colour
-                )
-            )
-        axes.scatter(self.guests.x, self.guests.y, c=self.guests.colors[: max(1, len(self.guests.x))], s=6)
-        axes.set(xlim=(0, WIDTH), ylim=(0, HEIGHT), aspect="equal")
+        plan, colours = self._plan, self._colours(self._plan)
+        for centre, radius, colour in zip(plan.centres, plan.radii, colours, strict=True):
+            fill = "none" if colour == GREY else colour
+            axes.add_patch(Circle(tuple(centre), radius, facecolor=fill, alpha=0.4, edgecolor=colour))
+        x, y = plan.guests().T
+        axes.scatter(x, y, c=[colours[label] for label in plan.labels], s=6)
+        axes.set(xlim=(0, WIDTH), ylim=(self._height, 0), aspect="equal")
         axes.set_axis_off()
 
 
 class SeatingPlan:
-    """Where tables and guests are: tables in a grid, guests in a spiral that grows outwards.
-
-    Nobody who sits moves while guests come in, unless there are so many tables that the grid has to change.
+    """Where tables and guests are: tables in rows, guests in a spiral that grows outwards.
 
     Parameters
     ----------
@@ -198,26 +233,22 @@ class SeatingPlan:
         Table of each guest, in the order in which tables were opened.
     capacity
         Guests that the restaurant will have in the end.
+    height
+        Of the room.
     """
 
-    def __init__(self, labels: NDArray[np.intp], capacity: int) -> None:
+    def __init__(self, labels: NDArray[np.intp], capacity: int, height: float = ALONE) -> None:
         self.labels = labels
-        self.sizes = np.bincount(labels) if labels.size else np.zeros(0, dtype=np.intp)
-        n_tables = self.sizes.size
-        columns, rows = next(
-            ((across, down) for across, down in _GRIDS if across * down > n_tables), _GRIDS[-1]
-        )
-        self.cell = np.array([WIDTH / columns, HEIGHT / rows])
-        places = np.arange(n_tables + 1)
-        self.centres = np.column_stack(
-            [
-                (places % columns + 0.5) * self.cell[0],
-                HEIGHT - (places // columns + 0.42) * self.cell[1],
-            ]
-        )
-        room = 0.37 * self.cell.min()
-        self.spacing = min(_LARGEST_SPACING, room / (np.sqrt(max(capacity, labels.size, 1)) + 0.5))
-        self.radii = self.spacing * (np.sqrt(np.append(self.sizes, 1.0)) + 0.5)
+        self.sizes = cluster_sizes(labels) if labels.size else np.zeros(0, dtype=np.intp)
+        self.is_labelled = self.sizes.size + 1 <= _MOST_LABELLED
+        most = max(capacity, labels.size, 1)
+        for growth in _GROWTHS:
+            # The last one is the new table, which is shown where it will stand.
+            rooms = tuple(_room_to_grow(size, growth, most) for size in (*self.sizes.tolist(), 1))
+            self.spacing, self.centres = _in_rows(rooms, height, self.is_labelled)
+            if self.spacing >= _READABLE:
+                break
+        self.radii = _radius(self.spacing, np.append(self.sizes, 1))
 
     def guests(self) -> FloatArray:
         """Where the guests sit, a row each."""
@@ -231,18 +262,68 @@ class SeatingPlan:
 
     def table_at(self, x: float, y: float) -> int:
         """Table at a place; the number after the last one is a new table."""
-        distances = np.hypot(*(self.centres - [x, y]).T)
-        nearest = int(np.argmin(distances))
-        is_near = distances[nearest] <= max(self.radii[nearest], 0.55 * self.cell.min())
-        return nearest if is_near else self.sizes.size
+        outside = np.hypot(*(self.centres - [x, y]).T) - self.radii
+        nearest = int(np.argmin(outside))
+        return nearest if outside[nearest] <= _LABEL_HEIGHT + _GAP else self.sizes.size
+
+
+def _radius(spacing: float, guests: NDArray[np.intp]) -> FloatArray:
+    """Radius of a table: that of the spiral of its guests, and half a guest more."""
+    return np.asarray(spacing * (np.sqrt(guests) + 0.5), dtype=np.float64)
+
+
+def _room_to_grow(size: int, growth: float, most: int) -> int:
+    """Guests that a table has room for where it stands; the same for many sizes, so that it stays."""
+    room = 1
+    while room < size:
+        room = most if np.isinf(growth) else max(room + 1, round(growth * room))
+    return min(max(room, 1 if np.isfinite(growth) else most), most)
+
+
+@lru_cache(maxsize=256)
+def _in_rows(rooms: tuple[int, ...], height: float, is_labelled: bool) -> tuple[float, FloatArray]:
+    """Largest distance of guests for which tables with room for so many fit, and where they then stand."""
+    guests = np.array(rooms)
+    low, high = _SMALLEST_SPACING, _LARGEST_SPACING
+    centres, bottom = _rows(_radius(high, guests), is_labelled)
+    if bottom <= height:
+        return high, centres
+    best, _ = _rows(_radius(low, guests), is_labelled)
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        centres, bottom = _rows(_radius(middle, guests), is_labelled)
+        if bottom <= height:
+            low, best = middle, centres
+        else:
+            high = middle
+    return low, best
+
+
+def _rows(radii: FloatArray, is_labelled: bool) -> tuple[FloatArray, float]:
+    """Centres of tables in rows, and where the last row ends; beside a large table small ones are stacked."""
+    widths = np.maximum(2.0 * radii + _GAP, _LABEL_WIDTH if is_labelled else 0.0)
+    heights = 2.0 * radii + _GAP + (_LABEL_HEIGHT if is_labelled else 0.0)
+    if widths.max() > WIDTH:
+        return np.zeros((radii.size, 2)), np.inf
+    centres = np.zeros((radii.size, 2))
+    # The row, and in it the last stack: where it ends, and how wide it is.
+    top = bottom = left = 0.0
+    end, stack = np.inf, 0.0
+    order = np.argsort(-radii, kind="stable")
+    # As plain numbers: a restaurant may have a thousand tables, and this is done a dozen times.
+    for table, radius, width, height in np.column_stack(
+        [order, radii[order], widths[order], heights[order]]
+    ).tolist():
+        if width > stack or end + height > bottom:
+            if left + width > WIDTH or bottom == 0.0:
+                left, top, bottom = 0.0, bottom, bottom + height
+            left, end, stack = left + width, top, width
+        centres[int(table)] = left - stack / 2, end + _GAP / 2 + radius
+        end += height
+    return centres, bottom
 
 
 def _ink(colour: str) -> str:
     """Black or white, whichever can be read on a colour."""
     light = sum(weight * part for weight, part in zip((0.3, 0.59, 0.11), rgb(colour), strict=True))
     return "#000000" if light > 140 else "#ffffff"
-
-
-def _labels(scales: dict[str, bqplot.Scale], **traits: object) -> bqplot.Label:
-    nothing = {"x": np.zeros(0), "y": np.zeros(0), "text": np.zeros(0, dtype=str)}
-    return bqplot.Label(**nothing, scales=scales, align="middle", **traits)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from ipywidgets import Widget
+from playback.fakes import at_rest
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
@@ -273,13 +274,11 @@ def test_it_plays_in_the_background_and_pauses(square: ew.datasets.Dataset) -> N
     async def play() -> None:
         view = ChainsView(square, chains=2, model="I", iterations=100_000, speed=None)
         view.transport.buttons["Play"].click()
-        for _ in range(2000):
-            await asyncio.sleep(0.002)
-            if view.player.status.iteration > 20:
-                break
+        while view.player.status.iteration <= 20:
+            await asyncio.sleep(0)
         view.transport.buttons["Pause"].click()
         stopped = view.player.status.iteration
-        await asyncio.sleep(0.05)
+        await at_rest(view.player)
         assert view.player.status.iteration == stopped > 20
         assert len(view.record.recorders[1]) == stopped
         view.close()

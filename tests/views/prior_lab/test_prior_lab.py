@@ -8,15 +8,25 @@ import threading
 import numpy as np
 import pytest
 from ipywidgets import Widget
+from playback.fakes import at_rest, empty_turns
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
-from ewens_widgets import ewens
-from ewens_widgets.model.priors.dirichlet_multinomial import expected_sizes, finite_count_pmf
+from ewens_widgets.model.priors import (
+    DirichletMultinomial,
+    Ewens,
+    FiniteMixture,
+    Geometric,
+    PartitionPrior,
+    PitmanYor,
+    Poisson,
+)
 from ewens_widgets.model.priors.partition_prior import total_variation
-from ewens_widgets.views.prior_lab.prior_charts import size_bins
+from ewens_widgets.views.prior_chooser import prior_name
+from ewens_widgets.views.prior_lab.prior_charts import count_law, size_bins
 from ewens_widgets.views.prior_lab.prior_controls import PARTITION
 from ewens_widgets.views.prior_lab.prior_lab import PriorLab
+from ewens_widgets.views.prior_lab.restaurant import RestaurantPanel
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -26,51 +36,59 @@ def lab() -> PriorLab:
     return PriorLab(concentration=2.0, n=30, n_components=10)
 
 
+def numbers(html: str, name: str) -> list[float]:
+    return [float(text) for text in re.findall(rf'class="ew-{name}">([^<]*)<', html)]
+
+
 def number(html: str, name: str) -> float:
-    return float(re.search(rf'class="ew-{name}">([^<]*)<', html)[1])
+    return numbers(html, name)[0]
+
+
+def drop(restaurant: RestaurantPanel, guest: int, table: int) -> dict[str, object]:
+    """What the page says when a guest has been dropped on a table."""
+    x, y = restaurant._plan.centres[table].tolist()
+    return {"kind": "drop", "guest": guest, "x": x, "y": y}
 
 
 class TestLaw:
     def test_the_exact_laws_are_shown(self, lab: PriorLab) -> None:
-        law = ewens.cluster_count_pmf(30, 2.0)
-        np.testing.assert_allclose(lab.law.exact.y, law[lab.law.exact.x.astype(int)])
-        finite = finite_count_pmf(30, 2.0, 10)
-        np.testing.assert_allclose(lab.law.finite.y, finite[lab.law.finite.x.astype(int)])
+        laws = [prior.count_pmf(30) for prior in (Ewens(2.0), DirichletMultinomial(10, 2.0))]
+        for line, law in zip(lab.law.exact, laws, strict=True):
+            np.testing.assert_allclose(line.y, law[line.x.astype(int)])
+            assert line.visible
         html = lab.law.result.value
-        assert number(html, "mean") == pytest.approx(ewens.expected_clusters(30, 2.0), abs=5e-4)
-        assert number(html, "distance") == pytest.approx(total_variation(law, finite), abs=5e-5)
-        assert "λ log n = 6.80" in html
+        assert numbers(html, "mean") == pytest.approx([law @ np.arange(31) for law in laws], abs=5e-4)
+        assert number(html, "distance") == pytest.approx(total_variation(*laws), abs=5e-5)
 
-    def test_draws_are_shown_against_it(self, lab: PriorLab) -> None:
+    def test_draws_of_both_are_shown_against_them(self, lab: PriorLab) -> None:
         lab.draw(2000)
         places = lab.law.draws.x.astype(int)
-        np.testing.assert_allclose(lab.law.draws.y, lab.tally.counts[places] / 2000, atol=1e-6)
-        assert np.abs(lab.law.draws.y - lab.law.exact.y).max() < 0.04
-        assert number(lab.law.result.value, "draws-mean") == pytest.approx(
-            lab.tally.mean_clusters(), abs=5e-4
-        )
-        assert number(lab.law.result.value, "draws-distance") < 0.06
+        for heights, line, seating in zip(lab.law.draws.y, lab.law.exact, lab.seatings, strict=True):
+            np.testing.assert_allclose(heights, seating.tally.counts[places] / 2000, atol=1e-6)
+            assert np.abs(heights - line.y).max() < 0.04
+        means = [seating.tally.mean_clusters() for seating in lab.seatings]
+        assert numbers(lab.law.result.value, "draws-mean") == pytest.approx(means, abs=5e-4)
+        assert max(numbers(lab.law.result.value, "draws-distance")) < 0.06
 
     def test_more_components_come_closer(self, lab: PriorLab) -> None:
         distances = []
         for components in (2, 10, 100, 10_000):
-            lab.settings.components.value = components
+            lab.settings.second.fields["components"].control.value = str(components)
             lab._worker.refresh()
             distances.append(number(lab.law.result.value, "distance"))
         assert distances == sorted(distances, reverse=True)
         assert distances[0] > 0.9
         assert distances[-1] < 0.002
-        assert lab.tally.n_draws == 0
-
-    def test_another_component_number_joins_the_slider(self) -> None:
-        assert PriorLab(n_components=7).n_components == 7
 
     def test_sizes_are_expected_and_drawn(self, lab: PriorLab) -> None:
         names, bins = size_bins(30)
         assert names == ["1", "2", "3–4", "5–8", "9–16", "17–30"]
-        np.testing.assert_allclose(lab.sizes.exact.y, bins @ expected_sizes(30, 2.0))
         lab.draw(3000)
-        np.testing.assert_allclose(lab.sizes.draws.y, lab.sizes.exact.y, atol=0.1)
+        for line, heights, prior in zip(
+            lab.sizes.exact, lab.sizes.draws.y, (lab.prior, lab.compare), strict=True
+        ):
+            np.testing.assert_allclose(line.y, bins @ prior.expected_sizes(30))
+            np.testing.assert_allclose(heights, line.y, atol=0.1)
 
     @pytest.mark.parametrize("n", [2, 3, 4, 5, 1000])
     def test_bins_hold_every_size_once(self, n: int) -> None:
@@ -78,73 +96,184 @@ class TestLaw:
         assert len(names) == len(bins)
         assert bins.sum(axis=0).tolist() == [0.0] + [1.0] * n
 
-    def test_growth_follows_this_restaurant(self, lab: PriorLab) -> None:
-        assert lab.growth.exact.y[-1] == pytest.approx(ewens.expected_clusters(30, 2.0))
-        assert lab.growth.limit.y[-1] == pytest.approx(2.0 * np.log(30))
+    def test_growth_follows_these_restaurants(self, lab: PriorLab) -> None:
+        for line, prior in zip(lab.growth.exact, (lab.prior, lab.compare), strict=True):
+            assert line.y[-1] == pytest.approx(prior.expected_clusters(30))
         lab.step(20)
-        path = lab._seating.path
-        assert lab.growth.path.y[-1] == path[-1]
-        assert lab.growth.path.x[-1] == 20.0
-        for guests, clusters in zip(lab.growth.path.x, lab.growth.path.y, strict=True):
-            assert path[int(guests) - 1] == clusters
+        for line, seating in zip(lab.growth.paths, lab.seatings, strict=True):
+            path = seating.path
+            assert (line.x[-1], line.y[-1]) == (20.0, path[-1])
+            for guests, clusters in zip(line.x, line.y, strict=True):
+                assert path[int(guests) - 1] == clusters
 
     def test_a_thousand_guests_are_no_problem(self) -> None:
         lab = PriorLab(concentration=50.0, n=1000, n_components=1000)
         lab.draw(100)
-        assert lab.law.exact.y.sum() == pytest.approx(1.0, abs=0.01)
-        assert lab.restaurant.guests.x.size == 0, "tables only"
-        assert lab.restaurant.tables.x.size == len(lab._seating.sizes)
+        for line in lab.law.exact:
+            assert line.y.sum() == pytest.approx(1.0, abs=0.01)
+        for restaurant, seating in zip(lab.restaurants, lab.seatings, strict=True):
+            assert len(restaurant.room.scene["guests"]) == 1000
+            assert len(restaurant.room.scene["tables"]) == seating.labels.max() + 2
+
+    @pytest.mark.parametrize(
+        "prior",
+        [
+            Ewens(ew.Gamma(1.0, 1.0)),
+            FiniteMixture(1e-3, Geometric(0.01)),
+            FiniteMixture(1.0, Poisson(1000.0)),
+        ],
+    )
+    def test_laws_are_cut_where_nothing_is_left(self, prior: PartitionPrior) -> None:
+        law = count_law(prior, 200)
+        np.testing.assert_allclose(law, prior.count_pmf(200), atol=1e-9)
+        assert law.sum() == pytest.approx(1.0, abs=2e-9)
+
+
+class TestPriors:
+    def test_by_default_ewens_is_compared_with_components(self) -> None:
+        lab = PriorLab()
+        assert (lab.prior, lab.compare) == (Ewens(1.0), DirichletMultinomial(10, 1.0))
+        assert PriorLab(3.0, n_components=7).compare == DirichletMultinomial(7, 3.0)
+        assert PriorLab(ew.Gamma(4.0, 2.0)).compare == DirichletMultinomial(10, 2.0)
+
+    def test_other_priors_are_compared_with_the_papers(self) -> None:
+        lab = PriorLab(prior=FiniteMixture())
+        assert (lab.prior, lab.compare, lab.concentration) == (FiniteMixture(), Ewens(1.0), None)
+
+    @pytest.mark.parametrize(
+        "prior", [Ewens(ew.Gamma(1.0, 1.0)), FiniteMixture(), PitmanYor(1.0, 0.5)], ids=str
+    )
+    def test_any_two_can_be_compared(self, prior: PartitionPrior) -> None:
+        lab = PriorLab(prior=prior, compare=FiniteMixture(1.0, Poisson(3.0)), n=40)
+        assert lab.settings.first.value == prior
+        lab.draw(3000)
+        exact, drawn = (numbers(lab.law.result.value, name) for name in ("mean", "draws-mean"))
+        assert exact == pytest.approx(
+            [prior.expected_clusters(40), lab.compare.expected_clusters(40)], abs=1e-3
+        )
+        assert drawn == pytest.approx(exact, abs=0.35)
+        assert prior_name(prior) in repr(lab)
+
+    def test_nothing_can_be_compared_with(self) -> None:
+        lab = PriorLab(prior=PitmanYor(1.0, 0.5), compare=None, n=40)
+        lab.step(3)
+        assert lab.compare is None
+        assert lab.restaurants[1].layout.display == "none"
+        assert [line.visible for line in lab.law.exact] == [True, False]
+        assert lab.law.draws.y.ndim == 1
+        assert "Distance" not in lab.law.result.value
+        assert lab.panels == (lab.restaurants[0], lab.law, lab.growth, lab.sizes)
+        assert lab.picture().startswith(b"\x89PNG")
+        assert "against" not in repr(lab)
+        lab.settings.second.kind.value = "ewens"
+        assert lab.compare == Ewens(1.0)
+        assert lab.restaurants[1].layout.display == ""
+        lab.settings.second.kind.value = "nothing"
+        assert lab.compare is None
+
+    def test_another_prior_is_chosen_and_begins_anew(self, lab: PriorLab) -> None:
+        lab.draw(10)
+        lab.settings.first.kind.value = "finite-geometric"
+        assert (lab.prior, lab.tally.n_draws, lab.labels.size) == (FiniteMixture(), 0, 0)
+        lab.settings.first.fields["gamma"].control.value = "2.5"
+        assert lab.prior == FiniteMixture(2.5)
+        assert lab.restaurants[0].title == "Finite mixture, γ = 2.5, k ~ Geometric(0.7)"
+
+    def test_a_wrong_parameter_is_explained_and_nothing_is_lost(self, lab: PriorLab) -> None:
+        lab.draw(10)
+        lab.settings.first.fields["concentration"].control.value = "-2"
+        assert "must be positive" in lab.settings.first.fields["concentration"].problem
+        assert (lab.prior, lab.tally.n_draws) == (Ewens(2.0), 10)
+        lab.settings.first.fields["concentration"].control.value = "2"
+        assert lab.settings.first.fields["concentration"].problem == ""
+        assert lab.tally.n_draws == 10, "the same prior again"
+
+    def test_the_second_concentration_follows_the_first_where_it_should(self, lab: PriorLab) -> None:
+        assert lab.settings.shared.value
+        second = lab.settings.second.numbers["concentration"]
+        assert second.control.disabled
+        lab.settings.first.fields["concentration"].control.value = "5"
+        assert lab.compare == DirichletMultinomial(10, 5.0)
+        lab.settings.shared.value = False
+        assert not second.control.disabled
+        lab.settings.first.fields["concentration"].control.value = "7"
+        assert (lab.prior, lab.compare) == (Ewens(7.0), DirichletMultinomial(10, 5.0))
+        lab.settings.shared.value = True
+        assert lab.compare == DirichletMultinomial(10, 7.0)
+        lab.settings.second.kind.value = "finite-poisson"
+        assert lab.settings._shared_field.layout.display == "none"
+        assert not PriorLab(prior=Ewens(1.0), compare=Ewens(1.0)).settings.shared.value, (
+            "two of a kind differ"
+        )
+
+    def test_an_extreme_concentration_is_only_a_number(self) -> None:
+        lab = PriorLab(concentration=1e9, n=100)
+        lab.draw(10)
+        assert number(lab.law.result.value, "mean") == 100.0
 
 
 class TestRestaurant:
     def test_guests_are_shown_as_they_come(self, lab: PriorLab) -> None:
-        assert "empty" in lab.chance.value
+        assert "Nobody is here yet" in lab.chance.value
         lab.step()
         assert lab.transport.status.value == (
-            "guest 1 of 30 opens table 1 (chance 1.00) · 1 table · 0 partitions drawn"
+            "guest 1 of 30 opens table 1 (chance 1.00) and opens table 1 (1.00) · 1 and 1 tables · "
+            "0 partitions drawn"
         )
         lab.step(11)
-        assert lab.restaurant.guests.x.size == 12
-        assert lab.restaurant.tables.x.size == len(lab._seating.sizes)
-        assert lab.restaurant.newest.x[0] == lab.restaurant.guests.x[11]
-        texts = lab.restaurant.texts.text.tolist()
-        assert texts[-1] == "new · 14%"
-        assert len(texts) == len(lab._seating.sizes) + 1
+        for restaurant, seating in zip(lab.restaurants, lab.seatings, strict=True):
+            scene = restaurant.room.scene
+            assert [guest[2] for guest in scene["guests"]] == seating.labels.tolist()
+            assert scene["newest"] == 11
+            chances = seating.prior.seating_probabilities(np.bincount(seating.labels))
+            assert [table["text"] for table in scene["tables"]][-1] == f"new · {chances[-1]:.0%}"
+
+    def test_one_restaurant_has_one_table(self) -> None:
+        lab = PriorLab(compare=None, n=30)
+        lab.step()
+        assert lab.status_line() == "guest 1 of 30 opens table 1 (chance 1.00) · 1 table · 0 partitions drawn"
+
+    def test_the_rule_of_each_is_told_in_words_and_numbers(self, lab: PriorLab) -> None:
+        lab.show_partition("1 2 3 | 4")
+        first, second = (restaurant.rule.value for restaurant in lab.restaurants)
+        assert "A table of m weighs <b>m</b>, a new one <b>λ = 2</b>." in first
+        assert "<td>3</td><td>1</td><td>2</td>" in first
+        assert "A table of m weighs <b>m + λ/k = m + 0.2</b>" in second
+        assert "<td>3.2</td><td>1.2</td><td>1.6</td>" in second
+        assert "<td>50.0%</td><td>16.7%</td><td>33.3%</td>" in first
+        assert "<td>53.3%</td><td>20.0%</td><td>26.7%</td>" in second
 
     def test_areas_are_in_proportion_to_the_guests(self, lab: PriorLab) -> None:
         lab.show_partition([0] * 9 + [1] * 4)
-        radii = np.sqrt(lab.restaurant.tables.size)
-        assert radii[0] / radii[1] == pytest.approx(3.5 / 2.5)
+        radii = [table["r"] for table in lab.restaurants[0].room.scene["tables"]]
+        assert radii[0] / radii[1] == pytest.approx(3.5 / 2.5, rel=0.01)
 
-    def test_a_new_prior_begins_anew(self, lab: PriorLab) -> None:
+    def test_another_number_of_guests_begins_anew(self, lab: PriorLab) -> None:
         lab.draw(10)
-        lab.settings.concentration.value = 5.0
-        assert (lab.concentration, lab.tally.n_draws, lab.labels.size) == (5.0, 0, 0)
         lab.settings.n.value = 12
+        assert lab.tally.n_draws == 0
         lab.step(12)
         assert lab.tally.n_draws == 1
 
     def test_the_probability_of_the_guests_so_far_is_printed(self, lab: PriorLab) -> None:
         lab.step(5)
-        expected = np.exp(ewens.log_pmf(lab.labels, 2.0))
-        assert number(lab.chance.value, "probability") == pytest.approx(expected, rel=1e-5)
-        finite = np.exp(ewens.dirichlet_multinomial_log_pmf(lab.labels, 2.0, 10))
-        assert number(lab.chance.value, "finite-probability") == pytest.approx(finite, rel=1e-5)
+        expected = [np.exp(seating.prior.log_pmf(seating.labels)) for seating in lab.seatings]
+        assert numbers(lab.chance.value, "probability") == pytest.approx(expected, rel=1e-5)
 
 
 class TestOwnPartition:
-    def test_a_typed_partition_is_shown_with_its_probability(self, lab: PriorLab) -> None:
+    def test_a_typed_partition_is_shown_with_its_probabilities(self, lab: PriorLab) -> None:
         lab.step(7)
         lab.field.control.value = "1 2 | 3"
         assert lab.labels.tolist() == [0, 0, 1]
-        assert number(lab.chance.value, "probability") == pytest.approx(1 / 6, rel=1e-5)
-        assert "λ/λ · 1/(λ+1) · λ/(λ+2) with λ = 2" in lab.chance.value
-        assert lab.restaurant.guests.x.size == 3
+        finite = DirichletMultinomial(10, 2.0).log_pmf([0, 0, 1])
+        assert numbers(lab.chance.value, "probability") == pytest.approx([1 / 6, np.exp(finite)], rel=1e-5)
+        assert "= 1/1 · 1/3 · 2/4" in lab.chance.value
+        assert "Probability of your partition of 3 objects" in lab.chance.value
+        for restaurant in lab.restaurants:
+            assert len(restaurant.room.scene["guests"]) == 3
         assert lab.back.layout.display == ""
-        lab.settings.concentration.value = 1.0
-        lab._worker.refresh()
-        assert number(lab.chance.value, "probability") == pytest.approx(1 / 6, rel=1e-5)
-        lab.settings.concentration.value = 4.0
+        lab.settings.first.fields["concentration"].control.value = "4"
         lab._worker.refresh()
         assert number(lab.chance.value, "probability") == pytest.approx(1 / 5 * 4 / 6, rel=1e-5)
 
@@ -155,35 +284,30 @@ class TestOwnPartition:
         lab.field.control.value = ""
         assert lab.field.problem == ""
 
+    def test_a_partition_that_one_prior_forbids_is_shown_too(self) -> None:
+        lab = PriorLab(n_components=2)
+        lab.show_partition("1 | 2 | 3")
+        assert numbers(lab.chance.value, "probability") == pytest.approx([1 / 6, 0.0], rel=1e-5)
+        assert "impossible" in lab.restaurants[1].rule.value
+
     def test_a_dragged_guest_changes_the_partition_and_the_text(self, lab: PriorLab) -> None:
         lab.field.control.value = "1 2 | 3"
-        to_second = {"index": 0, "point": dict(zip("xy", lab.restaurant._plan.centres[1], strict=True))}
-        lab.restaurant._on_dragged(None, to_second)
+        first, second = lab.restaurants
+        first._on_message(None, drop(first, 0, 1), [])
         assert lab.labels.tolist() == [0, 1, 0]
         assert lab.field.control.value == "1 3 | 2"
-        to_new = {"index": 2, "point": dict(zip("xy", lab.restaurant._plan.centres[2], strict=True))}
-        lab.restaurant._on_dragged(None, to_new)
+        second._on_message(None, drop(second, 2, 2), [])
         assert lab.labels.tolist() == [0, 1, 2]
         assert number(lab.chance.value, "probability") == pytest.approx(2 / 3 * 2 / 4, rel=1e-5)
-        lab.restaurant.move(99, 0.0, 0.0)
-        assert lab.labels.tolist() == [0, 1, 2]
-
-    def test_a_guest_that_is_dropped_where_it_was_goes_back_to_its_seat(self, lab: PriorLab) -> None:
-        lab.field.control.value = "1 2 | 3"
-        seat = lab.restaurant.guests.x.copy()
-        moved = seat.copy()
-        moved[0] += 3.0
-        y = lab.restaurant.guests.y[0]
-        lab.restaurant._on_dragged(None, {"index": 0, "point": {"x": moved[0], "y": y}})
+        first._on_message(None, {"kind": "move", "guest": 1, "table": 0}, [])
         assert lab.labels.tolist() == [0, 0, 1]
-        lab.restaurant.guests.x = moved  # the page tells of it after the end of the drag
-        np.testing.assert_array_equal(lab.restaurant.guests.x, seat)
 
     def test_it_is_no_draw_and_the_next_guest_puts_it_away(self, lab: PriorLab) -> None:
         lab.step(3)
         drawn = lab.labels.tolist()
-        lab.restaurant._on_dragged(None, {"index": 1, "point": {"x": 460.0, "y": 5.0}})
-        assert lab.labels.tolist() != drawn or len(set(drawn)) == 3
+        new = max(drawn) + 1
+        lab.restaurants[0].move(1, 0 if drawn[1] else new)
+        assert lab.labels.tolist() != drawn
         lab.back.click()
         assert lab.labels.tolist() == drawn
         assert lab.field.control.value == ""
@@ -195,7 +319,9 @@ class TestOwnPartition:
 
     def test_log_probabilities(self, lab: PriorLab) -> None:
         assert lab.log_probability("1 2 | 3") == pytest.approx(np.log(1 / 6))
-        assert lab.log_probability([5, 5, 7]) == pytest.approx(np.log(1 / 6))
+        assert lab.log_probability([7, 7, 5]) == pytest.approx(np.log(1 / 6))
+        lab.show_partition([7, 7, 5])
+        assert lab.labels.tolist() == [0, 0, 1]
 
 
 class TestTransport:
@@ -204,23 +330,23 @@ class TestTransport:
             lab = PriorLab(n=20)
             click = {name: button.click for name, button in lab.transport.buttons.items()}
             click["Step"]()
-            await lab._worker.wait(30)
+            await lab._worker.wait()
             assert lab.labels.size == 1
             click["Fill"]()
-            await lab._worker.wait(30)
+            await lab._worker.wait()
             assert (lab.labels.size, lab.tally.n_draws) == (20, 1)
             click["Fill"]()
-            await lab._worker.wait(30)
+            await lab._worker.wait()
             assert lab.tally.n_draws == 2
             click["Draw 1000"]()
             assert lab.tally.n_draws == 1002
             lab.transport.speed.value = float("inf")
             click["Play"]()
             while lab.tally.n_draws < 1100:
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0)
             click["Pause"]()
             drawn, seated = lab.tally.n_draws, lab.labels.size
-            await asyncio.sleep(0.05)
+            await at_rest(lab._worker)
             assert (lab.tally.n_draws, lab.labels.size) == (drawn, seated)
             click["Reset"]()
             assert (lab.tally.n_draws, lab.labels.size) == (0, 0)
@@ -243,8 +369,8 @@ class TestTransport:
             thread.start()
             thread.join()
             assert lab.labels.size == 0
-            await asyncio.sleep(0.05)
-            await lab._worker.wait(30)
+            await empty_turns()
+            await lab._worker.wait()
             assert lab.labels.size == 1
 
         asyncio.run(use())
@@ -255,7 +381,9 @@ class TestDisplay:
         lab.draw(100)
         bundle = lab._repr_mimebundle_()
         assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-        assert bundle["text/plain"].startswith("PriorLab(λ = 2: 30 of 30 guests seated · ")
+        assert bundle["text/plain"].startswith(
+            "PriorLab(Ewens, λ = 2 against Dirichlet-multinomial, k = 10, λ = 2: 30 of 30 guests seated · "
+        )
         assert "application/vnd.jupyter.widget-view+json" in bundle
 
     def test_an_empty_restaurant_can_be_painted(self, lab: PriorLab) -> None:
@@ -272,9 +400,10 @@ class TestDisplay:
         assert len(Widget.get_manager_state()["state"]) == before
         wire.clear()
         lab._show_partition()
-        lab.law.show(lab.tally)
-        lab.sizes.show(lab.tally)
-        lab.growth.show(lab._seating.path)
+        tallies = [seating.tally for seating in lab.seatings]
+        lab.law.show(tallies)
+        lab.sizes.show(tallies)
+        lab.growth.show([seating.path for seating in lab.seatings])
         assert wire.messages == []
 
     def test_every_control_has_a_name_and_a_hint(self, lab: PriorLab) -> None:
@@ -288,11 +417,18 @@ class TestDisplay:
     ("arguments", "error", "message"),
     [
         ({"concentration": 0}, ValueError, "concentration must be positive"),
-        ({"concentration": 1e9}, ValueError, "at most 10000"),
+        ({"concentration": float("inf")}, ValueError, "concentration must be positive and finite"),
+        ({"prior": 2.0}, TypeError, r"prior must be one of ew.priors, such as .* got 2.0"),
+        ({"prior": "ewens"}, TypeError, "prior must be one of ew.priors"),
+        ({"compare": "ewens"}, TypeError, "compare must be one of ew.priors"),
+        ({"concentration": 1.0, "prior": Ewens(2.0)}, ValueError, "give one of them; got both"),
+        ({"compare": Ewens(2.0), "n_components": 5}, ValueError, "n_components is short for compare="),
+        ({"prior": FiniteMixture(), "n_components": 5}, ValueError, "n_components is for comparing Ewens"),
+        ({"n_components": 0}, ValueError, "n_components must be at least 1"),
+        ({"seed": -1}, ValueError, "seed must be at least 0"),
         ({"n": 1}, ValueError, "n must be at least 2"),
         ({"n": 1001}, ValueError, "room for 1000 guests"),
         ({"n": 2.5}, TypeError, "n must be a whole number"),
-        ({"n_components": 0}, ValueError, "n_components must be at least 1"),
         ({"colour": "red"}, TypeError, "colour"),
     ],
 )
