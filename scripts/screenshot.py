@@ -1,8 +1,12 @@
 #!/usr/bin/env python
-"""Take a picture of the explorer at work: JupyterLab, a real browser, Play, wait, save.
+"""Take a picture of the explorer at work, or an animation: JupyterLab, a real browser, Play, wait, save.
 
     .venv/bin/python scripts/screenshot.py docs/explorer.png
     .venv/bin/python scripts/screenshot.py dark.png --theme dark --seconds 20
+    .venv/bin/python scripts/screenshot.py docs/explorer.gif --code "import ewens_widgets as ew
+    ew.Explorer.from_preset('four corners')"
+
+A name that ends in .gif gives an animation of the seconds after Play.
 
 Needs the extras `lab` and `test`, and a browser (`make browser` tells how to get one).
 """
@@ -19,10 +23,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nbformat
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 VIEWPORT = {"width": 1280, "height": 800}
@@ -37,6 +43,9 @@ FLAGS = [
     "--disable-sync",
 ]
 START_SECONDS = 90
+
+# Animations: frames a second, width in pixels, colours.
+RATE, WIDTH, COLOURS = 2, 720, 128
 
 
 def free_port() -> int:
@@ -111,6 +120,25 @@ def open_explorer(browser: Browser, address: str) -> Page:
     return page
 
 
+def animate(page: Page, path: Path, seconds: float) -> None:
+    """Save what happens in the next seconds."""
+    explorer = page.locator(".ew-explorer")
+    pictures = []
+    for _ in range(round(RATE * seconds)):
+        started = time.monotonic()
+        picture = Image.open(BytesIO(explorer.screenshot())).convert("RGB")
+        height = round(picture.height * WIDTH / picture.width)
+        # The colours of clusters are few pixels each, and must stay what they are.
+        small = picture.resize((WIDTH, height))
+        pictures.append(small.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE))
+        page.wait_for_timeout(max(0.0, 1000 / RATE - 1000 * (time.monotonic() - started)))
+    # The last picture stands for a while.
+    durations = [1000 // RATE] * (len(pictures) - 1) + [3000]
+    pictures[0].save(
+        path, save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=True
+    )
+
+
 def main() -> None:
     """Take the picture."""
     layout = argparse.RawDescriptionHelpFormatter
@@ -124,17 +152,25 @@ def main() -> None:
         write_notebook(Path(folder) / NOTEBOOK, options.code)
         with running_lab(Path(folder), options.theme) as address, sync_playwright() as playwright:
             flags = FLAGS + (["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"),
+                args=flags,
+                ignore_default_args=["--hide-scrollbars"],
+            )
             page = open_explorer(browser, address)
+            page.locator(".ew-explorer").evaluate("element => element.scrollIntoView({block: 'start'})")
             page.locator(".ew-explorer .ew-play").click()
             # Where nothing is cached yet, the sampler is compiled first.
             status = page.locator(".ew-explorer .ew-status")
             expect(status).to_contain_text(re.compile("iteration [1-9]"), timeout=600_000)
-            page.wait_for_timeout(1000 * options.seconds)
-            page.locator(".ew-explorer").evaluate("element => element.scrollIntoView({block: 'start'})")
-            page.wait_for_timeout(500)
             options.path.parent.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=options.path)
+            if options.path.suffix == ".gif":
+                animate(page, options.path, options.seconds)
+            else:
+                page.wait_for_timeout(1000 * options.seconds)
+                page.locator(".ew-explorer").evaluate("element => element.scrollIntoView({block: 'start'})")
+                page.wait_for_timeout(500)
+                page.screenshot(path=options.path)
             print(status.inner_text())
             browser.close()
 

@@ -1,7 +1,8 @@
-"""The command line: ``ewens-widgets lab`` (JupyterLab on copies of the tutorials), ``paper`` and ``app``.
+"""The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``app`` and ``lite``.
 
-``app``, the Explorer as a web page, has a chapter of its own, `web_app`. It is read when the parser is made,
-since it uses what the commands share here: checked arguments, and the error that ends a command.
+``app``, the Explorer as a web page, and ``lite``, a site without a server, have chapters of their own,
+`web_app` and `lite`. They are read when the parser is made, since they use what the commands share here:
+checked arguments, and the error that ends a command.
 """
 
 import argparse
@@ -37,6 +38,7 @@ examples:
   ewens-widgets app                        the Explorer as a web page, no code to be seen
   ewens-widgets app --data leukemia --visitors 25
                                            for a class: other data, more visitors at a time
+  ewens-widgets lite --output site         a site that runs in browsers, without a server
   ewens-widgets paper --output results     run the paper's experiments again
 
 `ewens-widgets COMMAND --help` tells the options of a command.
@@ -44,6 +46,7 @@ examples:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from ewens_widgets.app.lite import add_lite
     from ewens_widgets.app.web_app import add_explorer
 
     parser = argparse.ArgumentParser(
@@ -54,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    for add_command in (add_lab, add_explorer, add_paper):
+    for add_command in (add_lab, add_explorer, add_lite, add_paper):
         add_command(commands.add_parser)
     return parser
 
@@ -220,10 +223,12 @@ class StartError(Exception):
     """Something is missing; the message says what, and what to do."""
 
 
-def need_package(name: str, title: str) -> None:
-    """Refuse to go on without a package of the extra `lab`, saying how to get it."""
+def need_package(name: str, title: str, extra: str = "lab") -> None:
+    """Refuse to go on without a package of an extra, saying how to get it."""
     if find_spec(name) is None:
-        raise StartError(f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[lab]"')
+        raise StartError(
+            f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[{extra}]"'
+        )
 
 
 def port(text: str) -> int:

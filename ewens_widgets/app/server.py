@@ -17,17 +17,19 @@ from typing import Any
 
 import nbformat
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.session import DELIM
 from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager, ServerKernelManager
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 from tornado.web import HTTPError
-from traitlets import Float, Int, List, Unicode
+from traitlets import Float, Instance, Int, List, Unicode
 from traitlets.config import Config
 from voila.app import Voila
 
 from ewens_widgets.app.command_line import StartError
+from ewens_widgets.app.nursery import Nursery
 
 __all__ = ["ExplorerServer", "OwnKernelSpecs", "VisitorKernels", "server_settings", "write_page"]
 
@@ -46,12 +48,19 @@ _EXTENSIONS = [
 ]
 
 # In a box, so that no static picture of the explorer is drawn for a page that shows the live one.
+# The query of the address, such as ?data=moons&cut=2, says what to begin with.
 _CODE = """\
+import os
+from html import escape
 import ewens_widgets as ew
 from ewens_widgets.datasets import LOADERS
-from ipywidgets import VBox
+from ipywidgets import HTML, VBox
 
-VBox((ew.Explorer(LOADERS[{data!r}]()),))"""
+try:
+    explorer, problem = ew.Explorer.from_preset(os.environ.get("QUERY_STRING", ""), LOADERS[{data!r}]()), ""
+except ValueError as error:
+    explorer, problem = ew.Explorer(LOADERS[{data!r}]()), str(error)
+VBox((*([HTML(escape(problem))] if problem else []), explorer))"""
 
 
 def write_page(folder: Path, data: str) -> Path:
@@ -98,6 +107,7 @@ def server_settings(*, visitors: int, idle_minutes: float, theme: str) -> Config
     settings.VisitorKernels = Config(
         {
             "visitors": visitors,
+            "kernel_manager_class": f"{__name__}.{VisitorKernel.__name__}",
             "cull_idle_timeout": seconds,
             "cull_interval": min(15, seconds),
             # A page whose chain rests sends nothing; that it is open somewhere does not earn it its place.
@@ -119,6 +129,8 @@ class VisitHandler(JupyterHandler):
 
 class ExplorerServer(Voila):
     """Voilà with our page in place of its own template."""
+
+    nursery = Instance(Nursery, allow_none=True, help="Where visitors' processes come from.")
 
     def setup_template_dirs(self) -> None:
         """Look for templates among ours first."""
@@ -180,10 +192,32 @@ class OwnKernelSpecs(KernelSpecManager):
         return spec
 
 
+class VisitorKernel(ServerKernelManager):
+    """Takes its process from the nursery where there is one."""
+
+    async def _async_launch_kernel(self, kernel_cmd: list[str], **keywords: Any) -> None:  # noqa: ANN401 - as there
+        nursery = self.parent.nursery
+        process = None
+        if nursery is not None and nursery.is_open:
+            process = nursery.fork(kernel_cmd, keywords["env"], keywords.get("cwd"))
+        if process is None:
+            await super()._async_launch_kernel(kernel_cmd, **keywords)
+            return
+        provisioner = self.provisioner
+        provisioner.process = process
+        provisioner.pid = provisioner.pgid = process.pid
+        self._reconcile_connection_info(provisioner.connection_info)
+
+
 class VisitorKernels(AsyncMappingKernelManager):
     """Starts no more kernels than visitors are wanted."""
 
     visitors = Int(10, config=True, help="Most visitors at a time.")
+
+    @property
+    def nursery(self) -> Nursery | None:
+        """Where their processes come from; None if each is started by itself."""
+        return getattr(self.parent, "nursery", None)
 
     patience = Float(3.0, config=True, help="Seconds to wait for a place before a visitor is turned away.")
 
@@ -223,6 +257,29 @@ class VisitorKernels(AsyncMappingKernelManager):
         finally:
             self._leaving.discard(kernel_id)
             self._visited.discard(kernel_id)
+
+    def start_watching_activity(self, kernel_id: str) -> None:
+        """Note when anything happens in a kernel; with every picture there are some twenty messages.
+
+        The original takes each of them apart and checks its signature, a third of all that the server does.
+        """
+        super().start_watching_activity(kernel_id)
+        kernel = self._kernels[kernel_id]
+        stream = kernel._activity_stream  # noqa: SLF001 - ours since it was watched
+        stream.on_recv(lambda parts: self._record_activity(kernel, parts))
+
+    def _record_activity(self, kernel: ServerKernelManager, parts: list[bytes]) -> None:
+        header = parts.index(DELIM) + 2
+        kind, cause = (json.loads(part).get("msg_type") for part in parts[header : header + 2])
+        is_tracked = self.track_message_type(cause)
+        if is_tracked or self.track_message_type(kind) or kernel.execution_state == "busy":
+            self.last_kernel_activity = kernel.last_activity = datetime.now(UTC)
+        if kind == "status":
+            state = json.loads(parts[header + 3])["execution_state"]
+            if is_tracked:
+                kernel.execution_state = state
+            elif kernel.execution_state == "starting" and state != "starting":
+                kernel.execution_state = "idle"
 
     def notify_connect(self, kernel_id: str) -> None:
         """Note that a page has connected to its kernel."""

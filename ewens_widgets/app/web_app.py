@@ -8,8 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from ewens_widgets.app.command_line import StartError, need_package, port, positive_integer, positive_number
+
+if TYPE_CHECKING:
+    from ewens_widgets.app.nursery import Nursery
 
 __all__ = ["UNKNOWN_DATA", "add_explorer"]
 
@@ -63,32 +67,47 @@ def add_explorer(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     app.set_defaults(run=_serve)
 
 
-def _precompile(data: str) -> None:
-    """Run the Explorer once, in another process: the server need not carry its packages with it."""
+def _prepare(data: str) -> "Nursery | None":
+    """Run the Explorer once, in another process: the server need not carry its packages with it.
+
+    Returns
+    -------
+    That process, if visitors' processes can be had from it.
+    """
     command = [sys.executable, "-m", "ewens_widgets.app.precompile", data]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
-    lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
-    if result.returncode == UNKNOWN_DATA:
+    nursery = None
+    if sys.platform == "linux":
+        from ewens_widgets.app.nursery import Nursery
+
+        nursery = Nursery(data)
+        code, said = nursery.code, nursery.said
+    else:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
+        code, said = result.returncode, result.stderr
+    lines = said.strip().splitlines() or [f"exit code {code}"]
+    if code == UNKNOWN_DATA:
         raise StartError(lines[-1])
-    if result.returncode:
+    if code:
         raise StartError(
             f"The Explorer does not run in this environment: {lines[-1]}\n"
             f"To see all of it:  {shlex.join(command)}"
         )
+    return nursery
 
 
 def _serve(options: argparse.Namespace) -> int:
     need_package("voila", "Voilà")
     print("Preparing the sampler (it is compiled the first time, which takes a minute or two)", flush=True)
-    _precompile(options.data)
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
+    nursery = _prepare(options.data)
 
     from ewens_widgets.app.server import ExplorerServer, server_settings, write_page
 
     with TemporaryDirectory(prefix="ewens-widgets-") as folder:
         server = ExplorerServer(
             config=server_settings(visitors=options.visitors, idle_minutes=options.idle, theme=options.theme),
+            nursery=nursery,
             config_file_paths=[],
             notebook_path=str(write_page(Path(folder), options.data)),
             port=options.port,
@@ -97,4 +116,6 @@ def _serve(options: argparse.Namespace) -> int:
         )
         server.initialize([])
         server.start()
+    if nursery is not None:
+        nursery.close()
     return 0

@@ -10,12 +10,13 @@ from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.session import Session
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
 
 from ewens_widgets import app
-from ewens_widgets.app import command_line, precompile, server, web_app
+from ewens_widgets.app import command_line, nursery, precompile, server, web_app
 from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernels, server_settings, write_page
 
 
@@ -37,10 +38,15 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             started[-1]["is_started"] = True
 
     monkeypatch.setattr("ewens_widgets.app.server.ExplorerServer", FakeServer)
-    monkeypatch.setattr(web_app, "_precompile", lambda _: None)
+    monkeypatch.setattr(web_app, "_prepare", lambda _: None)
+    return started
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command sets for its processes is not left to other tests."""
     for name in web_app._ONE_THREAD:
         monkeypatch.setenv(name, "1")
-    return started
 
 
 def test_the_options_reach_the_server(servers: list[dict[str, Any]]) -> None:
@@ -123,13 +129,17 @@ def test_a_wrong_idle_time_is_refused(idle: str, capsys: pytest.CaptureFixture[s
     assert f"{idle!r} is not a number above 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_an_environment_that_cannot_run_it_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    platform: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = SimpleNamespace(
-        returncode=1, stderr="Traceback …\nModuleNotFoundError: No module named 'bqplot'\n"
-    )
-    monkeypatch.setattr(web_app.subprocess, "run", lambda *_, **__: result)
+    said = "Traceback …\nModuleNotFoundError: No module named 'bqplot'\n"
+    if platform == "linux":
+        monkeypatch.setattr(nursery, "Nursery", lambda _: SimpleNamespace(code=1, said=said))
+    else:
+        result = SimpleNamespace(returncode=1, stderr=said)
+        monkeypatch.setattr(web_app.subprocess, "run", lambda *_, **__: result)
+    monkeypatch.setattr(web_app.sys, "platform", platform)
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "No module named 'bqplot'" in message
@@ -169,7 +179,15 @@ def test_kernels_let_the_server_go_first_where_that_is_possible(
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
-    """Two places; a kernel takes two turns of the event loop to start and to stop, and is no process."""
+    """Two places; a kernel takes two turns of the event loop to start and five to stop, and is no process.
+
+    Time passes only while somebody waits for a place.
+    """
+    clock = [100.0]
+
+    async def pass_time(seconds: float) -> None:
+        clock[0] += seconds
+        await asyncio.sleep(0)
 
     async def start(self: VisitorKernels, *, kernel_id: str, **_: object) -> str:
         await asyncio.sleep(0)
@@ -179,12 +197,15 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
         return kernel_id
 
     async def shut_down(self: VisitorKernels, kernel_id: str, **_: object) -> None:
-        await asyncio.sleep(0.05)
+        for _ in range(5):
+            await asyncio.sleep(0)
         del self._kernels[kernel_id]
 
     async def keep(self: VisitorKernels, kernel_id: str) -> None:
         pass
 
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(server, "asyncio", SimpleNamespace(sleep=pass_time))
     monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", start)
     monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", shut_down)
     monkeypatch.setattr(AsyncMappingKernelManager, "cull_kernel_if_idle", keep)
@@ -208,7 +229,7 @@ def test_a_page_that_is_loaded_again_keeps_its_place(kernels: VisitorKernels) ->
         first, _ = [await kernels.start_kernel() for _ in range(2)]
         # The new page is asked for before the old one has said goodbye.
         again = asyncio.create_task(kernels.start_kernel())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         await kernels.shutdown_kernel(first)
         return await again
 
@@ -258,3 +279,38 @@ def test_a_kernel_without_a_page_is_stopped_after_a_minute(
 
     asyncio.run(cull())
     assert kernels.taken == stays
+
+
+def test_activity_is_noted_as_the_original_does(
+    kernels: VisitorKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All kinds of messages, as answers to all kinds: the same state of the kernel, the same times."""
+    session = Session(key=b"secret")
+    noted: dict[str, list[object]] = {"original": [], "ours": []}
+
+    class Stream:
+        def on_recv(self, callback: Callable[[list[bytes]], None]) -> None:
+            self.receive = callback
+
+    kinds = ["status", "stream", "comm_msg", "execute_request", "comm_info_request", "kernel_info_request"]
+    for who, watch in (
+        ("original", AsyncMappingKernelManager.start_watching_activity),
+        ("ours", VisitorKernels.start_watching_activity),
+    ):
+        stream = Stream()
+        kernel = SimpleNamespace(
+            execution_state="starting", session=session, connect_iopub=lambda stream=stream: stream
+        )
+        kernels._kernels["k"] = kernel
+        watch(kernels, "k")
+        for cause in (None, *kinds):
+            for kind in kinds:
+                for state in ("busy", "idle"):
+                    kernel.last_activity = None
+                    parent = None if cause is None else session.msg(cause)
+                    message = session.msg(kind, {"execution_state": state}, parent)
+                    stream.receive([b"topic", *session.serialize(message)])
+                    noted[who].append((cause, kind, kernel.execution_state, kernel.last_activity is not None))
+    del kernels._kernels["k"]
+    assert noted["ours"] == noted["original"]
+    assert len({entry[2:] for entry in noted["ours"]}) > 2

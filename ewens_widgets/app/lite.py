@@ -1,0 +1,385 @@
+"""``ewens-widgets lite``: a site on which tutorials and labs run in the visitor's browser.
+
+It needs no server but one that hands out files: JupyterLite with Python for the browser (Pyodide), the
+tutorials, this package as a wheel, a page that leads to all of it, and a page without code for each lab. The
+ordinary site asks the web for Pyodide and for packages when a page is opened; one that is built ``--offline``
+has everything in its folder (`pyodide`).
+"""
+
+import argparse
+import base64
+import hashlib
+import html
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote, urlencode
+
+from ewens_widgets.app import pyodide
+from ewens_widgets.app.command_line import StartError, need_package, port, shipped_tutorials
+from ewens_widgets.app.site_server import serve
+from ewens_widgets.files import cache_directory
+
+__all__ = [
+    "EXTENSIONS",
+    "LABS",
+    "Lab",
+    "add_lite",
+    "build_site",
+    "copy_notebooks",
+    "package_wheel",
+    "widget_packages",
+]
+
+_PACKAGE = "ewens-widgets"
+_TEMPLATES = Path(__file__).parent / "site"
+_KERNEL_SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
+# The kernel of JupyterLite; another name would make the page ask which one to use.
+_KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
+_APPS = ("lab", "notebooks", "repl")
+
+# JavaScript of the widgets and of the kernel, and the packages that it has to fit; the environment may hold
+# more, which would only take time to load.
+EXTENSIONS = {
+    "@jupyter-widgets/jupyterlab-manager": "ipywidgets",
+    "@jupyterlite/pyodide-kernel-extension": None,
+    "anywidget": "anywidget",
+    "bqplot": "bqplot",
+    "bqscales": "bqscales",
+}
+
+# Loaded before the first cell is run. The kernel's own packages come first in its own order.
+_KERNEL_PACKAGES = ("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython")
+# Not loaded before a cell imports them.
+_ON_DEMAND = ("arviz", "xarray", "xarray-einstats", "platformdirs")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A widget on a page of its own."""
+
+    name: str
+    title: str
+    question: str
+    code: str
+
+
+# Seeds with which the chains find the four corners within the first dozens of iterations: with others it may
+# take hundreds, and a browser makes some twenty a second.
+LABS = (
+    Lab(
+        "explorer",
+        "Explorer",
+        "Watch a chain find clusters: in one of our data sets, or in a table of your own.",
+        "ew.Explorer(ew.datasets.unit_square(seed=0), seed=2)",
+    ),
+    Lab(
+        "prior",
+        "PriorLab",
+        "Seat guests in a restaurant: which partitions are probable before any data?",
+        "ew.PriorLab(concentration=2.0, n=40)",
+    ),
+    Lab(
+        "affine",
+        "AffineLab",
+        "Rotate, stretch and shear the data: which models notice?",
+        "ew.AffineLab(ew.datasets.unit_square(seed=0), draws=60, burn_in=40, seed=4)",
+    ),
+    Lab(
+        "moves",
+        "MoveInspector",
+        "One proposal in slow motion: why was it accepted?",
+        "ew.MoveInspector(ew.datasets.unit_square(seed=0), model='I')",
+    ),
+    Lab(
+        "chains",
+        "ChainsView",
+        "Chains from different starts: when do they agree?",
+        "ew.ChainsView(ew.datasets.unit_square(seed=0), model='II')",
+    ),
+)
+
+
+def add_lite(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    lite = add_parser(
+        "lite",
+        help="build a site that runs in the browser, without a server",
+        description="Build a site on which the tutorials and labs run in the visitor's browser: a folder of "
+        "files for any web server. Python and packages are loaded from the web when a page is opened, or, "
+        "with --offline, from the folder itself.",
+    )
+    lite.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the site; an earlier site in it is replaced",
+    )
+    lite.add_argument(
+        "--offline",
+        action="store_true",
+        help="put everything into the folder; gets about 120 MB from the package index, once",
+    )
+    lite.add_argument(
+        "--cache",
+        type=Path,
+        default=cache_directory() / "lite",
+        metavar="DIR",
+        help="where --offline keeps what it got (default: %(default)s)",
+    )
+    lite.add_argument("--serve", action="store_true", help="then serve it on this computer, and open it")
+    lite.add_argument("--port", type=port, default=8000, help="port on localhost (default: %(default)s)")
+    lite.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    site = build_site(options.output, cache=options.cache if options.offline else None)
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
+    print(f"{site}: {size:.0f} MB")
+    if options.serve:
+        return serve(site, options.port)
+    print(f"To see it:  {Path(sys.executable).name} {site / 'serve.py'}")
+    return 0
+
+
+def build_site(output: Path, cache: Path | None = None) -> Path:
+    """Build the site.
+
+    Parameters
+    ----------
+    output
+        Folder for the site. One that holds something else than a site is refused.
+    cache
+        Where packages are kept that were got from the index; if given, the site needs no web.
+
+    Returns
+    -------
+    The folder.
+    """
+    for name in ("jupyterlite_core", "jupyterlite_pyodide_kernel", "jupyter_server", "nbformat"):
+        need_package(name, "JupyterLite", extra="lite")
+    output = _empty(output)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "pypi").mkdir()  # wheels in there are offered to %pip on the site
+        wheel = package_wheel(folder / "pypi")
+        settings: dict[str, object] = {}
+        if cache is not None:
+            settings = _write_offline(folder, wheel, cache)
+        install = None if cache is not None else _install_line()
+        titles = copy_notebooks(shipped_tutorials(), folder / "files", install)
+        _write_json(
+            folder / "jupyter-lite.json",
+            {
+                "jupyter-lite-schema-version": 0,
+                "jupyter-config-data": {
+                    "appName": "ewens_widgets",
+                    "litePluginSettings": {_KERNEL_SETTINGS: settings},
+                },
+            },
+        )
+        _run_jupyterlite(folder, output)
+    _write_pages(output, titles, install)
+    return output
+
+
+def _empty(output: Path) -> Path:
+    """Make way for a site; whatever else is in a folder stays."""
+    output = output.expanduser().resolve()
+    if output.exists() and not (output.is_dir() and (_is_site(output) or not any(output.iterdir()))):
+        raise StartError(f"{output} holds something else than a site. Choose another folder:  --output DIR")
+    try:
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+    except OSError as error:
+        raise StartError(f"Cannot write to {output}: {error.strerror}.") from error
+    return output
+
+
+def _is_site(folder: Path) -> bool:
+    return (folder / "jupyter-lite.json").is_file()
+
+
+def _run_jupyterlite(folder: Path, output: Path) -> None:
+    options = {
+        "apps": _APPS,
+        "contents": ["files"],
+        "federated_extensions": [str(_extension(name)) for name in EXTENSIONS],
+        "ignore_sys_prefix": ["federated_extensions"],
+        "lite_dir": str(folder),
+        "no_sourcemaps": True,
+        "no_unused_shared_packages": True,
+        "output_dir": str(output),
+    }
+    _write_json(folder / "jupyter_lite_config.json", {"LiteBuildConfig": options})
+    command = [sys.executable, "-m", "jupyterlite_core", "build"]
+    result = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)  # noqa: S603 - this interpreter
+    if result.returncode:
+        said = f"{result.stdout[-2000:]}{result.stderr[-2000:]}"
+        raise StartError(f"JupyterLite could not build the site:\n{said}")
+
+
+def _extension(name: str) -> Path:
+    folder = Path(sys.prefix, "share", "jupyter", "labextensions", name)
+    if not folder.is_dir():
+        raise StartError(
+            f"{folder} is missing, the JavaScript of {name}. Install ewens-widgets[lite] into an environment "
+            "of its own, and build the site from there."
+        )
+    return folder
+
+
+def package_wheel(folder: Path) -> Path:
+    """Make a wheel of this package as it is installed, or as it is in the checkout.
+
+    Building it anew would need the sources and a build tool; all that a wheel of pure Python has besides the
+    files of the package is what the installation knows about it. The tutorials are left out: they are on the
+    site.
+    """
+    distribution = importlib.metadata.distribution(_PACKAGE)
+    package = Path(__file__).resolve().parent.parent
+    files = {
+        f"{package.name}/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in sorted(package.rglob("*"))
+        if path.is_file()
+        and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
+        and path.relative_to(package).parts[0] != "notebooks"
+    }
+    foreign = [name for name in files if Path(name).suffix in (".so", ".pyd", ".dylib")]
+    if foreign:
+        raise StartError(f"{foreign[0]} is machine code: a browser could not run this package")
+    stem = f"{package.name}-{distribution.version}"
+    files[f"{stem}.dist-info/METADATA"] = (distribution.read_text("METADATA") or "").encode()
+    files[f"{stem}.dist-info/WHEEL"] = (
+        b"Wheel-Version: 1.0\nGenerator: ewens-widgets\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    record = f"{stem}.dist-info/RECORD"
+    lines = [f"{name},{_record_hash(content)},{len(content)}" for name, content in files.items()]
+    files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    wheel = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            # Without a date: the same sources give the same wheel, which browsers need not load again.
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return wheel
+
+
+def _record_hash(content: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"sha256={digest}"
+
+
+def widget_packages() -> list[str]:
+    """Packages whose JavaScript is on the site, so that their Python has to be of the same version."""
+    return [name for name in EXTENSIONS.values() if name is not None]
+
+
+def _install_line() -> str:
+    """Line that installs the package in the browser, with the widgets whose JavaScript is on the site.
+
+    Pyodide's own threadpoolctl warns at every use of scikit-learn; a later one does not.
+    """
+    exact = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in widget_packages())
+    quiet = next(f"{pin.name}=={pin.version}" for pin in pyodide.read_pins() if pin.name == "threadpoolctl")
+    return f"%pip install -q {_PACKAGE} {exact} {quiet}"
+
+
+def _write_offline(folder: Path, wheel: Path, cache: Path) -> dict[str, object]:
+    """Put Pyodide and packages beside the site; return the settings of the kernel."""
+    pins = pyodide.read_pins()
+    _check_versions({pin.name: pin.version for pin in pins})
+    wheels = pyodide.fetch(pins, cache.expanduser())
+    kernel = sorted((_extension("@jupyterlite/pyodide-kernel-extension") / "static" / "pypi").glob("*.whl"))
+    # Of two stand-ins with the same name the later version is the one for ipywidgets 8.
+    additional = [wheel, *{path.name.partition("-")[0]: path for path in kernel}.values()]
+    target = folder / "static" / "pyodide"
+    names = pyodide.write_runtime(
+        target, wheels, additional, [*_KERNEL_PACKAGES, _PACKAGE, "pandas", *_ON_DEMAND]
+    )
+    first = [*_KERNEL_PACKAGES, _PACKAGE, "pandas"]
+    print(f"{len(names)} packages for the browser")
+    return {"disablePyPIFallback": True, "loadPyodideOptions": {"packages": first}}
+
+
+def _check_versions(pinned: Mapping[str, str]) -> None:
+    """Refuse JavaScript that does not belong to the Python that is put on the site."""
+    for name in widget_packages():
+        if importlib.metadata.version(name) != pinned[name]:
+            raise StartError(
+                f"This environment has {name} {importlib.metadata.version(name)}; a site without the web is "
+                f"made with {pinned[name]}. Install that:  python -m pip install {name}=={pinned[name]}"
+            )
+
+
+def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str, str]:
+    """Copy the notebooks for the site.
+
+    Parameters
+    ----------
+    source
+        Folder with the notebooks.
+    target
+        Where to put the copies; made anew.
+    install
+        Line that installs the package, for a cell below each title; None where it is there already.
+
+    Returns
+    -------
+    Titles of the notebooks by their names.
+    """
+    import nbformat
+
+    target.mkdir(parents=True)
+    titles = {}
+    for path in sorted(source.glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        titles[path.name] = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+        if install is not None:
+            code = f"# Only in the browser: install the package. It takes a minute.\n{install}"
+            notebook.cells.insert(1, nbformat.v4.new_code_cell(code, id="install-package"))
+        notebook.metadata.kernelspec = _KERNEL
+        nbformat.write(notebook, target / path.name)
+    return titles
+
+
+def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -> None:
+    """Write the page that leads to everything, a page for each lab, and the server for the folder."""
+    page = (_TEMPLATES / "lab.html").read_text(encoding="utf-8")
+    for lab in LABS:
+        # In a box, so that no static picture is drawn for a page that shows the live one: that takes seconds.
+        code = f"import ewens_widgets as ew, ipywidgets\nipywidgets.VBox(({lab.code},))"
+        lines = [*([install] if install else []), code]
+        options = {"kernel": "python", "hideCodeInput": "1", "showBanner": "0", "code": "\n".join(lines)}
+        address = f"repl/index.html?{urlencode(options, quote_via=quote)}"
+        text = _filled(page, title=lab.title, question=lab.question, address=address)
+        (output / f"{lab.name}.html").write_text(text, encoding="utf-8")
+    labs = "\n".join(
+        f'<li><a href="{lab.name}.html">{html.escape(lab.title)}</a> {html.escape(lab.question)}</li>'
+        for lab in LABS
+    )
+    tutorials = "\n".join(
+        f'<li><a href="notebooks/index.html?path={quote(name)}">{html.escape(title)}</a></li>'
+        for name, title in titles.items()
+    )
+    index = (_TEMPLATES / "index.html").read_text(encoding="utf-8")
+    index = index.replace("<!-- labs -->", labs).replace("<!-- tutorials -->", tutorials)
+    (output / "index.html").write_text(index, encoding="utf-8")
+    shutil.copyfile(Path(__file__).with_name("site_server.py"), output / "serve.py")
+
+
+def _filled(template: str, **values: str) -> str:
+    for name, value in values.items():
+        template = template.replace(f"[[{name}]]", html.escape(value))
+    return template
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")

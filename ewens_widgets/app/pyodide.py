@@ -1,0 +1,237 @@
+"""Python for a browser (Pyodide) in a folder, with every package that the tutorials need.
+
+A page that runs Python asks the web for Pyodide and for packages. So that it can do without the web, all of
+it is put beside the page, from packages of the ordinary index: ``site/packages.txt`` names each with its
+version and hash. The compiled part, Pyodide itself and the likes of NumPy, is carried by the wheel of
+another project (open-webui, which runs Python in its users' browsers too); the rest is pure Python. Pyodide
+is told about all of them by one file, its lock, so that a page that is opened has nothing to resolve.
+"""
+
+import email.message
+import email.parser
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ewens_widgets.app.command_line import StartError
+
+__all__ = ["PINS", "Pin", "fetch", "read_pins", "wheel_names", "write_runtime"]
+
+PINS = Path(__file__).parent / "site" / "packages.txt"
+
+_CARRIER = "open-webui"
+_CARRIED = "open_webui/frontend/pyodide/"
+_RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+_LOCK = "pyodide-lock.json"
+
+# Asked for by packages that do without them in a browser: JavaScript that the site has already, compilers,
+# and files of a format that no tutorial reads.
+_LEFT_OUT = {"h5netcdf", "h5py", "jupyterlab-widgets", "numba", "setuptools", "widgetsnbextension"}
+
+
+class Pin(str):
+    """A package with its version and hash, as a line of a requirements file."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the package, in its canonical form."""
+        return _canonical(self.partition("==")[0])
+
+    @property
+    def version(self) -> str:
+        """Version."""
+        return (self.partition("==")[2].split() or [""])[0]
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the wheel."""
+        return self.rpartition("sha256:")[2].strip()
+
+
+def read_pins(path: Path = PINS) -> list[Pin]:
+    """Read the packages of the site."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [Pin(line) for line in lines if line and not line.startswith("#")]
+
+
+def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
+    """Get wheels from the package index, or from the cache where they are there already.
+
+    Parameters
+    ----------
+    pins
+        What to get; a wheel with another hash is not taken.
+    cache
+        Folder of wheels; made if need be.
+
+    Returns
+    -------
+    Wheels by the names of their packages.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    missing = [pin for pin in pins if pin.sha256 not in _by_hash(cache)]
+    if missing:
+        print(f"Getting {len(missing)} packages for the browser into {cache}", flush=True)
+        with TemporaryDirectory() as folder:
+            requirements = Path(folder, "requirements.txt")
+            requirements.write_text("\n".join(missing), encoding="utf-8")
+            # Any pure wheel will do, whichever Python runs this; the carrier does not allow the newest.
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+            command += ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=py"]
+            command += ["--abi=none", "--platform=any", "--require-hashes"]
+            command += [f"--requirement={requirements}", f"--dest={cache}"]
+            result = subprocess.run(command, check=False)  # noqa: S603 - this interpreter
+    found = _by_hash(cache)
+    lost = [pin.name for pin in pins if pin.sha256 not in found]
+    if lost:
+        reason = f"pip ended with code {result.returncode}" if missing else "the cache changed meanwhile"
+        raise StartError(
+            f"Could not get {', '.join(lost)} from the package index ({reason}).\n"
+            f"What was got is kept in {cache}; try again when there is a network."
+        )
+    return {pin.name: found[pin.sha256] for pin in pins}
+
+
+def _by_hash(cache: Path) -> dict[str, Path]:
+    return {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in cache.glob("*.whl")}
+
+
+def write_runtime(
+    folder: Path, wheels: Mapping[str, Path], additional: Iterable[Path], wanted: Iterable[str]
+) -> list[str]:
+    """Write Pyodide and packages into a folder.
+
+    Parameters
+    ----------
+    folder
+        Where to put them; made if need be.
+    wheels
+        What `fetch` returned.
+    additional
+        Wheels from elsewhere: our own, and those of the kernel.
+    wanted
+        Names of packages; what they need comes with them.
+
+    Returns
+    -------
+    Names of all packages that are in the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pure = [*(path for name, path in wheels.items() if name != _CARRIER), *additional]
+    listed = {entry["name"]: entry for entry in map(_entry, pure)}
+    with zipfile.ZipFile(wheels[_CARRIER]) as carrier:
+        for name in _RUNTIME:
+            (folder / name).write_bytes(carrier.read(_CARRIED + name))
+        lock = json.loads(carrier.read(_CARRIED + _LOCK))
+        entries = _carried_packages(carrier, lock["packages"]) | listed  # what we list is newer
+        chosen = _closure(entries, wanted)
+        for name in chosen - listed.keys():
+            _extract(carrier, entries[name], folder)
+    for path in pure:
+        if _canonical(path.name.partition("-")[0]) in chosen:
+            (folder / path.name).write_bytes(path.read_bytes())
+    lock["packages"] = {name: _known(entries[name], chosen) for name in sorted(chosen)}
+    (folder / _LOCK).write_text(json.dumps(lock), encoding="utf-8")
+    return sorted(chosen)
+
+
+def _carried_packages(carrier: zipfile.ZipFile, packages: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Entries of the lock whose files came along: the lock lists all of Pyodide's packages."""
+    present = set(carrier.namelist())
+    entries = {}
+    for name, entry in packages.items():
+        if _CARRIED + entry["file_name"] in present:
+            depends = [_canonical(other) for other in entry["depends"]]
+            entries[_canonical(name)] = {**entry, "name": _canonical(name), "depends": depends}
+    return entries
+
+
+def _extract(carrier: zipfile.ZipFile, entry: Mapping[str, Any], folder: Path) -> None:
+    content = carrier.read(_CARRIED + entry["file_name"])
+    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise StartError(f"{entry['file_name']} is not what Pyodide's lock says it is")
+    (folder / entry["file_name"]).write_bytes(content)
+
+
+def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) -> set[str]:
+    """Names that are wanted, and what they need."""
+    chosen: set[str] = set()
+    waiting = [(name, "the site") for name in wanted]
+    while waiting:
+        name, asked_by = waiting.pop()
+        if name in chosen or name in _LEFT_OUT:
+            continue
+        if name not in entries:
+            raise StartError(f"{asked_by} needs {name}, which {PINS.name} does not list")
+        chosen.add(name)
+        waiting += [(other, name) for other in entries[name]["depends"]]
+    return chosen
+
+
+def _known(entry: Mapping[str, Any], chosen: set[str]) -> dict[str, Any]:
+    """Entry that asks only for what is there."""
+    return {**entry, "depends": [name for name in entry["depends"] if name in chosen]}
+
+
+# What a requirement's conditions are evaluated for.
+_BROWSER = {
+    "extra": "",
+    "implementation_name": "cpython",
+    "os_name": "posix",
+    "platform_machine": "wasm32",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Emscripten",
+    "python_full_version": "3.14.0",
+    "python_version": "3.14",
+    "sys_platform": "emscripten",
+}
+
+
+def _entry(wheel: Path) -> dict[str, Any]:
+    """What Pyodide's lock says about a wheel of pure Python."""
+    from packaging.requirements import Requirement
+
+    content = wheel.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        metadata = _metadata(archive)
+    requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate(_BROWSER)]
+    return {
+        "name": _canonical(metadata["Name"]),
+        "version": metadata["Version"],
+        "file_name": wheel.name,
+        "install_dir": "site",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "package_type": "package",
+        "imports": sorted(wheel_names(names)),
+        "depends": sorted({_canonical(name) for name in needed}),
+        "unvendored_tests": False,
+    }
+
+
+def wheel_names(files: Iterable[str]) -> set[str]:
+    """Names that can be imported from a wheel with these files."""
+    roots = {name.partition("/") for name in files}
+    folders = {root for root, slash, _ in roots if slash and not root.endswith((".dist-info", ".data"))}
+    modules = {root.removesuffix(".py") for root, slash, _ in roots if not slash and root.endswith(".py")}
+    return folders | modules
+
+
+def _metadata(archive: zipfile.ZipFile) -> email.message.Message:
+    (path,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+    return email.parser.BytesParser().parsebytes(archive.read(path), headersonly=True)
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

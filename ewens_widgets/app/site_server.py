@@ -1,0 +1,80 @@
+"""Serves a folder of web pages on this computer: ``python serve.py`` in the folder of the site.
+
+A copy of this file goes with each site, onto a USB stick for instance, where this package is not installed.
+So it needs nothing but Python itself. Browsers refuse to run pages such as these from a file, and Windows may
+say that JavaScript is plain text, which they refuse too.
+"""
+
+import argparse
+import sys
+import webbrowser
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+__all__ = ["SiteHandler", "serve"]
+
+
+class SiteHandler(SimpleHTTPRequestHandler):
+    """Answers with files, each named by its right type, that a browser may keep but has to ask about."""
+
+    extensions_map = {  # noqa: RUF012 - that of the parent is one
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".css": "text/css",
+        ".html": "text/html",
+        ".js": "text/javascript",
+        ".json": "application/json",
+        ".mjs": "text/javascript",
+        ".svg": "image/svg+xml",
+        ".wasm": "application/wasm",
+    }
+
+    def end_headers(self) -> None:
+        """Let the browser ask whether a page that it keeps is still the same."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing about each of some hundred files."""
+
+
+def serve(folder: Path, port: int, browser: bool = True) -> int:
+    """Serve a folder on localhost until Ctrl-C.
+
+    Parameters
+    ----------
+    folder
+        The site.
+    port
+        Port on localhost; 0 for any free one.
+    browser
+        Whether to open a browser.
+
+    Returns
+    -------
+    Exit code.
+    """
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), partial(SiteHandler, directory=str(folder)))
+    except OSError as error:
+        print(f"Cannot serve on port {port}: {error.strerror}. Choose another:  --port 8001", file=sys.stderr)
+        return 1
+    address = f"http://localhost:{server.server_port}/"
+    print(f"{address}  (stop with Ctrl-C)", flush=True)
+    if browser:
+        webbrowser.open(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print()
+    finally:
+        server.server_close()
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Serve this folder on this computer.")
+    parser.add_argument("--port", type=int, default=8000, help="port on localhost (default: %(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
+    options = parser.parse_args()
+    sys.exit(serve(Path(__file__).resolve().parent, options.port, browser=not options.no_browser))

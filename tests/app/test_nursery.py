@@ -1,0 +1,151 @@
+"""The nursery: kernels are forked from one process that has everything loaded, and none outlives it."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from traitlets import Instance
+from traitlets.config import LoggingConfigurable
+
+from ewens_widgets.app.nursery import Nursery
+from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernel
+from ewens_widgets.app.web_app import UNKNOWN_DATA
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems have no nursery"),
+]
+
+SEEN = {
+    "parent": "__import__('os').getppid()",
+    "session": "__import__('os').getsid(0)",
+    "niceness": "__import__('os').nice(0)",
+    "folder": "__import__('os').getcwd()",
+    "variable": "__import__('os').environ['FOR_THIS_VISITOR']",
+    "sampler is loaded": "'ewens_widgets.sampling.driver' in __import__('sys').modules",
+    "widgets of others": "len(__import__('ipywidgets').Widget.get_manager_state()['state'])",
+    "widgets are heard": "'jupyter.widget' in get_ipython().kernel.comm_manager.targets",
+    "watches its parent": "'ParentPollerUnix' in str(__import__('threading').enumerate())",
+}
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    opened = Nursery("unit square")
+    assert (opened.code, opened.said) == (0, "")
+    yield opened
+    opened.close()
+
+
+class Kernels(LoggingConfigurable):
+    """What a kernel asks of the server that it belongs to."""
+
+    nursery = Instance(Nursery)
+
+
+@asynccontextmanager
+async def visit(nursery: Nursery, folder: Path) -> AsyncIterator[VisitorKernel]:
+    """A kernel as the server starts it."""
+    manager = VisitorKernel(
+        parent=Kernels(nursery=nursery),
+        kernel_name="python3",
+        kernel_spec_manager=OwnKernelSpecs(),
+        connection_file=str(folder / "connection.json"),
+    )
+    await manager.start_kernel(env={**os.environ, "FOR_THIS_VISITOR": "yes"}, cwd=str(folder))
+    try:
+        yield manager
+    finally:
+        await manager.shutdown_kernel(now=True)
+
+
+async def values(manager: VisitorKernel, expressions: dict[str, str]) -> dict[str, Any]:
+    client = manager.client()
+    client.start_channels()
+    try:
+        await client.wait_for_ready()
+        reply = await client.execute_interactive("", user_expressions=expressions)
+    finally:
+        client.stop_channels()
+    answers = reply["content"]["user_expressions"]
+    return {name: eval(answer["data"]["text/plain"]) for name, answer in answers.items()}  # noqa: S307 - ours
+
+
+async def until_gone(process: int) -> None:
+    while psutil.pid_exists(process) and psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
+        await asyncio.sleep(0.02)
+
+
+def test_a_kernel_is_a_process_of_its_own_with_everything_loaded(nursery: Nursery, tmp_path: Path) -> None:
+    async def scene() -> tuple[int, dict[str, Any], int | None]:
+        async with visit(nursery, tmp_path) as manager:
+            process = manager.provisioner.process
+            assert process.poll() is None
+            seen = await values(manager, SEEN)
+            await manager.shutdown_kernel()
+            await until_gone(process.pid)
+        return process.pid, seen, process.poll()
+
+    process, seen, code = asyncio.run(scene())
+    assert seen == {
+        "parent": nursery._process.pid,
+        "session": process,
+        "niceness": os.nice(0) + 5,
+        "folder": str(tmp_path),
+        "variable": "yes",
+        "sampler is loaded": True,
+        "widgets of others": 0,
+        "widgets are heard": True,
+        "watches its parent": True,
+    }
+    assert code == 0
+    assert not nursery._ended, "nothing is left in the books"
+
+
+def test_the_end_of_a_kernel_that_was_killed_is_heard(nursery: Nursery, tmp_path: Path) -> None:
+    async def scene() -> int | None:
+        async with visit(nursery, tmp_path) as manager:
+            process = manager.provisioner.process
+            process.kill()
+            while await manager.is_alive():
+                await asyncio.sleep(0.02)
+            process.send_signal(signal.SIGINT)  # goes nowhere
+            return process.returncode
+
+    assert asyncio.run(scene()) == -signal.SIGKILL
+
+
+def test_kernels_follow_a_nursery_that_is_gone_and_new_ones_start_by_themselves(tmp_path: Path) -> None:
+    async def scene(nursery: Nursery) -> dict[str, Any]:
+        async with visit(nursery, tmp_path) as manager:
+            process = manager.provisioner.process
+            await values(manager, {})  # It is up, and watches its parent.
+            nursery._process.kill()
+            await until_gone(process.pid)
+            while process.poll() is None:
+                await asyncio.sleep(0.02)
+        assert not nursery.is_open
+        async with visit(nursery, tmp_path) as manager:
+            return await values(manager, {"parent": SEEN["parent"]})
+
+    nursery = Nursery("unit square")
+    try:
+        assert asyncio.run(scene(nursery)) == {"parent": os.getpid()}
+    finally:
+        nursery.close()
+
+
+def test_what_goes_wrong_in_preparation_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    nursery = Nursery("iris")
+    assert nursery.code == UNKNOWN_DATA
+    assert "There is no data set 'iris'" in nursery.said
+    assert not nursery.is_open
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert Nursery("unit square").code == 1
