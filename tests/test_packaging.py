@@ -20,6 +20,8 @@ PACKAGED = {
     "ewens_widgets/notebooks/01_quickstart.ipynb",
     "ewens_widgets/app/page/index.html.j2",
     "ewens_widgets/app/page/503.html",
+    "ewens_widgets/app/site/index.html",
+    "ewens_widgets/app/site/packages.txt",
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/exact.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/exact.md", "docs/priors.md"])
 def test_the_examples_print_what_is_shown(
     repository: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.partition import canonical_labels
@@ -63,6 +64,30 @@ def synthetic_trace(
         iterations=np.arange(1, n_draws + 1),
         move_counts={name: (made[k], made[k] // 2) for k, name in enumerate(moves)},
         posterior=posterior,
+    )
+
+
+def own_trace(posterior: Posterior, rng: np.random.Generator, n_draws: int) -> Trace:
+    """Draws of labels and parameters of own shapes at random, unlike each other."""
+    d = posterior.n_features
+    roots = 0.4 * np.eye(d) + 0.2 * rng.normal(size=(n_draws, d, d))
+    full = roots @ np.swapaxes(roots, 1, 2) + 0.05 * np.eye(d)
+    form = {"I": full[:, 0, 0], "II": np.diagonal(full, axis1=1, axis2=2), "III": full}[posterior.model]
+    n_values = posterior.nu_grid.size
+    return Trace(
+        labels=random_partitions(rng, n_draws, posterior.n_objects, 6),
+        theta_index=rng.integers(4, 10, n_draws),
+        theta_weights=rng.dirichlet(np.ones(posterior.theta_grid.size), n_draws),
+        log_posterior=rng.normal(size=n_draws),
+        concentration=np.ones(n_draws),
+        iterations=np.arange(1, n_draws + 1),
+        move_counts={},
+        posterior=posterior,
+        more={
+            "nu_index": rng.integers(0, n_values, n_draws),
+            "nu_weights": rng.dirichlet(np.ones(n_values), n_draws),
+            "sigma": pack_sigma(form, posterior.model),
+        },
     )
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ QUIET_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# Playwright hides scroll bars, and then nobody sees those that should not be there.
+SHOWN_SCROLL_BARS = ["--hide-scrollbars"]
 
 # A busy machine is not a fault.
 expect.set_options(timeout=PATIENCE)
@@ -51,14 +55,15 @@ def playwright() -> Iterator[Playwright]:
         yield playwright
 
 
-@pytest.fixture(scope="session")
-def browser(playwright: Playwright) -> Iterator[Browser]:
+def launched(playwright: Playwright, *more_flags: str) -> Browser:
     """Debian's Chromium if it is there, otherwise Playwright's own."""
-    flags = list(QUIET_FLAGS)
+    flags = [*QUIET_FLAGS, *more_flags]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags.append("--no-sandbox")  # Chromium's sandbox does not start for root
     try:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        return playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=flags, ignore_default_args=SHOWN_SCROLL_BARS
+        )
     except Error as error:
         message = (
             f"no browser to test with, `make browser` tells how to get one ({error.message.splitlines()[0]})"
@@ -66,6 +71,17 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def launch(playwright: Playwright) -> Callable[..., Browser]:
+    """Function that starts a browser with flags of its own."""
+    return partial(launched, playwright)
+
+
+@pytest.fixture(scope="session")
+def browser(launch: Callable[..., Browser]) -> Iterator[Browser]:
+    browser = launch()
     yield browser
     browser.close()
 

@@ -52,7 +52,9 @@ WATCH = """
 
 MARKS = """
 root => ({
-  scatter: [...root.querySelectorAll(".ew-scatter path.dot")].map(dot => getComputedStyle(dot).fill),
+  // Rings around dots have no fill.
+  scatter: [...root.querySelectorAll(".ew-scatter path.dot")].map(dot => getComputedStyle(dot).fill).filter(
+    fill => fill !== "none"),
   bars: [...root.querySelectorAll(".ew-theta-bars rect.bar")].map(bar => bar.getAttribute("height")),
   heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
 })

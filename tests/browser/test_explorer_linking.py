@@ -108,8 +108,9 @@ def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) 
 
 def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer, screenshot: Callable[[str], Path]) -> None:
     before, heatmap = explorer.marks()["scatter"], explorer.pixels()["heatmap"]
-    figure, handle = explorer.box(".ew-tree-picture"), explorer.box(".ew-tree-picture path.dot")
-    start = handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2
+    figure, handle = explorer.box(".ew-tree-picture"), explorer.box(".ew-tree-picture path.dot >> nth=0")
+    # Anywhere along the line, and not only at the handle that is seen.
+    start = figure["x"] + 0.6 * figure["width"], handle["y"] + handle["height"] / 2
     explorer.drag(start, (start[0], figure["y"] + 0.9 * figure["height"]))
     explorer.wait_until_still()
     assert explorer.value("explorer.stage.shows_cut") is True

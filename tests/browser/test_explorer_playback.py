@@ -50,7 +50,7 @@ def assert_colours_show(colours: list[str], labels: list[int]) -> None:
         clusters.setdefault(label, []).append(colour)
     for members in clusters.values():
         assert len(set(members)) == 1
-        assert (members[0] == "rgb(160, 160, 160)") == (len(members) == 1)
+        assert (members[0] == "rgb(140, 140, 140)") == (len(members) == 1)
 
 
 def test_play_changes_all_pictures_and_pause_freezes_them(
@@ -138,7 +138,7 @@ def test_reset_goes_back_to_the_start_and_repeats_the_chain(explorer: OpenedExpl
     explorer.wait_until_still()
     assert explorer.value(RECORDED) == (0, 0)
     assert explorer.marks()["bars"] == start
-    assert set(explorer.marks()["scatter"]) == {"rgb(160, 160, 160)"}  # it starts with singletons
+    assert set(explorer.marks()["scatter"]) == {"rgb(140, 140, 140)"}  # it starts with singletons
     explorer.press("step")
     explorer.wait_for_iteration(1)
     explorer.wait_until_still()

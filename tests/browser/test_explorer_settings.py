@@ -9,7 +9,7 @@ from browser.explorer_page import upload
 from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
 from playwright.sync_api import Browser, Page, expect
 
-CHAIN = "(explorer.dataset.name, explorer.settings.concentration, id(explorer.sampler))"
+CHAIN = "(explorer.dataset.name, str(explorer.settings.prior), id(explorer.sampler))"
 MARKUP = "<img src=x onerror=window.harm=1><script>window.harm=2</script>"
 
 
@@ -55,15 +55,15 @@ def test_a_bad_concentration_is_explained_and_leaves_the_chain_alone(
     chain = explorer.value(CHAIN)
     explorer.press("play")
     explorer.wait_for_iteration(explorer.iteration() + 1)
-    problem, apply = explorer.part(".ew-lambda .ew-problem"), explorer.part("button.ew-apply")
+    problem, apply = explorer.part(".ew-prior-concentration .ew-problem"), explorer.part("button.ew-apply")
     expect(apply).to_be_hidden()
-    explorer.type_in(".ew-lambda", text)
+    explorer.type_in(".ew-prior-concentration", text)
     expect(problem).to_contain_text(message)
     screenshot("explorer-bad-concentration")
     explorer.wait_for_iteration(explorer.iteration() + 2)
     assert explorer.value(CHAIN) == chain
     expect(apply).to_be_hidden()
-    explorer.type_in(".ew-lambda", "1")
+    explorer.type_in(".ew-prior-concentration", "1")
     expect(problem).to_be_hidden()
     # The value is the chain's again: there is nothing to start anew for.
     expect(apply).to_be_hidden()
@@ -74,13 +74,13 @@ def test_a_good_concentration_waits_for_start_anew(explorer: OpenedExplorer) -> 
     explorer.press("step")
     explorer.wait_for_iteration(before + 1)
     chain = explorer.value(CHAIN)
-    explorer.type_in(".ew-lambda", "2.5")
+    explorer.type_in(".ew-prior-concentration", "2.5")
     expect(explorer.part("button.ew-apply")).to_be_visible()
     assert explorer.value(CHAIN) == chain
     explorer.press("apply")
     explorer.wait_for_iteration(0, or_later=False)
     expect(explorer.part("button.ew-apply")).to_be_hidden()
-    assert explorer.value("explorer.settings.concentration") == 2.5
+    assert explorer.value("explorer.settings.prior.concentration") == 2.5
     explorer.press("step")
     explorer.wait_for_iteration(1)
 
@@ -155,3 +155,51 @@ def test_a_useless_file_is_refused_and_the_chain_goes_on(
     explorer.wait_for_iteration(explorer.iteration() + 2)
     assert explorer.value(CHAIN) == chain
     expect(explorer.part("img, script, [onerror]")).to_have_count(0)
+
+
+def test_own_shapes_are_chosen_played_saved_and_loaded(
+    browser: Browser, shared_server: Server, screenshot: Callable[[str], Path]
+) -> None:
+    page = new_page(browser)
+    code = explorer_code("ew.datasets.unit_square(seed=0), iterations=100_000")
+    with opened_explorer(page, shared_server, "own-shapes", code) as explorer:
+        preset, outlines = explorer.part(".ew-preset select"), explorer.part(".ew-scatter path.line")
+        expect(explorer.part(".ew-nu-grid")).to_be_hidden()
+        preset.select_option(label="own shapes")
+        explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
+        expect(explorer.part(".ew-shapes select")).to_have_value("each its own")
+        expect(explorer.part(".ew-prior-gamma input")).to_be_visible()
+        expect(explorer.part(".ew-nu-grid input")).to_be_visible()
+        explorer.press("ellipses")
+        explorer.press("play")
+        explorer.wait_for_iteration(5)
+        seen = outlines.first.get_attribute("d")
+        page.wait_for_function(
+            "seen => document.querySelector('.ew-scatter path.line').getAttribute('d') !== seen", arg=seen
+        )
+        explorer.press("pause")
+        explorer.wait_until_still()
+        expect(explorer.part(".ew-likeness")).to_contain_text("likeness ν")
+        expect(outlines.first).to_be_visible()
+        screenshot("explorer-own-shapes")
+        explorer.press("ellipses")
+        expect(outlines.first).to_be_hidden()
+        explorer.press("ellipses")
+        expect(outlines.first).to_be_visible()
+        saved = explorer.value("(explorer.player.status.iteration, explorer.labels.tolist())")
+        explorer.value("explorer.save('own-shapes.ewens')")
+        preset.select_option(label="the paper's")
+        explorer.press("apply")
+        explorer.wait_for_value("explorer.sampler.posterior.shapes", "common")
+        explorer.open_section("Save and export")
+        explorer.part(".ew-load input[type=file]").set_input_files(
+            shared_server.lab.root / "own-shapes.ewens"
+        )
+        explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
+        assert explorer.value("(explorer.player.status.iteration, explorer.labels.tolist())") == saved
+        explorer.open_section("Model")
+        expect(preset).to_have_value("own shapes")
+        expect(outlines.first).to_be_visible()
+        expect(explorer.part("button.ew-apply")).to_be_hidden()
+        assert explorer.faults == []
+    page.context.close()

@@ -1,0 +1,112 @@
+"""What a person with sharp eyes finds wrong with a page: overlaps, cut texts, scroll bars, wasted room."""
+
+from contextlib import suppress
+
+from playwright.sync_api import Locator, Page
+from playwright.sync_api import TimeoutError as TooLate
+
+SIZES = ((1280, 800), (1366, 768), (1920, 1080))
+TALL = (1920, 1080)
+"""Size at which a widget must use the height that it can have."""
+USED = 0.85
+
+# Faults of a widget, each as a text; none: an empty list.
+FAULTS = """
+root => {
+  const faults = [];
+  const frame = root.getBoundingClientRect();
+  const isShown = part => {
+    const box = part.getBoundingClientRect();
+    const style = getComputedStyle(part);
+    const isFolded = part.closest("details:not([open]) > div");
+    return box.width > 1 && box.height > 1 && style.visibility !== "hidden" && !isFolded;
+  };
+  const name = part => {
+    const own = [...part.classList].find(name => name.startsWith("ew-"));
+    const kind = String(own ?? part.closest("[class*=ew-]")?.className).slice(0, 60);
+    return `${part.tagName.toLowerCase()} ${kind} "${part.textContent.trim().slice(0, 40)}"`;
+  };
+  const ruler = document.createElement("canvas").getContext("2d");
+
+  for (const part of root.querySelectorAll("*")) {
+    if (part instanceof SVGElement || !isShown(part)) continue;
+    const style = getComputedStyle(part);
+    const scrolls = kind => kind === "auto" || kind === "scroll";
+    const isHigh = scrolls(style.overflowY) && part.scrollHeight > part.clientHeight + 1;
+    const isWide = scrolls(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
+    if (isHigh || isWide) faults.push(`scroll bar: ${name(part)}`);
+    const box = part.getBoundingClientRect();
+    if (box.right > frame.right + 1 || box.left < frame.left - 1) faults.push(`outside: ${name(part)}`);
+  }
+
+  const texts = "button, .widget-label, .widget-html-content, summary, th, td, .ew-chip, .ew-rate span";
+  for (const part of root.querySelectorAll(texts)) {
+    if (!isShown(part) || getComputedStyle(part).overflowX === "visible") continue;
+    if (part.scrollWidth > part.clientWidth + 1) faults.push(`cut off: ${name(part)}`);
+  }
+  for (const part of root.querySelectorAll("select:not([size])")) {
+    if (!isShown(part) || !part.selectedOptions.length) continue;
+    const style = getComputedStyle(part);
+    ruler.font = style.font;
+    const room = part.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const text = part.selectedOptions[0].textContent;
+    if (ruler.measureText(text).width > room + 1) faults.push(`cut off: ${name(part)}: ${text}`);
+  }
+  for (const text of root.querySelectorAll(".ew-figure .axis text, .ew-figure text.axislabel")) {
+    const box = text.getBoundingClientRect(), figure = text.closest(".ew-figure").getBoundingClientRect();
+    if (box.width < 1 || !text.textContent) continue;
+    const beside = Math.max(figure.left - box.left, box.right - figure.right);
+    const out = Math.max(beside, figure.top - box.top, box.bottom - figure.bottom);
+    const where = [...text.closest(".ew-figure").classList].join(".");
+    if (out > 2) faults.push(`cut off by ${out.toFixed(0)}: "${text.textContent}" in ${where}`);
+  }
+
+  const solid = "button, select, input, summary, .widget-html-content, .ew-figure, img";
+  const blocks = [...root.querySelectorAll(solid)]
+    .filter(part => isShown(part) && part.getAttribute("type") !== "file");
+  for (const [place, one] of blocks.entries()) {
+    const first = one.getBoundingClientRect();
+    for (const other of blocks.slice(place + 1)) {
+      if (one.contains(other) || other.contains(one)) continue;
+      const second = other.getBoundingClientRect();
+      const width = Math.min(first.right, second.right) - Math.max(first.left, second.left);
+      const height = Math.min(first.bottom, second.bottom) - Math.max(first.top, second.top);
+      if (width > 2 && height > 2) faults.push(`overlap: ${name(one)} and ${name(other)}`);
+    }
+  }
+  return faults;
+}
+"""
+
+# Share of the height of its window that a widget takes.
+SHARE = """
+root => {
+  let room = window.innerHeight;
+  for (let box = root.parentElement; box && box !== document.body; box = box.parentElement) {
+    const scrolls = /auto|scroll/.test(getComputedStyle(box).overflowY);
+    if (scrolls && box.clientHeight <= window.innerHeight) room = box.clientHeight;
+  }
+  return root.getBoundingClientRect().height / room;
+}
+"""
+
+
+def faults(page: Page, root: Locator, size: tuple[int, int]) -> list[str]:
+    """What is wrong with a widget in a window of a size, once it has come to rest."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    root.evaluate("root => root.scrollIntoView({ block: 'start' })")
+    # Figures are laid out anew a moment after the window has changed.
+    with suppress(TooLate):
+        page.wait_for_function(
+            f"root => ({FAULTS})(root).length === 0", arg=root.element_handle(), timeout=8000, polling=250
+        )
+    found = list(root.evaluate(FAULTS))
+    share = float(root.evaluate(SHARE))
+    if size == TALL and share < USED:
+        found.append(f"uses {share:.0%} of the height")
+    return [f"{size[0]}×{size[1]}: {fault}" for fault in found]
+
+
+def all_faults(page: Page, root: Locator) -> list[str]:
+    """What is wrong with a widget in windows of all sizes."""
+    return [fault for size in SIZES for fault in faults(page, root, size)]
