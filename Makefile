@@ -7,6 +7,8 @@ CONSTRAINTS ?= binder/constraints.txt
 LAB         ?=
 # Options of the web page, for example  make app APP="--port 8899 --visitors 25"
 APP         ?=
+# `make lite OFFLINE=1` puts everything that the browser needs into the folder of the site.
+OFFLINE     ?=
 # Options of the paper's experiments, for example  make paper PAPER="--fast"
 PAPER       ?=
 
@@ -18,6 +20,7 @@ HELP    := { echo "make: pip could not install the packages: is there a network?
 FONTS   := $(BIN)/python -c "import matplotlib.font_manager" 2>/dev/null
 PYTEST  := $(BIN)/python -m pytest
 SANITIZE := tests/nbval_sanitize.cfg
+SITE     := artefacts/lite
 
 # A stamp is newer than what it was made from, so a second run installs nothing.
 LAB_STAMP     := $(VENV)/.installed-lab
@@ -27,10 +30,11 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab app test fast lint types docs unit notebooks browser binder bench rates visitors paper outputs links lite format clean
+.PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load soak audit bench rates visitors paper outputs links
+.PHONY: lite lite-serve lite-test format clean
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 lab: $(LAB_STAMP) ## set everything up and open JupyterLab on the first tutorial
 	$(BIN)/ewens-widgets lab --directory notebooks $(LAB)
@@ -49,7 +53,7 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory binder
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing"
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing and not soak"
 
 lint: $(TEST_STAMP) ## check style, formatting and spelling
 	$(BIN)/ruff check
@@ -63,23 +67,44 @@ docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
-	$(PYTEST) -q -n 2 --dist worksteal -m "not browser and not timing"
+	$(PYTEST) -q -n 2 --dist worksteal -m "not browser and not timing and not soak"
 	$(PYTEST) -q -m "timing and not browser"
 
 notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
 	$(PYTEST) -q -n 2 --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
 
 browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab in a real browser
-	$(PYTEST) -q -m browser
+	$(PYTEST) -q -m "browser and not lite and not layout"
+
+layout: $(TEST_STAMP) $(BROWSER_STAMP) ## look for overlaps, cut text and empty space in a real browser, at three sizes and in both themes
+	$(PYTEST) -q -m layout tests/browser
 
 binder: $(TEST_STAMP) ## make an environment from binder/ alone and run the quickstart in it
 	scripts/check_binder.sh $(VENV)
 
+# Ctrl-C ends the busy processes too.
+test-under-load: $(TEST_STAMP) ## the tests that need no browser, beside two busy processes: none may depend on luck
+	@busy=; trap 'kill $$busy' EXIT; for one in 1 2; do $(BIN)/python -c "while True: pass" & busy="$$busy $$!"; done; \
+	$(MAKE) --no-print-directory unit
+
+soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; takes hours
+	$(PYTEST) -q -n 2 -m soak
+
+audit: ## ask the package index about vulnerabilities of the pinned versions; needs a network
+	python3 scripts/audit_pins.py binder/constraints.txt
+
 links: $(TEST_STAMP) ## check the links to other sites too; needs a network
 	$(BIN)/python scripts/check_links.py --external
 
-lite: $(TEST_STAMP) ## build the site that runs in the browser without a server (JupyterLite)
-	$(BIN)/python scripts/build_lite.py artefacts/lite
+lite: $(TEST_STAMP) ## build the site that runs in the browser, without a server; OFFLINE=1: without the web too
+	$(BIN)/python -m ewens_widgets.app lite --output $(SITE) $(if $(OFFLINE),--offline)
+
+lite-serve: $(TEST_STAMP) ## serve that site on this computer, and open it
+	@test -f $(SITE)/serve.py || { echo "make: there is no site yet; build it:  make lite" >&2; exit 1; }
+	$(BIN)/python $(SITE)/serve.py
+
+lite-test: $(TEST_STAMP) $(BROWSER_STAMP) ## run every tutorial and lab in a browser that reaches no other address
+	$(PYTEST) -q -m lite tests/browser
 
 bench: $(BENCH_STAMP) ## run the benchmarks
 	$(PYTEST) benchmarks --benchmark-only

@@ -41,6 +41,7 @@ default_role = "py:obj"
 maximum_signature_line_length = 90
 python_use_unqualified_type_names = True
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 numpydoc_show_class_members = False  # the template of classes lists them
