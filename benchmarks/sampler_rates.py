@@ -183,6 +183,47 @@ def mixing(draws: int = 3_000) -> None:
         row(f"model {model}, {draws:,} iterations each", *rhat, rate, scaled)
 
 
+def own() -> None:
+    """Clusters with shapes of their own, under the prior of a finite mixture: rate, mixing, a large sweep."""
+    wine = ew.datasets.wine()
+    settings = {"model": "III", "shapes": "own", "prior": ew.priors.FiniteMixture()}
+    header("wine, model III, own shapes", "measured", "at 2.2·10⁸ logarithms a second", "bar")
+    measured, scaled = scaled_rate(warmed(1_000, wine, **settings, seed=0))
+    row("iterations a second", measured, scaled, f"1,500 {'met' if scaled >= 1_500 else 'MISSED'}")
+    print()
+    arviz = _quiet_arviz()
+    header(
+        "four dispersed chains, 1,000 + 2,000 iterations",
+        "R-hat of K",
+        "of log posterior",
+        "ESS of K",
+        "a second",
+    )
+    for first in (0, 10, 20):
+        counts, logs, seconds = [], [], 0.0
+        for seed, start in enumerate(("singletons", "one-cluster", "k-means", "prior"), start=first):
+            sampler = ew.Sampler(wine, **settings, initial=start, seed=seed)
+            began = time.process_time()
+            trace = sampler.sample(2_000, burn_in=1_000, progress=False)
+            seconds += time.process_time() - began
+            counts.append(trace.n_clusters)
+            logs.append(trace.log_posterior)
+        rhat = [f"{float(arviz.rhat(np.array(values, dtype=float))):.3f}" for values in (counts, logs)]
+        effective = float(arviz.ess(np.array(counts, dtype=float)))
+        row(f"seeds from {first}", *rhat, effective, f"{effective / seconds:.0f}")
+    print()
+    header("100,000 objects, d = 10, 10 clusters, III own", "seconds a Gibbs sweep", "MB above the data")
+    data, labels = blobs(100_000, n_clusters=10)
+    tracemalloc.start()
+    sampler = ew.Sampler(data, **settings, moves=["gibbs"], initial=labels, seed=0)
+    sampler.sample(1, progress=False)
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    start = time.perf_counter()
+    sampler.sample(1, burn_in=2, progress=False)
+    row("", f"{(time.perf_counter() - start) / 3:.2g}", peak)
+
+
 def peers() -> Iterator[tuple[str, Callable[[], int]]]:
     """Sweeps of libraries that can be installed beside this one, on the same data."""
     data = ew.datasets.wine().X
@@ -225,7 +266,7 @@ def compare() -> None:
         row(name, f"{rate:.3g}", f"{ours / rate:.3g}")
 
 
-SECTIONS = {"moves": moves, "sizes": sizes, "events": events, "mixing": mixing, "peers": compare}
+SECTIONS = {"moves": moves, "sizes": sizes, "events": events, "mixing": mixing, "own": own, "peers": compare}
 
 
 def main() -> None:

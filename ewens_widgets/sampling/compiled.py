@@ -103,15 +103,17 @@ else:
 
     def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
         """Tell numba what stands for the operation in code that is compiled for a kind of workspace."""
-        # An operation is inlined where that of some family is a small one.
-        small = any(entry.targetoptions.get("forceinline", False) for entry in table.values())
-        options: Any = {**_INNER, "forceinline": small}
+        for kind, found in table.items():
+            _announce_one(operation, kind, found)
+
+    def _announce_one(operation: Callable[..., Any], kind: type, found: Any) -> None:  # noqa: ANN401 - numba's
+        # Inlined where this family's function is: a call hands over all arrays of a workspace, one by one.
+        options: Any = {**_INNER, "forceinline": found.targetoptions.get("forceinline", False)}
+        plain: Callable[..., Any] = found.py_func
 
         @overload(operation, jit_options=options, strict=False)
-        def chosen(*types: Any) -> Callable[..., Any]:  # noqa: ANN401 - types as numba has them
-            found: Any = _of_kind(table, types[1].instance_class)
-            plain: Callable[..., Any] = found.py_func
-            return plain
+        def chosen(*types: Any) -> Callable[..., Any] | None:  # noqa: ANN401 - types as numba has them
+            return plain if types[1].instance_class is kind else None
 
 
 def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:

@@ -36,6 +36,7 @@ from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
 from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
 from ewens_widgets.sampling.kernel.workspace import (
     CLUSTERS,
+    COUNT_STEP,
     LOG_CONCENTRATION,
     NOTHING,
     NU,
@@ -464,7 +465,7 @@ def _log_counts(posterior: Posterior, problem: AnyProblem) -> FloatArray:
     """Log V(K) for as many clusters as the kernels allow; empty under Ewens' prior, which has λ instead."""
     if posterior.concentration is not None:
         return np.empty(0)
-    impossible = np.flatnonzero(problem.log_count_step == -np.inf)
+    impossible = np.flatnonzero(problem.log_prior[COUNT_STEP] == -np.inf)
     most = int(impossible[0]) if impossible.size else posterior.n_objects
     return np.array(posterior.count_weights(min(most, posterior.n_objects)))
 

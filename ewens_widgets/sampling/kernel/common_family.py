@@ -47,7 +47,19 @@ from ewens_widgets.sampling.kernel.scatter import (
     split_coefficients,
     update_inverse,
 )
-from ewens_widgets.sampling.kernel.workspace import CHANGED, CLUSTERS, THETA, Problem, Workspace
+from ewens_widgets.sampling.kernel.workspace import (
+    CHANGED,
+    CLUSTERS,
+    GAP,
+    MEAN,
+    PRECISION,
+    SIDE_SIZES,
+    SIDE_SUMS,
+    SIZE_STEP,
+    THETA,
+    Problem,
+    Workspace,
+)
 
 __all__ = [
     "attach",
@@ -108,8 +120,8 @@ def _set_split(problem: Problem, workspace: Workspace, slot: int, moved: int, mo
     _set_exchange(problem, workspace, size, moved)
     for r in range(moved_sum.shape[0]):
         whole = workspace.sums[slot, r]
-        workspace.vectors[0, r] = whole / size
-        workspace.vectors[1, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
+        workspace.vectors[MEAN, r] = whole / size
+        workspace.vectors[GAP, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
 
 
 @inlined
@@ -122,8 +134,8 @@ def _set_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
         workspace.coefficients[k] = -workspace.coefficients[k]
     for r in range(workspace.sums.shape[1]):
         own, joining = workspace.sums[slot, r], workspace.sums[other, r]
-        workspace.vectors[0, r] = (own + joining) / total
-        workspace.vectors[1, r] = joining / other_size - own / size
+        workspace.vectors[MEAN, r] = (own + joining) / total
+        workspace.vectors[GAP, r] = joining / other_size - own / size
 
 
 @inlined
@@ -137,20 +149,20 @@ def _log_change_of_leaving(
     return _log_scale_change(problem, workspace) + change
 
 
-@jit
+@inlined
 def log_change_of_split(problem: Problem, workspace: Workspace, slot: int, moved: int) -> float:
     """Set up the split of `slot` into its sides, which were weighed; return log π(after) − log π(before)."""
-    return _log_change_of_leaving(problem, workspace, slot, moved, workspace.side_sums[1])
+    return _log_change_of_leaving(problem, workspace, slot, moved, workspace.vectors[SIDE_SUMS + 1])
 
 
-@jit
+@inlined
 def log_change_of_detaching(problem: Problem, workspace: Workspace, item: int) -> float:
     """The same for an object that leaves its company."""
     slot = workspace.labels[item]
     return _log_change_of_leaving(problem, workspace, slot, 1, problem.coordinates[item])
 
 
-@jit
+@inlined
 def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> float:
     """Set up the exchange for merging two clusters; return log π(after) − log π(before)."""
     _set_merge(problem, workspace, slot, other)
@@ -162,7 +174,7 @@ def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other
 @jit
 def weigh_sides(problem: Problem, workspace: Workspace, count: int) -> None:
     """Sum the gathered members on side 1; the sums of the other side follow."""
-    moved_sum = workspace.side_sums[1]
+    moved_sum = workspace.vectors[SIDE_SUMS + 1]
     for r in range(moved_sum.shape[0]):
         moved_sum[r] = 0.0
     for k in range(count):
@@ -180,7 +192,7 @@ def make_split(problem: Problem, workspace: Workspace, slot: int) -> int:
     """
     fresh = workspace.integers[CLUSTERS]
     moved = label_moved(workspace, workspace.sizes[slot])
-    _finish_split(problem, workspace, slot, moved, workspace.side_sums[1])
+    _finish_split(problem, workspace, slot, moved, workspace.vectors[SIDE_SUMS + 1])
     return fresh
 
 
@@ -284,17 +296,17 @@ def open_sides(problem: Problem, workspace: Workspace, merging: bool) -> None:
     """
     _merged_precision(problem, workspace, merging)
     for side in range(2):
-        workspace.side_sizes[side] = 1.0
-        for r in range(workspace.side_sums.shape[1]):
-            workspace.side_sums[side, r] = problem.coordinates[workspace.members[side], r]
+        workspace.reals[SIDE_SIZES + side] = 1.0
+        for r in range(workspace.vectors.shape[1]):
+            workspace.vectors[SIDE_SUMS + side, r] = problem.coordinates[workspace.members[side], r]
 
 
 @inlined
 def join_side(problem: Problem, workspace: Workspace, item: int, side: int) -> None:
     """Put an object on a side."""
-    workspace.side_sizes[side] += 1.0
-    for r in range(workspace.side_sums.shape[1]):
-        workspace.side_sums[side, r] += problem.coordinates[item, r]
+    workspace.reals[SIDE_SIZES + side] += 1.0
+    for r in range(workspace.vectors.shape[1]):
+        workspace.vectors[SIDE_SUMS + side, r] += problem.coordinates[item, r]
 
 
 @jit
@@ -303,7 +315,7 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
 
     The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
     """
-    precision = workspace.precision
+    precision = workspace.vectors[PRECISION]
     if problem.model == 3:
         for r in range(workspace.inverse.shape[0]):
             for c in range(workspace.inverse.shape[0]):
@@ -313,7 +325,7 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
         return
     factor = 1.0 if merging else 0.0
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     if problem.model == 1:
         change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
         precision[:] = 1.0 / (workspace.scatter[0] + factor * change)
@@ -326,13 +338,14 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
 @jit
 def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
     """Log odds that an object joins side 1 rather than side 0."""
-    near, far, sizes = workspace.side_sums[0], workspace.side_sums[1], workspace.side_sizes
+    near, far = workspace.vectors[SIDE_SUMS], workspace.vectors[SIDE_SUMS + 1]
+    near_members, far_members = workspace.reals[SIDE_SIZES], workspace.reals[SIDE_SIZES + 1]
     theta_index = workspace.integers[THETA]
     log_grown = problem.log_grown[theta_index]
     theta = problem.theta[theta_index]
     vector = problem.coordinates[item]
-    near_pull = theta / (1.0 + theta * sizes[0])
-    far_pull = theta / (1.0 + theta * sizes[1])
+    near_pull = theta / (1.0 + theta * near_members)
+    far_pull = theta / (1.0 + theta * far_members)
     near_form = 0.0
     far_form = 0.0
     if problem.model == 3:
@@ -347,18 +360,18 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
         multiply(workspace.matrix, difference, image)
         far_form = dot(difference, image)
     else:
-        precision = workspace.precision
+        precision = workspace.vectors[PRECISION]
         for r in range(vector.shape[0]):
             near_gap = vector[r] - near_pull * near[r]
             far_gap = vector[r] - far_pull * far[r]
             near_form += near_gap * near_gap * precision[r]
             far_form += far_gap * far_gap * precision[r]
-    near_size, far_size = int(sizes[0]), int(sizes[1])
+    near_size, far_size = int(near_members), int(far_members)
     near_log_variance = log_grown[near_size + 1] - log_grown[near_size]
     far_log_variance = log_grown[far_size + 1] - log_grown[far_size]
     return (
-        problem.log_size_step[far_size]
-        - problem.log_size_step[near_size]
+        problem.log_prior[SIZE_STEP, far_size]
+        - problem.log_prior[SIZE_STEP, near_size]
         - 0.5 * vector.shape[0] * (far_log_variance - near_log_variance)
         - 0.5 * (far_form / (1.0 + far_pull) - near_form / (1.0 + near_pull))
     )
@@ -395,7 +408,7 @@ def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) 
         out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
 
 
-@jit
+@inlined
 def draw_parameters(
     problem: Problem, workspace: Workspace, weights: FloatArray, rng: np.random.Generator
 ) -> None:

@@ -43,9 +43,11 @@ from ewens_widgets.sampling.kernel.workspace import (
     CLUSTERS,
     FRESH,
     FRESH_LIFTS,
+    GAP,
     LOG_DETERMINANT,
     LONE,
     LONE_LIFTS,
+    MEAN,
     THETA,
     Problem,
     Workspace,
@@ -261,7 +263,7 @@ def _values_three(problem: Problem, workspace: Workspace, item: int) -> None:
     handicap = problem.handicap[workspace.integers[THETA]]
     size = float(workspace.sizes[own])
     coefficients, plane = workspace.coefficients, workspace.plane
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     determinant = 1.0
     if size == 1.0:
         multiply(workspace.inverse, vector, workspace.first)
@@ -328,7 +330,7 @@ def _log_determinant_with(problem: Problem, workspace: Workspace, item: int, tar
     n_objects, n_features = problem.coordinates.shape
     theta = problem.theta[workspace.integers[THETA]]
     own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
-    matrix, mean = workspace.matrix, workspace.vectors[0]
+    matrix, mean = workspace.matrix, workspace.vectors[MEAN]
     matrix[:] = 0.0
     for i in range(n_objects):
         slot = target if i == item else workspace.labels[i]

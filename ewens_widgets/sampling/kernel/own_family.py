@@ -33,6 +33,8 @@ from ewens_widgets.sampling.kernel.workspace import (
     MERGED,
     NU,
     SIDE,
+    SIZE_STEP,
+    SIZE_WEIGHT,
     THETA,
     OwnProblem,
     OwnWorkspace,
@@ -186,7 +188,7 @@ def log_cluster(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> floa
     size, nu_index = workspace.sizes[slot], workspace.integers[NU]
     half = problem.half_degrees[nu_index]
     return (
-        problem.log_size_weight[size]
+        problem.log_prior[SIZE_WEIGHT, size]
         + problem.log_constant[nu_index, size]
         + half * workspace.reals[LOG_BASE]
         - (half + problem.half_unit * size) * workspace.log_volume[slot]
@@ -200,7 +202,7 @@ def _log_size_term(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> f
     nu_index, theta_index = workspace.integers[NU], workspace.integers[THETA]
     grown = problem.log_grown[theta_index, size + 1] - problem.log_grown[theta_index, size]
     step = problem.log_constant[nu_index, size + 1] - problem.log_constant[nu_index, size]
-    return problem.log_size_step[size] + step - 0.5 * problem.coordinates.shape[1] * grown
+    return problem.log_prior[SIZE_STEP, size] + step - 0.5 * problem.coordinates.shape[1] * grown
 
 
 @jit

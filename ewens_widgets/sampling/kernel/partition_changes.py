@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_CONCENTRATION, AnyProblem, AnyWorkspace
+from ewens_widgets.sampling.kernel.workspace import (
+    CLUSTERS,
+    COUNT_STEP,
+    LOG_CONCENTRATION,
+    AnyProblem,
+    AnyWorkspace,
+)
 
 __all__ = [
     "choose",
@@ -97,7 +103,7 @@ def draw_concentration(workspace: AnyWorkspace, shape: float, rate: float, rng: 
 @inlined
 def log_opening(problem: AnyProblem, workspace: AnyWorkspace, n_clusters: int) -> float:
     """Log V(K+1)/V(K): what the prior gives for one cluster more than K."""
-    return workspace.reals[LOG_CONCENTRATION] + problem.log_count_step[n_clusters]
+    return workspace.reals[LOG_CONCENTRATION] + problem.log_prior[COUNT_STEP, n_clusters]
 
 
 @inlined

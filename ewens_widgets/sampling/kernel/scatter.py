@@ -26,7 +26,10 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.workspace import (
     CLUSTERS,
+    GAP,
     LOG_DETERMINANT,
+    MEAN,
+    SIZE_WEIGHT,
     THETA,
     Problem,
     Workspace,
@@ -110,7 +113,7 @@ def log_scale(problem: Problem, workspace: Workspace) -> float:
 def log_partition_terms(problem: Problem, workspace: Workspace, size: int) -> float:
     """All that a cluster of this size adds to the log posterior, besides the scatter and the factor V."""
     log_grown = problem.log_grown[workspace.integers[THETA], size]
-    return problem.log_size_weight[size] - 0.5 * problem.coordinates.shape[1] * log_grown
+    return problem.log_prior[SIZE_WEIGHT, size] - 0.5 * problem.coordinates.shape[1] * log_grown
 
 
 @jit
@@ -230,7 +233,7 @@ def log_scale_after(problem: Problem, workspace: Workspace) -> float:
     """`log_scale` as it would be after the exchange in the workspace; nothing is changed."""
     n_features = problem.coordinates.shape[1]
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     if problem.model == 1:
         return n_features * math.log(
             workspace.scatter[0]
@@ -273,7 +276,7 @@ def plane_determinant(
 def exchange_diagonal(workspace: Workspace) -> None:
     """Model II: change the scatter by the exchange in the workspace. Nothing has to be settled afterwards."""
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     for r in range(mean.shape[0]):
         workspace.scatter[r] += quadratic(alpha, beta, gamma, mean[r], gap[r])
 
@@ -285,7 +288,7 @@ def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
     To be followed by the change of sizes and sums, and then by `settle`.
     """
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     if problem.model == 1:
         change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
         workspace.scatter[0] += change
@@ -311,7 +314,7 @@ def update_inverse(workspace: Workspace, inverse: FloatArray) -> float:
     Leaves A p in `first`, A q in `second` and H in `plane`. An ill-conditioned change is not made.
     """
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[0], workspace.vectors[1]
+    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
     image_mean, image_gap = workspace.first, workspace.second
     multiply(inverse, mean, image_mean)
     multiply(inverse, gap, image_gap)

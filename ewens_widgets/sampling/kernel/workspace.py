@@ -37,9 +37,11 @@ __all__ = [
     "ACCOUNT",
     "CHANGED",
     "CLUSTERS",
+    "COUNT_STEP",
     "EMPTY",
     "FRESH",
     "FRESH_LIFTS",
+    "GAP",
     "LOG_BACKWARD",
     "LOG_BASE",
     "LOG_CONCENTRATION",
@@ -49,13 +51,19 @@ __all__ = [
     "LOG_UNIFORM",
     "LONE",
     "LONE_LIFTS",
+    "MEAN",
     "MERGED",
     "NOTED",
     "NOTHING",
     "NU",
+    "PRECISION",
     "PROPOSED",
     "REPORT",
     "SIDE",
+    "SIDE_SIZES",
+    "SIDE_SUMS",
+    "SIZE_STEP",
+    "SIZE_WEIGHT",
     "THETA",
     "WANTED",
     "AnyProblem",
@@ -77,6 +85,11 @@ IntArray = NDArray[np.int64]
 # Places in `integers` and `reals`, which hold the scalars that the moves change.
 CLUSTERS, THETA, CHANGED, NU = 0, 1, 2, 3
 LOG_DETERMINANT, LOG_CONCENTRATION, FRESH, FRESH_LIFTS, LONE, LONE_LIFTS, LOG_BASE = range(7)
+SIDE_SIZES = 7  # of the two sides of a split
+# Rows of `vectors`: an exchange, sums of the two sides of a split, and a diagonal precision.
+MEAN, GAP, SIDE_SUMS, PRECISION = 0, 1, 2, 4
+# Rows of `log_prior`.
+SIZE_WEIGHT, SIZE_STEP, COUNT_STEP = 0, 1, 2
 # Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
 # one without objects.
 SIDE, MERGED, EMPTY = -4, -2, -1
@@ -91,8 +104,10 @@ class Problem(NamedTuple):
     The posterior falls with the power `exponent` / 2 of the scale; `handicap[g, m]` is what the scale (for
     model II, each of its factors) is multiplied by for an object to join a cluster of m (see
     `kernel.common_weights`); for m = 0, a new cluster, the share of V is missing. (No object joins a cluster
-    of n + 1.) Of the prior V(K) Π W(m) there are log W(m), and the steps of both: `log_size_step[m]` is
-    log W(m+1)/W(m), and `log_count_step[K]` log V(K+1)/V(K), but for λ, which is in the workspace.
+    of n + 1.) `log_prior` has three rows of the prior V(K) Π W(m), a table each: `SIZE_WEIGHT` is log W(m),
+    `SIZE_STEP` log W(m+1)/W(m), and `COUNT_STEP` log V(K+1)/V(K), but for λ, which is in the workspace.
+
+    Arrays are few: a call hands each of them over in some seven numbers, which small moves feel.
     """
 
     coordinates: FloatArray
@@ -100,9 +115,7 @@ class Problem(NamedTuple):
     theta: FloatArray
     log_theta_prior: FloatArray
     log_grown: FloatArray
-    log_size_weight: FloatArray
-    log_size_step: FloatArray
-    log_count_step: FloatArray
+    log_prior: FloatArray
     shrinkage: FloatArray
     exponent: int
     handicap: FloatArray
@@ -120,9 +133,7 @@ class OwnProblem(NamedTuple):
     theta: FloatArray
     log_theta_prior: FloatArray
     log_grown: FloatArray
-    log_size_weight: FloatArray
-    log_size_step: FloatArray
-    log_count_step: FloatArray
+    log_prior: FloatArray
     nu: FloatArray
     log_constant: FloatArray
     half_degrees: FloatArray
@@ -133,11 +144,11 @@ class Workspace(NamedTuple):
     """What moves change: the partition with its statistics, and scratch space.
 
     `columns` is `sums` transposed: loops over all clusters run along it, loops over features along `sums`.
-    `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and
-    `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch for
-    that and for other small things. `theta_weights` are those of the conditional of θ for the partition of
-    the last iteration; where that has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs
-    sweep looks up for each slot, `side_sums` and `side_sizes` are of the two sides of a split.
+    `gram` holds :math:`s_b^T s_b` for model I and :math:`s_b^T A s_b` for model III. `coefficients` and the
+    first `vectors` hold an exchange: a change of the scatter in a plane (see `scatter`); `plane` is scratch
+    for that and for other small things. `theta_weights` are those of the conditional of θ for the partition
+    of the last iteration; where that has changed since, ``integers[CHANGED]`` is 1. `slots` is what a Gibbs
+    sweep looks up for each slot.
     """
 
     labels: IntArray
@@ -158,12 +169,9 @@ class Workspace(NamedTuple):
     matrix: FloatArray
     first: FloatArray
     second: FloatArray
-    precision: FloatArray
     candidates: FloatArray
     slots: FloatArray
     theta_weights: FloatArray
-    side_sums: FloatArray
-    side_sizes: FloatArray
 
 
 class OwnWorkspace(NamedTuple):
@@ -217,9 +225,13 @@ def make_problem(posterior: Posterior) -> AnyProblem:
         "theta": posterior.theta_grid,
         "log_theta_prior": posterior.log_theta_prior,
         "log_grown": log_grown,
-        "log_size_weight": posterior.prior.log_size_weights(n_objects + 1),
-        "log_size_step": posterior.prior.log_size_steps(n_objects + 2),
-        "log_count_step": _log_count_steps(posterior),
+        "log_prior": np.stack(
+            [
+                posterior.prior.log_size_weights(n_objects + 1),
+                posterior.prior.log_size_steps(n_objects + 2),
+                _log_count_steps(posterior),
+            ]
+        ),
     }
     if posterior.shapes == "own":
         return OwnProblem(
@@ -233,7 +245,7 @@ def make_problem(posterior: Posterior) -> AnyProblem:
     exponent = n_objects * n_features if posterior.model == "I" else n_objects
     factors = n_features if posterior.model == "II" else 1
     handicap = np.ones_like(log_grown)
-    log_steps = shared["log_size_step"][:-1]
+    log_steps = shared["log_prior"][SIZE_STEP, :-1]
     for row, logs in zip(handicap, log_grown, strict=True):  # In rows, to need no second table on the way.
         np.exp((n_features * np.diff(logs) - 2.0 * log_steps) / (exponent * factors), out=row[:-1])
     return Problem(
@@ -274,7 +286,7 @@ def make_workspace(
     sizes[:n_clusters] = np.bincount(labels)
     sums[:n_clusters] = cluster_sums(problem.coordinates, labels)
     full = n_features if problem.model == 3 else 0
-    reals = np.zeros(7)
+    reals = np.zeros(9)
     reals[LOG_CONCENTRATION] = log_concentration
     shared: dict[str, Any] = {
         "labels": labels,
@@ -301,13 +313,10 @@ def make_workspace(
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),
         coefficients=np.zeros(3),
-        vectors=np.zeros((2, n_features)),
+        vectors=np.zeros((5, n_features)),
         plane=np.zeros(3),
-        precision=np.zeros(n_features),
         candidates=np.zeros((4, n_objects + 2)),
         slots=np.zeros((3, n_objects + 1)),
-        side_sums=np.zeros((2, n_features)),
-        side_sizes=np.zeros(2),
     )
 
 
