@@ -126,7 +126,7 @@ class Sampler:
         posterior = Posterior.from_data(
             X, model, concentration, alpha, theta_grid, prior=prior, shapes=shapes, nu_grid=nu_grid
         )
-        schedule = resolve_schedule(moves)
+        schedule = resolve_schedule(moves, posterior.shapes)
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         # A copy: the user's array may change, the chain's must not.

@@ -45,9 +45,11 @@ SCHEDULES: dict[str, tuple[Repeated, ...]] = {
     "paper-2": (Repeated(SplitMerge()),),
     "default": (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs())),
 }
+# With own shapes ν and Σ follow the partition slowly: more sweeps between their draws are worth their time.
+_DEFAULT_OWN = (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs(), 3))
 
 
-def resolve_schedule(moves: str | Sequence[Any]) -> tuple[Repeated, ...]:
+def resolve_schedule(moves: str | Sequence[Any], shapes: str = "common") -> tuple[Repeated, ...]:
     """Turn the name of a schedule, or a list of moves, into moves with repeats.
 
     Parameters
@@ -55,6 +57,8 @@ def resolve_schedule(moves: str | Sequence[Any]) -> tuple[Repeated, ...]:
     moves
         ``"paper-1"``, ``"paper-2"`` or ``"default"``; or a list whose entries are moves, names of moves, or
         pairs of either with a number of repeats.
+    shapes
+        ``"common"`` or ``"own"``; the default schedule has three Gibbs sweeps for own shapes, and one else.
     """
     if isinstance(moves, str):
         if moves not in SCHEDULES:
@@ -62,7 +66,7 @@ def resolve_schedule(moves: str | Sequence[Any]) -> tuple[Repeated, ...]:
                 f"there is no schedule {moves!r}; use one of {', '.join(SCHEDULES)}, or a list of moves "
                 f"({', '.join(MOVES)})."
             )
-        return SCHEDULES[moves]
+        return _DEFAULT_OWN if (moves, shapes) == ("default", "own") else SCHEDULES[moves]
     if not isinstance(moves, Sequence):
         raise TypeError(f"moves must be the name of a schedule or a list of moves; got {moves!r}.")
     schedule = tuple(_repeated(entry) for entry in moves)

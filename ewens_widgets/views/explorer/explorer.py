@@ -24,7 +24,7 @@ from ewens_widgets.model.priors.ewens import Concentration, Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Player
 from ewens_widgets.playback.frame import status_text
-from ewens_widgets.sampling.moves.schedule import SCHEDULES
+from ewens_widgets.sampling.moves.schedule import SCHEDULES, resolve_schedule
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.session import Session, pack_session, unpack_session
@@ -353,7 +353,9 @@ class Explorer(Dashboard):
         if isinstance(given.get("prior"), Ewens):
             given["concentration"] = given.pop("prior").concentration
         given["model"] = settings.model
-        moves = next((name for name, moves in SCHEDULES.items() if moves == settings.moves), None)
+        moves = next(
+            (name for name in SCHEDULES if resolve_schedule(name, settings.shapes) == settings.moves), None
+        )
         extra = {"data": short_name(self._dataset)} | ({} if moves in {None, "default"} else {"moves": moves})
         return {**{name: value for name, value in extra.items() if value is not None}, **given}
 

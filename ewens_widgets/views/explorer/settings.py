@@ -51,7 +51,7 @@ class SamplerSettings:
         object.__setattr__(self, "theta_grid", tuple(np.ravel(grid).astype(float).tolist()))
         if self.shapes == "own" or self.nu_grid is not None:
             object.__setattr__(self, "nu_grid", tuple(check_nu_grid(self.nu_grid).tolist()))
-        object.__setattr__(self, "moves", resolve_schedule(self.moves or "default"))
+        object.__setattr__(self, "moves", resolve_schedule(self.moves or "default", self.shapes))
         if self.initial is not None and not isinstance(self.initial, str):
             object.__setattr__(self, "initial", tuple(np.ravel(self.initial).tolist()))
 

@@ -22,6 +22,8 @@ def test_the_named_schedules() -> None:
     assert resolve_schedule("paper-1") == (Repeated(Reassign(), 1),)
     assert resolve_schedule("paper-2") == (Repeated(SplitMerge(), 1),)
     assert resolve_schedule("default") == (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs(), 1))
+    assert resolve_schedule("default", "own") == (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs(), 3))
+    assert resolve_schedule("paper-2", "own") == resolve_schedule("paper-2")
     assert set(SCHEDULES) == {"paper-1", "paper-2", "default"}
     assert set(MOVES) == {"reassign", "split-merge", "gibbs", "informed-split-merge"}
 
