@@ -25,6 +25,7 @@ from ewens_widgets.analysis.levels import (
     Level,
     LevelReading,
     merge_levels_down,
+    parameters_of_cluster,
     read_levels,
     robust_memberships,
     shared_companions,
@@ -273,7 +274,8 @@ def answer(trace: "Trace", evidence: Evidence | None = None) -> Answer:
     shares = shared_companions(trace.labels, start)
     clusters = statistics_of(posterior.coordinates, start, posterior.model)
     levels = merge_levels_down(shares, start, clusters, evidence or evidence_of(posterior, trace))
-    table = Levels(levels, read_levels(levels), read_only(start))
+    free = parameters_of_cluster(posterior.n_features, posterior.model)
+    table = Levels(levels, read_levels(levels, free), read_only(start))
     return answer_of_levels(table, shares, posterior)
 
 

@@ -16,10 +16,12 @@ idea of Hennig (2010) to merge components of a mixture that misclassify each oth
 posterior draws in place of the estimated densities: small components, whose densities fit their own few
 objects too well, look separate by their densities, but the draws do not keep them.
 
-**The rule.** The pair that exchanges most is merged if it exchanges at least `MIXED` (a fifth), or at least
-`DOUBTFUL` (an eighth) and the merge loses at most `TIMES` as much log posterior as one that was already made:
-where Gaussians fit badly, a loss of so many nats has been shown not to mean a group (up to two nats never
-do). The loss is that of one Gaussian cluster in place of two, averaged over draws of the parameters.
+**The rule.** The pair that exchanges most is merged if it exchanges at least `MIXED` (a quarter): nobody
+could say who belongs where. If it exchanges at least `DOUBTFUL` (an eighth), it is merged where that loses
+little: at most `PER_PARAMETER` nats for each free parameter of a cluster (d + d(d+1)/2 of them in model III,
+2d in II, d + 1 in I), or at most `TIMES` as much as a merge that was already made, for where Gaussians fit
+badly, a loss of so many nats has been shown not to mean a group (up to two nats never do). The loss is that
+of one Gaussian cluster in place of two, averaged over draws of the parameters.
 
 **Long or bent groups.** Clusters are merged on, down to one, for the table of levels. If a level is reached
 by exchanges of at least `SEEN` each, if then no two clusters exchange anything (`GONE`), and if, as
@@ -55,11 +57,13 @@ __all__ = [
     "DOUBTFUL",
     "GONE",
     "MIXED",
+    "PER_PARAMETER",
     "SEEN",
     "TIMES",
     "Level",
     "LevelReading",
     "merge_levels_down",
+    "parameters_of_cluster",
     "read_levels",
     "robust_memberships",
     "shared_companions",
@@ -68,8 +72,9 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-MIXED = 0.2
-DOUBTFUL = 0.12
+MIXED = 0.25
+DOUBTFUL = 0.13
+PER_PARAMETER = 1.0
 TIMES = 2.0
 SEEN = 0.02
 GONE = 0.005
@@ -79,6 +84,7 @@ _MISFIT = 5.0  # Nats lost by merges in all, from which on Gaussians do not fit.
 _FREEDOM = 5.0  # degrees of freedom of the Student mixture
 _STEPS = 50  # of expectation and maximisation, at most
 _CHEAP = 0.25  # … of what was lost by joining the parts of bent groups, if these lie side by side
+_GROUP = 0.05  # Share of the objects that makes a group.
 _CLEARER = 3.0  # A second level's next merge loses this many times more than all before it …
 _CLEAR = 0.05  # … and there less than this is exchanged.
 _DRAWS = 300
@@ -208,6 +214,12 @@ def _exchanged(columns: Sequence[FloatArray], members: Sequence[IntArray], a: in
     return max(shares)
 
 
+def parameters_of_cluster(n_features: int, model: ModelName) -> int:
+    """Number of free parameters of a cluster: those of its centre and of its covariance."""
+    covariance = {"I": 1, "II": n_features, "III": n_features * (n_features + 1) // 2}[model]
+    return n_features + covariance
+
+
 class LevelReading(NamedTuple):
     """What the levels say.
 
@@ -229,13 +241,21 @@ class LevelReading(NamedTuple):
     lost: float
 
 
-def read_levels(levels: Sequence[Level]) -> LevelReading:
-    """Choose a level by the rule above, and another one that stands out."""
+def read_levels(levels: Sequence[Level], free_parameters: float) -> LevelReading:
+    """Choose a level by the rule above, and another one that stands out.
+
+    Parameters
+    ----------
+    levels
+        What `merge_levels_down` found.
+    free_parameters
+        Number of free parameters of a cluster (`parameters_of_cluster`).
+    """
     usual, largest = 0, 0.0
     while levels[usual].pair is not None:
         level = levels[usual]
-        excused = level.exchanged >= DOUBTFUL and level.loss <= TIMES * max(largest, _SMALL)
-        if level.exchanged < MIXED and not excused:
+        little = max(TIMES * max(largest, _SMALL), PER_PARAMETER * free_parameters)
+        if level.exchanged < MIXED and not (level.exchanged >= DOUBTFUL and level.loss <= little):
             break
         largest = max(largest, level.loss)
         usual += 1
@@ -257,9 +277,10 @@ def _bent_level(levels: Sequence[Level], usual: int) -> int | None:
     level = levels[place]
     if place < usual + 2 or level.pair is None or level.exchanged > GONE:
         return None
-    # A lone outlier is cheap to merge too, but it is not made of several ellipses.
+    # A few outliers are cheap to merge too, but they are no group, and not made of several ellipses.
     parts_before = levels[usual].cluster_of_part()
-    if any(np.unique(parts_before[list(level.parts[cluster])]).size < 2 for cluster in level.pair):
+    ellipses = [np.unique(parts_before[list(level.parts[cluster])]).size for cluster in level.pair]
+    if max(ellipses) < 2 or min(level.sizes[cluster] for cluster in level.pair) < _GROUP * sum(level.sizes):
         return None
     within = max(earlier.loss for earlier in levels[usual:place])
     return place if level.loss < _CHEAP * max(within, 0.0) else None

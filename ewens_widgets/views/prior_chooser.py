@@ -78,7 +78,7 @@ _GAMMA = Parameter("gamma", "γ", 1.0, 0.1, 100.0, "Dirichlet weights γ: the la
 _PROBABILITY = Parameter(
     "probability",
     "p",
-    0.7,
+    0.6,
     0.01,
     1.0,
     "Probability p of the geometric prior of k, whose mean is 1/p",

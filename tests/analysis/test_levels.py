@@ -7,10 +7,12 @@ from ewens_widgets.analysis.evidence_tree import CommonEvidence, OwnEvidence
 from ewens_widgets.analysis.levels import (
     Level,
     merge_levels_down,
+    parameters_of_cluster,
     read_levels,
     robust_memberships,
     shared_companions,
 )
+from ewens_widgets.model.checks import ModelName
 from ewens_widgets.model.own_shapes import ClusterStatistics, statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors import FiniteMixture
@@ -71,7 +73,7 @@ def test_what_is_exchanged_is_merged_and_what_is_not_stays() -> None:
     assert levels[0].pair == (0, 1)
     assert levels[0].exchanged > 0.2
     assert levels[1].exchanged == 0.0
-    reading = read_levels(levels)
+    reading = read_levels(levels, 5)
     assert levels[reading.chosen].parts == ((0, 1), (2,))
     np.testing.assert_array_equal(levels[1].labels(start), np.repeat([0, 0, 1], 10))
 
@@ -79,16 +81,38 @@ def test_what_is_exchanged_is_merged_and_what_is_not_stays() -> None:
 def test_clusters_that_the_draws_keep_stay_apart() -> None:
     draws, start = three_parts(0)
     levels = levels_of(draws, start)
-    assert read_levels(levels).chosen == 0
-    assert read_levels(levels).lost == 0.0
+    assert read_levels(levels, 5).chosen == 0
+    assert read_levels(levels, 5).lost == 0.0
 
 
-@pytest.mark.parametrize(("loss", "merged"), [(1.5, True), (10.0, False)])
-def test_a_little_exchange_is_enough_only_where_nothing_is_lost(loss: float, merged: bool) -> None:
+@pytest.mark.parametrize(
+    ("loss", "free_parameters", "merged"),
+    [(4.5, 5, True), (10.0, 5, False), (10.0, 9, False), (10.0, 14, True)],
+)
+def test_a_little_exchange_is_enough_only_where_little_is_lost(
+    loss: float, free_parameters: int, merged: bool
+) -> None:
     draws, start = three_parts(1, moving=75)
     levels = levels_of(draws, start, loss)
     assert levels[0].exchanged == pytest.approx(0.15)
-    assert (read_levels(levels).chosen == 1) is merged
+    assert (read_levels(levels, free_parameters).chosen == 1) is merged
+
+
+def test_a_merge_excuses_the_next_one_that_loses_up_to_twice_as_much() -> None:
+    def losing(second: float) -> list[Level]:
+        return [
+            level(3, 0.4, 20.0, ((0,), (1,), (2,))),
+            level(2, 0.15, second, ((0, 1), (2,))),
+            level(1, float("nan"), float("nan"), ((0, 1, 2),)),
+        ]
+
+    assert read_levels(losing(39.0), 5).chosen == 2
+    assert read_levels(losing(41.0), 5).chosen == 1
+
+
+@pytest.mark.parametrize(("model", "count"), [("I", 5), ("II", 8), ("III", 14)])
+def test_free_parameters_are_those_of_centre_and_covariance(model: ModelName, count: int) -> None:
+    assert parameters_of_cluster(4, model) == count
 
 
 def level(count: int, exchanged: float, loss: float, parts: tuple[tuple[int, ...], ...]) -> Level:
@@ -107,23 +131,34 @@ def chain(last_loss: float, last_exchanged: float = 0.0) -> list[Level]:
 
 
 def test_bent_groups_are_what_is_never_exchanged_though_gaussians_would_merge_it() -> None:
-    reading = read_levels(chain(last_loss=-20.0))
+    reading = read_levels(chain(last_loss=-20.0), 5)
     assert reading.bent
     assert reading.chosen == 2
     assert reading.second == 0
 
 
+@pytest.mark.parametrize(("size", "bent"), [(10, True), (1, False)])
+def test_beside_a_bent_group_may_lie_a_round_one_but_not_a_few_outliers(size: int, bent: bool) -> None:
+    levels = [
+        Level(((0,), (1,), (2,), (3,)), (20, 20, 20, size), (0, 1), 0.08, 30.0),
+        Level(((0, 1), (2,), (3,)), (40, 20, size), (0, 1), 0.06, 40.0),
+        Level(((0, 1, 2), (3,)), (60, size), (0, 1), 0.0, -5.0),
+        Level(((0, 1, 2, 3),), (60 + size,), None, float("nan"), float("nan")),
+    ]
+    assert read_levels(levels, 5).bent is bent
+
+
 @pytest.mark.parametrize("levels", [chain(300.0), chain(-20.0, 0.03)])
 def test_round_groups_are_not_bent(levels: list[Level]) -> None:
-    reading = read_levels(levels)
+    reading = read_levels(levels, 5)
     assert not reading.bent
     assert reading.chosen == 0
 
 
 def test_a_second_level_is_one_that_costs_far_more_to_leave() -> None:
-    reading = read_levels(chain(300.0))
+    reading = read_levels(chain(300.0), 5)
     assert reading.second == 2
-    assert read_levels(chain(60.0)).second is None
+    assert read_levels(chain(60.0), 5).second is None
 
 
 def blobs(rng: np.random.Generator, gap: float = 8.0) -> tuple[np.ndarray, np.ndarray]:

@@ -93,7 +93,7 @@ def test_every_kind_can_be_chosen_and_has_words(kind: object) -> None:
     [
         (Ewens(1.0), "Ewens, λ = 1"),
         (Ewens(ew.Gamma(1.0, 2.0)), "Ewens, λ ~ Gamma(1, 2)"),
-        (FiniteMixture(), "Finite mixture, γ = 1, k ~ Geometric(0.7)"),
+        (FiniteMixture(), "Finite mixture, γ = 1, k ~ Geometric(0.6)"),
         (FiniteMixture(1.0, Poisson(3.0)), "Finite mixture, γ = 1, k − 1 ~ Poisson(3)"),
         (DirichletMultinomial(10, 1.0), "Dirichlet-multinomial, k = 10, λ = 1"),
         (PitmanYor(1.0, 0.5), "Pitman–Yor, λ = 1, σ = 0.5"),

@@ -425,7 +425,7 @@ def test_priors_are_values(prior: PartitionPrior) -> None:
 def test_reprs_say_the_parameters() -> None:
     assert repr(Ewens(1)) == "Ewens(concentration=1.0)"
     assert repr(DirichletMultinomial(3, 2)) == "DirichletMultinomial(k=3, concentration=2.0)"
-    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.7))"
+    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.6))"
     assert repr(PitmanYor(1, 0.25)) == "PitmanYor(concentration=1.0, discount=0.25)"
 
 

@@ -177,7 +177,7 @@ class TestPriors:
         assert (lab.prior, lab.tally.n_draws, lab.labels.size) == (FiniteMixture(), 0, 0)
         lab.settings.first.fields["gamma"].control.value = "2.5"
         assert lab.prior == FiniteMixture(2.5)
-        assert lab.restaurants[0].title == "Finite mixture, γ = 2.5, k ~ Geometric(0.7)"
+        assert lab.restaurants[0].title == "Finite mixture, γ = 2.5, k ~ Geometric(0.6)"
 
     def test_a_wrong_parameter_is_explained_and_nothing_is_lost(self, lab: PriorLab) -> None:
         lab.draw(10)
