@@ -124,7 +124,7 @@ def test_a_trace_without_draws_is_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shapes", ["own", "common"])
 def test_the_answer_is_affine_invariant(shapes: str) -> None:
-    X = ew.datasets.unit_square(transform=None, seed=1).X
+    X = ew.datasets.unit_square(transform=None, seed=5).X
     rng = np.random.default_rng(0)
     answers = []
     for Y in (X, X @ rng.normal(size=(2, 2)) + 7.0):

@@ -74,7 +74,7 @@ def test_common_shapes_are_not_trusted_on_wine() -> None:
 
 def test_a_lognormal_sample_is_told_to_take_logarithms() -> None:
     X = np.exp(np.random.default_rng(0).normal(size=(300, 3)))
-    trace = run(X, **OWN)
+    trace = run(X, draws=1_000, **OWN)
     found = trace.report(X)
     assert "skewed columns" in kinds(found.check)
     assert any("Take logarithms of column(s) 0, 1, 2" in step for step in found.advice)
