@@ -17,7 +17,7 @@ posterior draws in place of the estimated densities: small components, whose den
 objects too well, look separate by their densities, but the draws do not keep them.
 
 **The rule.** The pair that exchanges most is merged if it exchanges at least `MIXED` (a quarter): nobody
-could say who belongs where. If it exchanges at least `DOUBTFUL` (an eighth), it is merged where that loses
+could say who belongs where. If it exchanges at least `DOUBTFUL` (0.15), it is merged where that loses
 little: at most `PER_PARAMETER` nats for each free parameter of a cluster (d + d(d+1)/2 of them in model III,
 2d in II, d + 1 in I), or at most `TIMES` as much as a merge that was already made, for where Gaussians fit
 badly, a loss of so many nats has been shown not to mean a group (up to two nats never do). The loss is that
@@ -73,8 +73,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 MIXED = 0.25
-DOUBTFUL = 0.13
-PER_PARAMETER = 1.0
+DOUBTFUL = 0.15
+PER_PARAMETER = 0.75
 TIMES = 2.0
 SEEN = 0.02
 GONE = 0.005

@@ -5,8 +5,8 @@ The unit of work is a trial: a method on one data set with one seed, or several 
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +17,19 @@ from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.paper.rivals import gaussian_mixture, k_means
+from ewens_widgets.paper.rivals import gaussian_mixture, k_means, mclust_score, our_answer
+from ewens_widgets.paper.simulations import Simulation
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = [
+    "ANSWER",
     "CHAINS",
     "EXPERIMENTS",
     "FAST",
+    "MCLUST",
     "METHODS",
     "PAPER_ITERATIONS",
     "ROADS_VARIABLE",
@@ -43,7 +47,8 @@ ROADS_VARIABLE = "EWENS_WIDGETS_ROADS"  # Where the file of the road network is,
 
 CHAINS = {"paper": "paper-2", "default": "default"}
 TOLD = {"k-means": k_means, "Gaussian mixture": gaussian_mixture}  # the true number of clusters
-METHODS = (*CHAINS, *TOLD)
+ANSWER, MCLUST = "our answer", "mclust"  # These choose the number of clusters themselves.
+METHODS = (*CHAINS, ANSWER, *TOLD, MCLUST)
 PAPER_ITERATIONS = 1500
 _THINNED_FROM = 1000  # Shorter runs are only there to see that all works.
 STARTS = INITIAL
@@ -168,6 +173,10 @@ class Settings:
         Draws of the default schedule, and iterations before them.
     chains
         Chains from different starts that R-hat compares.
+    simulations
+        Seeds of each kind of simulated data that our answer and other methods are tried on.
+    answer
+        Arguments of `AffineClustering` besides the model; none for its own choice of length.
     """
 
     seeds: int = 10
@@ -176,6 +185,8 @@ class Settings:
     draws: int = 2000
     burn_in: int = 500
     chains: int = 4
+    simulations: int = 5
+    answer: Mapping[str, int] = field(default_factory=dict)
 
     def length(self, method: str) -> tuple[int, int]:
         """Draws to keep and iterations before them."""
@@ -184,7 +195,16 @@ class Settings:
         return self.draws, self.burn_in
 
 
-FAST = Settings(seeds=2, paper_iterations=150, paper_burn_in=50, draws=100, burn_in=50, chains=2)
+FAST = Settings(
+    seeds=2,
+    paper_iterations=150,
+    paper_burn_in=50,
+    draws=100,
+    burn_in=50,
+    chains=2,
+    simulations=0,
+    answer={"draws": 50, "burn_in": 50, "n_chains": 2},
+)
 
 
 class Trial(NamedTuple):
@@ -201,6 +221,7 @@ class TrialResult(NamedTuple):
     trial: Trial
     error: float = float("nan")
     adjusted_rand: float = float("nan")
+    n_clusters: int = 0
     rhat: float = float("nan")
     seconds: float = 0.0
 
@@ -216,15 +237,23 @@ def run_trial(trial: Trial, settings: Settings) -> TrialResult:
         ]
         return TrialResult(trial, rhat=diagnose(chains).worst_rhat, seconds=time.process_time() - start)
     data = experiment.load(trial.seed)
-    if trial.method in CHAINS:
+    true = np.asarray(data.labels)
+    if trial.method == MCLUST:
+        known = Simulation(data.X, canonical_labels(true), experiment.n_clusters, float("nan"))
+        agreement, count = mclust_score(trial.key, trial.seed, known)
+        seconds = time.process_time() - start
+        return TrialResult(trial, adjusted_rand=agreement, n_clusters=count, seconds=seconds)
+    if trial.method == ANSWER:
+        found = our_answer(data.X, 0, trial.seed, experiment.model, **settings.answer)
+    elif trial.method in CHAINS:
         found = experiment.read(run_chain(experiment, trial.method, trial.seed, settings))
     else:
         found = TOLD[trial.method](data.X, experiment.n_clusters, trial.seed)
-    true = np.asarray(data.labels)
     return TrialResult(
         trial,
         error=error_rate(true, found),
         adjusted_rand=adjusted_rand(true, found),
+        n_clusters=len(np.unique(found)),
         seconds=time.process_time() - start,
     )
 

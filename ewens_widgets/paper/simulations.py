@@ -24,7 +24,7 @@ __all__ = ["BAYES_ERROR", "NEAREST", "SCENARIOS", "SEEDS", "Scenario", "Simulati
 
 BAYES_ERROR = 0.02
 NEAREST = 3.0
-SEEDS = {"tune": range(1000), "held-out": range(1000, 2000)}
+SEEDS = {"tune": range(1005), "held-out": range(1005, 2000)}
 
 _FREEDOM = 4.0  # degrees of freedom of the heavy tails
 _SHAPE = 2.0  # of the Gamma columns: skewness 1.4

@@ -1,0 +1,48 @@
+"""Compute mclust's figures with R, and store them for computers without it.
+
+    .venv/bin/python scripts/store_mclust.py
+
+To be run again when the simulations or the paper's data change; needs R with its package mclust.
+"""
+
+import json
+import sys
+
+import numpy as np
+
+from ewens_widgets.paper.experiments import EXPERIMENTS, Settings
+from ewens_widgets.paper.rivals import STORED, mclust_score, mclust_version
+from ewens_widgets.paper.simulations import SCENARIOS, SEEDS, Simulation
+from ewens_widgets.partition import canonical_labels
+
+
+def main() -> None:
+    """Write the file, a line for each kind of data."""
+    version = mclust_version()
+    if version is None:
+        sys.exit("R with its package mclust is needed (Debian: apt-get install r-cran-mclust).")
+    figures: dict[str, dict[str, list[float]]] = {}
+    settings = Settings()
+    for scenario in SCENARIOS:
+        seeds = SEEDS["held-out"][: settings.simulations]
+        figures[scenario.key] = {
+            str(seed): rounded(scenario.key, seed, scenario.draw(seed)) for seed in seeds
+        }
+    for experiment in EXPERIMENTS:
+        for seed in range(settings.seeds):
+            data = experiment.load(seed)
+            labels = canonical_labels(np.asarray(data.labels))
+            known = Simulation(data.X, labels, experiment.n_clusters, float("nan"))
+            figures.setdefault(experiment.key, {})[str(seed)] = rounded(experiment.key, seed, known)
+    lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(values)}" for key, values in figures.items())
+    STORED.write_text(f'{{"version": "{version}", "figures": {{\n{lines}\n}}}}\n', encoding="utf-8")
+
+
+def rounded(key: str, seed: int, data: Simulation) -> list[float]:
+    """Score of mclust, to four digits."""
+    agreement, count = mclust_score(key, seed, data)
+    return [round(agreement, 4), count]
+
+
+if __name__ == "__main__":
+    main()
