@@ -18,6 +18,7 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
 INDEX = REPOSITORY / "notebooks" / "00_index.ipynb"
 CLASSROOM = REPOSITORY / "notebooks" / "12_classroom.ipynb"
+TEACHERS = REPOSITORY / "docs" / "classroom.md"
 
 MANY_BYTES = 60_000
 MANY_BYTES_WITH_PICTURES = 400_000
@@ -64,6 +65,19 @@ def test_notebooks_are_numbered_without_gaps() -> None:
 def test_the_index_links_to_every_notebook() -> None:
     others = {path.name for path in NOTEBOOKS} - {INDEX.name}
     assert others <= links(nbformat.read(INDEX, as_version=4))
+
+
+def minutes(text: str) -> list[int]:
+    return [int(found) for found in re.findall(r"^\*About (\d+) minutes", text, re.MULTILINE)]
+
+
+def test_every_notebook_says_how_long_it_takes_and_the_index_agrees() -> None:
+    index = markdown(nbformat.read(INDEX, as_version=4))
+    for path in NOTEBOOKS:
+        (first, *_) = nbformat.read(path, as_version=4).cells
+        (said,) = minutes(first.source)
+        if path != INDEX:
+            assert re.findall(rf"\({path.name}\) \|.*\| (\d+) \|$", index, re.MULTILINE) == [str(said)]
 
 
 def test_links_lead_to_a_notebook_beside(notebook: nbformat.NotebookNode) -> None:
@@ -173,12 +187,28 @@ def test_nbval_rejects_a_corrupted_output_of_a_real_notebook(tmp_path: Path) -> 
     assert "0.207" in result.stdout
 
 
-def classroom_solutions() -> list[tuple[str, str]]:
-    """Names and code of the solutions that the classroom notebook hides."""
+def classroom_questions(kind: str) -> list[str]:
+    """Names of the questions (Q) or exercises (E) of the lesson."""
     text = markdown(nbformat.read(CLASSROOM, as_version=4))
-    return re.findall(
-        r"<summary>Solution of (\w+)</summary>.*?```python\n(.*?)```\s*</details>", text, re.DOTALL
-    )
+    return re.findall(rf"^\*\*({kind}\d+)\.\*\*", text, re.MULTILINE)
+
+
+def for_teachers() -> dict[str, str]:
+    """What the teachers' page says about each question and exercise, by its name."""
+    page = TEACHERS.read_text(encoding="utf-8")
+    _, *parts = re.split(r"^\*\*([QE]\d+)\.\*\*|^## ", page, flags=re.MULTILINE)
+    return {name: text for name, text in zip(parts[::2], parts[1::2], strict=True) if name}
+
+
+def classroom_solutions() -> list[tuple[str, float, str]]:
+    """Name, number and code of each solution on the teachers' page."""
+    pattern = re.compile(r"^Solution: ([\d.]*\d).*?```python\n(.*?)```", re.MULTILINE | re.DOTALL)
+    found = []
+    for name, text in for_teachers().items():
+        if name.startswith("E"):
+            ((number, code),) = pattern.findall(text)
+            found.append((name, float(number), code))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -190,35 +220,49 @@ def classroom() -> dict[str, Any]:
     return names
 
 
-def test_every_exercise_has_a_solution() -> None:
-    text = markdown(nbformat.read(CLASSROOM, as_version=4))
-    exercises = re.findall(r"^\*\*(E\d+)\.\*\*", text, re.MULTILINE)
-    assert len(exercises) >= 4
-    assert [name for name, _ in classroom_solutions()] == exercises
-
-
-def test_every_question_has_a_hidden_answer() -> None:
-    text = markdown(nbformat.read(CLASSROOM, as_version=4))
-    questions = re.split(r"^\*\*Q\d+\.\*\*", text, flags=re.MULTILINE)[1:]
+def test_the_teachers_page_answers_every_question_and_exercise() -> None:
+    questions, exercises = classroom_questions("Q"), classroom_questions("E")
     assert len(questions) >= 6
-    for question in questions:
-        shown, _, hidden = question.partition("<details><summary>Answer</summary>")
+    assert len(exercises) >= 4
+    answers = for_teachers()
+    assert sorted(answers) == sorted(questions + exercises)
+    for name in questions:
+        shown, _, hidden = answers[name].partition("\n> ")
         assert shown.strip().endswith("?")
-        assert hidden.partition("</details>")[0].strip()
+        assert hidden.strip()
+
+
+def test_students_do_not_see_the_answers() -> None:
+    notebook = nbformat.read(CLASSROOM, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert "<details>" not in text
+    assert "solution" not in text.lower()
+    for name, right, _ in classroom_solutions():
+        # Zero is everywhere, and says nothing.
+        assert right == 0.0 or str(right) not in json.dumps(without_pictures(notebook)), name
+    for name in classroom_questions("Q"):
+        words = for_teachers()[name].partition("\n> ")[2].replace("\n> ", " ").split()
+        assert " ".join(words[:6]) not in text
 
 
 @pytest.mark.parametrize("solution", classroom_solutions(), ids=lambda solution: solution[0])
 def test_solutions_are_right(
-    solution: tuple[str, str], classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    solution: tuple[str, float, str], classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name, code = solution
-    exec(compile(code, name, "exec"), dict(classroom))  # noqa: S102 - our own text, to be tried
+    name, number, code = solution
+    names = dict(classroom)
+    exec(compile(code, name, "exec"), names)  # noqa: S102 - our own text, to be tried
+    names["check"](name, number)
     printed = capsys.readouterr().out.splitlines()
-    assert printed
+    assert len(printed) >= 2
     assert set(printed) == {f"{name}: right"}
 
 
 def test_wrong_answers_are_told_so(classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    for name, (right, tolerance) in classroom["ANSWERS"].items():
-        classroom["check"](name, right + 1.5 * tolerance)
-        assert capsys.readouterr().out == f"{name}: not yet, try again\n"
+    for name, right, _ in classroom_solutions():
+        step, _ = classroom["DIGESTS"][name]
+        for shift in (-3, 3):
+            classroom["check"](name, right + shift * step)
+            assert capsys.readouterr().out == f"{name}: not yet, try again\n"
+        classroom["check"](name, None)
+        assert capsys.readouterr().out == f"{name}: no answer yet\n"

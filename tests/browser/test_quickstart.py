@@ -1,5 +1,6 @@
 """The quickstart as a newcomer meets it: opened in JupyterLab, run from top to bottom."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,4 +35,9 @@ def test_quickstart_runs_from_top_to_bottom(
     count = sum(cell.cell_type == "code" for cell in notebook.cells)
     expect(page.locator(CODE_PROMPT)).to_have_text([f"[{k}]:" for k in range(1, count + 1)])
     expect(page.locator(OUTPUT).last).to_have_text("All claims hold.")
+
+    # The Explorer at its top plays by itself, from the head start that the cell gave it.
+    page.locator(".ew-explorer").scroll_into_view_if_needed()
+    expect(page.locator(".ew-explorer .ew-status")).to_have_text(re.compile(r"iteration (?!400 of)[\d ]+ of"))
+    screenshot("quickstart-explorer")
     assert faults == []
