@@ -27,6 +27,7 @@ import functools
 import hashlib
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -73,6 +74,25 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
+@functools.cache
+def _carry(source: Path, place: Path, sources: str) -> None:
+    """Copy machine code that came with an installation which cannot be written to where it can be added to.
+
+    Numba uses no place that it cannot write to. Copied is what belongs to these sources, once.
+    """
+    note = place / "carried.txt"
+    if source == place or os.access(source, os.W_OK) or not any(source.glob("*.nbi")):
+        return
+    with contextlib.suppress(OSError):
+        if note.exists() and note.read_text() == sources:
+            return
+        for path in sorted(source.glob("*.nb[ci]")):  # Code before the index that names it.
+            copy = place / f"{path.name}.{os.getpid()}"
+            shutil.copyfile(path, copy)
+            copy.replace(place / path.name)
+        note.write_text(sources)
+
+
 def must_wait() -> bool:
     """Whether chains are to wait for the compiler, and not to run interpreted meanwhile."""
     return os.environ.get("EWENS_WIDGETS_WAIT", "") not in ("", "0")
@@ -104,7 +124,7 @@ except ImportError:
     def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
         """Nothing has to be told to a compiler."""
 
-    def _load(function: Any, types: tuple[Any, ...]) -> bool:  # noqa: ANN401 - any function
+    def _load(function: Any, types: tuple[Any, ...]) -> bool:  # noqa: ANN401, ARG001 - as below
         """There is no machine code."""
         return False
 else:
@@ -126,12 +146,14 @@ else:
                 return None
             found = next(filter(None, (other.from_function(function, file) for other in cls.others)), None)
             if found is not None:
+                _carry(Path(file).parent / "__pycache__", Path(found.get_cache_path()), cls.sources)
                 stamp = cls.sources, hashlib.sha256(Path(file).read_bytes()).hexdigest()
                 found.get_source_stamp = lambda: stamp
             return found
 
     if _StampedPlaces.others:  # The list is numba's own, so a version may come without it.
-        CacheImpl._locator_classes.insert(0, _StampedPlaces)  # noqa: SLF001 - there is no other way in
+        listed: list[Any] = CacheImpl._locator_classes  # noqa: SLF001 - there is no other way in
+        listed.insert(0, _StampedPlaces)
 
     def _can_keep() -> bool:
         """Whether there is a place for machine code; numba refuses to compile what it cannot keep."""
@@ -144,7 +166,7 @@ else:
     class _AbsentError(Exception):
         """There is no machine code on disk."""
 
-    class _NoCompiler(numba_events.Listener):  # type: ignore[misc] # numba has no types
+    class _NoCompiler(numba_events.Listener):
         """Hears that a function is about to be compiled on this thread, and forbids it."""
 
         def __init__(self, function: object) -> None:
@@ -157,7 +179,7 @@ else:
         def on_end(self, event: object) -> None:
             """Nothing is done then."""
 
-    class _Counter(numba_events.Listener):  # type: ignore[misc] # numba has no types
+    class _Counter(numba_events.Listener):
         """Writes a byte for each function of this package that has been compiled."""
 
         def __init__(self, out: IO[bytes]) -> None:
@@ -275,10 +297,9 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     if known["__name__"] not in _plain_modules:
         # Noted before it is filled: functions call each other in circles.
         names = _plain_modules[known["__name__"]] = dict(known)
-        names.update({name: interpreted(value) for name, value in known.items() if hasattr(value, "py_func")})
-    return FunctionType(
-        plain.__code__, _plain_modules[known["__name__"]], plain.__name__, plain.__defaults__, plain.__closure__
-    )
+        names.update((name, interpreted(value)) for name, value in known.items() if hasattr(value, "py_func"))
+    names = _plain_modules[known["__name__"]]
+    return FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__)
 
 
 def _called(function: Any, kind: type, found: set[Any]) -> set[Any]:  # noqa: ANN401 - any function
@@ -342,9 +363,8 @@ class Code:
         if function.stats.cache_path is None or not sys.executable or getattr(sys, "frozen", False):
             return None
         wanted = function.py_func.__module__, function.py_func.__name__, self._types
-        paths = [os.path.abspath(path) for path in sys.path]
         try:
-            given = pickle.dumps(paths) + pickle.dumps(wanted)
+            given = pickle.dumps(sys.path) + pickle.dumps(wanted)
             return run_aside([sys.executable, "-c", _CHILD], given, self._note)
         except (OSError, pickle.PicklingError):
             return None
