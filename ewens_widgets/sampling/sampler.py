@@ -349,7 +349,8 @@ class Sampler:
 
             def done(iterations: int) -> None:
                 if bar is not None:
-                    bar.set_postfix_str(self.compilation, refresh=False)
+                    if bar.postfix != (self.compilation or None):
+                        bar.set_postfix_str(self.compilation)
                     bar.update(iterations)
 
             self._stand_at_last_event()
