@@ -107,10 +107,10 @@ lite-test: $(TEST_STAMP) $(BROWSER_STAMP) ## run every tutorial and lab in a bro
 	$(PYTEST) -q -m lite tests/browser
 
 bench: $(BENCH_STAMP) ## run the benchmarks
-	$(PYTEST) benchmarks --benchmark-only
+	EWENS_WIDGETS_WAIT=1 $(PYTEST) benchmarks --benchmark-only
 
 rates: $(BENCH_STAMP) ## print how fast the sampler is; on an otherwise idle machine
-	$(BIN)/python benchmarks/sampler_rates.py
+	EWENS_WIDGETS_WAIT=1 $(BIN)/python benchmarks/sampler_rates.py
 
 visitors: $(TEST_STAMP) $(BROWSER_STAMP) ## measure the web page with ten visitors; on an otherwise idle machine
 	$(BIN)/python benchmarks/app_visitors.py

@@ -117,6 +117,7 @@ def print_sizes(sizes: list[int]) -> None:
 def burn_in(n_objects: int, iterations: int = 300) -> None:
     """How long each start takes to the typical level: the lowest log posterior of 95 % of the later draws."""
     X, _ = mixture(n_objects, seed=1)
+    ew.Sampler(X[:50]).compile(progress=False)
     ew.Sampler(X[:50]).sample(2, progress=False)  # loads compiled code
     runs = {}
     for start in STARTS:

@@ -56,7 +56,7 @@ def measured_in(checkout: Path) -> dict[str, float]:
     """What a fresh process that imports the package from a checkout measures."""
     result = subprocess.run(  # noqa: S603 - this interpreter
         [sys.executable, __file__, "--measure"],
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        env={**os.environ, "PYTHONPATH": str(checkout), "EWENS_WIDGETS_WAIT": "1"},
         cwd=checkout,
         capture_output=True,
         text=True,

@@ -11,6 +11,9 @@ from hypothesis import settings
 # Set before anything imports matplotlib: no test may need a screen.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+# What is tested is compiled code: with a cold cache it is waited for, and never interpreted in the meantime.
+os.environ.setdefault("EWENS_WIDGETS_WAIT", "1")
+
 # The same examples on each run and machine: a red build can be reproduced tomorrow. No deadline: the first
 # call of a compiled function includes its compilation.
 settings.register_profile("reproducible", derandomize=True, deadline=None, database=None)

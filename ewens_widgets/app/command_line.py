@@ -124,6 +124,8 @@ def _lab_arguments(directory: Path, port: int, no_browser: bool) -> list[str]:
 
 def _open_lab(options: argparse.Namespace) -> int:
     need_package("jupyterlab", "JupyterLab")
+    from ewens_widgets.app.precompile import start_compiling
+
     directory: Path = options.directory.expanduser().resolve()
     try:
         copied = copy_tutorials(shipped_tutorials(), directory)
@@ -135,6 +137,7 @@ def _open_lab(options: argparse.Namespace) -> int:
     if copied:
         print(f"Copied {copied} tutorial{'s' if copied > 1 else ''} to {directory}")
     print(f"Opening {directory / FIRST_TUTORIAL} (stop with Ctrl-C)", flush=True)
+    start_compiling()
 
     from jupyterlab.labapp import main as run_lab
 

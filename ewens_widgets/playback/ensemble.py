@@ -20,7 +20,7 @@ from ewens_widgets.analysis.convergence import (
 )
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
-from ewens_widgets.playback.work import Source
+from ewens_widgets.playback.work import Source, compilation, prepare
 from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
@@ -96,6 +96,16 @@ class Ensemble:
         self.chains = tuple(chains)
         self.recorders = tuple(recorders)
         self.runs = 1
+
+    @property
+    def compilation(self) -> str:
+        """What there is to say about the compiler; the chains are alike."""
+        return compilation(self.chains[0])
+
+    def prepare(self) -> bool:
+        """Have all chains get ready; say whether they can be run now."""
+        ready = [prepare(chain) for chain in self.chains]  # Each begins now.
+        return all(ready)
 
     @property
     def iteration(self) -> int:

@@ -171,9 +171,10 @@ def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
             parts.append(move)
     if not now.is_following:
         parts.append(f"looking back; the chain is at {number_text(now.iteration)}")
-    elif now.iterations_per_second >= 1.0:
+        return " · ".join(parts)
+    if now.iterations_per_second >= 1.0:
         parts.append(f"{number_text(round(now.iterations_per_second))} iterations/s")
-    elif now.message:
+    if now.message:
         parts.append(now.message.rstrip("."))
     return " · ".join(parts)
 

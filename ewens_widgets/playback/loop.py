@@ -226,6 +226,11 @@ class Engine(Generic[FrameT, StatusT]):
     def _land(self) -> None:
         """Take over what another thread has done, and wait for it if need be."""
 
+    @property
+    def _can_work(self) -> bool:
+        """Whether a block could be run now; if not, a turn only tells what is being waited for."""
+        return True
+
     def _launch(self) -> bool:
         """Have the next block run on another thread; return whether that was possible."""
         return False
@@ -410,7 +415,8 @@ class Engine(Generic[FrameT, StatusT]):
             with self.mailbox.held():
                 with self._guarded():
                     self._land()
-                    if self._state.is_running and self._is_announced and not self._launch():
+                    is_due = self._state.is_running and self._is_announced and self._can_work
+                    if is_due and not self._launch():
                         self._run_blocks()
                     self._publish()
                     self._send_if_due()

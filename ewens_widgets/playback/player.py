@@ -46,7 +46,15 @@ from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick,
 from ewens_widgets.playback.loop import Engine, posted
 from ewens_widgets.playback.pacing import Pacing, check_speed
 from ewens_widgets.playback.summaries import RunningSummaries
-from ewens_widgets.playback.work import EventRecorder, RecordedChain, Source, Work, helper_thread
+from ewens_widgets.playback.work import (
+    EventRecorder,
+    RecordedChain,
+    Source,
+    Work,
+    compilation,
+    helper_thread,
+    prepare,
+)
 from ewens_widgets.sampling.draws import Block
 
 __all__ = ["Player", "Worker"]
@@ -263,6 +271,10 @@ class Player(Engine[Frame, PlayerStatus]):
         flight = self._chain.flight
         return None if flight is None else flight.future
 
+    @property
+    def _can_work(self) -> bool:
+        return prepare(self.source)
+
     def _launch(self) -> bool:
         # Steps, slow motion and the first block, which compiles, stay on the loop, where they are shown.
         is_free = self._state is PlayerState.PLAYING and self._is_prepared and not self._is_paced
@@ -328,8 +340,13 @@ class Player(Engine[Frame, PlayerStatus]):
             speed=None if self._to_end and is_running else self.speed,
             iterations_per_second=self._meter.rate(self._clock()) if is_running else 0.0,
             frames_per_second=self._display.frames_per_second if is_running else 0.0,
-            message=self._preparing_message if is_preparing else self._message,
+            message=self._told_message(is_preparing),
         )
+
+    def _told_message(self, is_preparing: bool) -> str:
+        if is_preparing:
+            return compilation(self.source) or self._preparing_message
+        return compilation(self.source) if self._state.is_running else self._message
 
     @staticmethod
     def _headline(status: PlayerStatus) -> object:

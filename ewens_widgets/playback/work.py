@@ -26,7 +26,16 @@ from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.driver import interrupts_deferred
 from ewens_widgets.sampling.event import Event
 
-__all__ = ["EventRecorder", "Flight", "RecordedChain", "Source", "Work", "helper_thread"]
+__all__ = [
+    "EventRecorder",
+    "Flight",
+    "RecordedChain",
+    "Source",
+    "Work",
+    "compilation",
+    "helper_thread",
+    "prepare",
+]
 
 
 class Work(Protocol):
@@ -41,7 +50,11 @@ class Work(Protocol):
 
 
 class Source(Protocol):
-    """A chain that runs in blocks of events, such as `Sampler`."""
+    """A chain that runs in blocks of events, such as `Sampler`.
+
+    One that is compiled may also have a method `prepare`, which says whether a block can be run now, and an
+    attribute `compilation`, what there is to say about that in a status line.
+    """
 
     @property
     def runs_aside(self) -> bool:
@@ -62,6 +75,17 @@ class Source(Protocol):
 
     def reset(self) -> None:
         """Go back to the initial state."""
+
+
+def prepare(source: Source) -> bool:
+    """Have a source get ready in the background if it has to; say whether a block can be run now."""
+    asked: Callable[[], bool] | None = getattr(source, "prepare", None)
+    return asked is None or asked()
+
+
+def compilation(source: Source) -> str:
+    """What a source has to say about its compiler; nothing if there is none."""
+    return str(getattr(source, "compilation", ""))
 
 
 class EventRecorder(Protocol):

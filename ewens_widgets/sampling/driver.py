@@ -8,6 +8,11 @@ process. So consecutive moves whose kernels are named in one loop form a *segmen
 move is a *guest*: its kernel is called from here, once for each repeat. A schedule of more than one segment
 is run in turns, an iteration at a time.
 
+While there is no machine code yet, blocks are run interpreted, an iteration at a time, and the chain changes
+over when a child process has made it (`compiled.Code`). Where an interpreted iteration would take too long,
+the driver waits instead. Schedules with guests are compiled here, at their first call: nobody could keep what
+is compiled for them.
+
 Interrupts are kept out of compiled calls. While numba converts the arguments of a call it runs a little
 Python; an interrupt raised just there is not expected, and crashes the process. So one that arrives during a
 call is raised after it.
@@ -16,6 +21,7 @@ call is raised after it.
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +36,16 @@ from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
-from ewens_widgets.sampling.compiled import by_family, entry, inlined, jit
+from ewens_widgets.sampling.compiled import (
+    Code,
+    by_family,
+    code_for,
+    entry,
+    inlined,
+    interpreted,
+    jit,
+    must_wait,
+)
 from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
 from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
 from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
@@ -258,6 +273,8 @@ def advance_by_distance(
         _record(problem, workspace, schedule, records, row)
 
 
+# Seconds: where an interpreted iteration would take longer, the compiler is waited for.
+_PATIENCE = 0.5
 # Loops that segments run in, and the kernels that are named in the compiled ones.
 BY_LIKELIHOOD, BY_DISTANCE, AS_GUESTS = 0, 1, 2
 _LOOPS: dict[Callable[..., int], tuple[int, int]] = {
@@ -301,10 +318,12 @@ class Driver:
         self, posterior: Posterior, schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
     ) -> None:
         self._posterior = posterior
+        self._schedule = tuple(schedule)
         self._problem = make_problem(posterior)
         self._log_counts = _log_counts(posterior, self._problem)
         groups = _grouped(schedule) or [[]]
         self._segments = [self._segment(group, schedule, pairs, as_printed) for group in groups]
+        self._has_guests = any(segment.guests for segment in self._segments)
         self._sizes = axis_sizes(posterior, len(schedule))
         # Whether an iteration is one Metropolis step, whose proposal can be told.
         metropolis = [made for made in schedule if not made.move.is_sweep]
@@ -312,13 +331,16 @@ class Driver:
         self._generator = np.random.Generator(np.random.PCG64(0))
         self.iteration = 0
         self._workspace: AnyWorkspace
+        self._codes: dict[int, Code] = {}  # By loop.
+        self._seconds = 0.0  # Longest that an interpreted iteration has taken.
         # Compiled code lets other threads run meanwhile: one that saves the chain waits for the block's end.
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, for pickles and copies."""
+        """Everything but the lock and the machine code, for pickles and copies."""
         with self._lock:
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            kept = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return {**kept, "_codes": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take everything, with a lock of its own."""
@@ -400,35 +422,112 @@ class Driver:
         room
             Notes that an account may take.
         """
+        while not self.prepare():
+            self.wait()
         records = make_records(rows, self._sizes)
         outcome = make_outcome(self._posterior.n_objects, int(wanted), room)
-        problem = self._problem
         with self._lock:
             for segment, part, count, every in self._turns(records, rows, thin):
-                arguments = (segment.schedule, part, outcome, count, every, self._generator)
                 with interrupts_deferred():
-                    if segment.loop == BY_LIKELIHOOD:
-                        advance_by_likelihood(problem, self._workspace, *arguments)
-                    elif segment.loop == BY_DISTANCE and segment.distances is not None:
-                        advance_by_distance(problem, self._workspace, segment.distances, *arguments)
-                    else:
+                    if segment.loop == AS_GUESTS:
                         self._advance_guests(segment, part, outcome, count, every)
+                        continue
+                    loop, arguments = self._call(segment, part, outcome, count, every)
+                    if self._is_compiled(segment):
+                        loop(*arguments)
+                    else:
+                        started = time.thread_time()  # Others that keep the machine busy do not count.
+                        interpreted(loop)(*arguments)
+                        self._seconds = max(self._seconds, time.thread_time() - started)
             self.iteration += rows * thin
         return records, outcome
 
+    def _call(
+        self, segment: _Segment, records: Records, outcome: Outcome, rows: int, thin: int
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The loop that runs a segment, and its arguments."""
+        rest = (segment.schedule, records, outcome, rows, thin, self._generator)
+        if segment.loop == BY_LIKELIHOOD:
+            return advance_by_likelihood, (self._problem, self._workspace, *rest)
+        return advance_by_distance, (self._problem, self._workspace, segment.distances, *rest)
+
     def _turns(self, records: Records, rows: int, thin: int) -> Iterator[tuple[_Segment, Records, int, int]]:
         """Calls that make up a block: segment, records, how many of them, and iterations for each."""
-        if len(self._segments) == 1:
-            yield self._segments[0], records, rows, thin
+        first = self._segments[0]
+        if len(self._segments) > 1:
+            for row in range(rows):
+                single = _rows_of(records, row)
+                for _ in range(thin):
+                    for segment in self._segments:
+                        before = int(single.acceptances.sum())
+                        yield segment, single, 1, 1
+                        if int(single.acceptances.sum()) != before:
+                            self._forget_distances(keep=segment)
             return
-        for row in range(rows):
-            single = _row_of(records, row)
-            for _ in range(thin):
-                for segment in self._segments:
-                    before = int(single.acceptances.sum())
-                    yield segment, single, 1, 1
-                    if int(single.acceptances.sum()) != before:
-                        self._forget_distances(keep=segment)
+        done = 0
+        while done < rows * thin and not self._is_compiled(first):
+            yield first, _rows_of(records, done // thin), 1, 1
+            done += 1
+        if done % thin:
+            yield first, _rows_of(records, done // thin), 1, thin - done % thin
+        begun = -(-done // thin)
+        if begun < rows:
+            yield first, _rows_of(records, begun, rows) if begun else records, rows - begun, thin
+
+    # Machine code.
+
+    def prepare(self) -> bool:
+        """Have machine code made where there is none yet; say whether a block can be run now.
+
+        Compiled it can be run in any case, and interpreted where an iteration takes no longer than one likes
+        to wait.
+        """
+        known = [self._is_compiled(segment) for segment in self._segments]  # All of them begin now.
+        return all(known) or self.may_interpret
+
+    @property
+    def may_interpret(self) -> bool:
+        """Whether an interpreted iteration is quick enough not to wait for the compiler."""
+        return not must_wait() and max(self._seconds, self._guess()) <= _PATIENCE
+
+    def wait(self, seconds: float = 0.1) -> None:
+        """Wait a little for machine code."""
+        for code in self._codes.values():
+            code.wait(seconds)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether no iteration will be interpreted, as far as is known; nothing is looked for."""
+        return all(code.is_known for code in self._codes.values())
+
+    @property
+    def made(self) -> tuple[int, int]:
+        """How many functions have been compiled of those that were missing, and of how many."""
+        missing = [code for code in self._codes.values() if not code.is_known]
+        return sum(code.n_made for code in missing), sum(code.n_functions for code in missing)
+
+    def _is_compiled(self, segment: _Segment) -> bool:
+        """Whether a segment runs compiled; if not, have its loop compiled."""
+        if self._has_guests:
+            return True
+        if segment.loop not in self._codes:
+            records = make_records(1, self._sizes)
+            outcome = make_outcome(self._posterior.n_objects, NOTHING, 0)
+            self._codes[segment.loop] = code_for(*self._call(segment, records, outcome, 1, 1))
+        return self._codes[segment.loop].is_at_hand()
+
+    def _guess(self) -> float:
+        """Seconds that an interpreted iteration may take, to a factor of two or so; as measured."""
+        n_objects, n_features = self._problem.coordinates.shape
+        width = n_features**2 if self._problem.model == 3 else n_features
+        n_clusters = int(self._workspace.integers[CLUSTERS])
+        micro = 5.0 * n_objects
+        for made in self._schedule:
+            if made.move.is_sweep:
+                micro += made.repeats * n_objects * (200.0 + width * (10.0 + 0.4 * n_clusters))
+            else:
+                micro += 0.2 * n_objects**2 if made.move.needs_distances else n_objects * (20.0 + width)
+        return 1e-6 * micro
 
     def _advance_guests(
         self, segment: _Segment, records: Records, outcome: Outcome, rows: int, thin: int
@@ -437,7 +536,7 @@ class Driver:
         problem, workspace, rng = self._problem, self._workspace, self._generator
         alone = segment.schedule._replace(begins=False)
         for row in range(rows):
-            single = _row_of(records, row)
+            single = _rows_of(records, row)
             for _ in range(thin):
                 if segment.schedule.begins:
                     advance_by_likelihood(problem, workspace, segment.schedule, single, outcome, 1, 1, rng)
@@ -492,9 +591,10 @@ def _grouped(schedule: Sequence[Repeated]) -> list[list[int]]:
     return groups
 
 
-def _row_of(records: Records, row: int) -> Records:
-    """One row of the records, as records."""
-    return records._replace(**{name: values[row : row + 1] for name, values in records._asdict().items()})
+def _rows_of(records: Records, begin: int, end: int | None = None) -> Records:
+    """Some rows of the records, by default one, as records."""
+    rows = slice(begin, begin + 1 if end is None else end)
+    return records._replace(**{name: values[rows] for name, values in records._asdict().items()})
 
 
 def _plain(generator: Any) -> dict[str, Any]:  # noqa: ANN401 - NumPy types it so

@@ -9,6 +9,9 @@ randomness comes from the one generator in the state.
 A block happens as a whole or not at all. Compiled code cannot be interrupted, so a signal that arrives
 meanwhile is raised after it, when the chain has moved on and nobody knows; then it is taken back to where it
 was.
+
+Where there is no machine code yet, the chain runs interpreted until it has been compiled in the background
+(`compiled`): the draws are the same.
 """
 
 import os
@@ -53,6 +56,8 @@ ACCEPTANCES = ("metropolis-hastings", "as-printed")
 _WATCHED_SECONDS, _UNWATCHED_SECONDS = 0.02, 0.05
 _RECORD_BYTES = 32 * 2**20  # Memory that the records of a block may take.
 _KIND = "sampler"
+_INTERPRETED = "compiling in the background; interpreted until then"
+_WAITING = "compiling, once for all later runs"
 _SLOW_SWEEP = 10**9  # Objects × clusters: from about here on a sweep takes longer than one likes to wait.
 
 
@@ -103,7 +108,6 @@ class Sampler:
     (200, 300)
     """
 
-    runs_aside = True  # Another thread may call `advance`: it touches nothing but the chain.
     _pending: tuple[State, int] | None  # state before the last block, and how much of it has been given out
 
     def __init__(
@@ -174,6 +178,21 @@ class Sampler:
         return "canonical" if self.raw_data is None else "euclidean"
 
     @property
+    def runs_aside(self) -> bool:
+        """Whether another thread should call `advance`: compiled, it lets this one work on meanwhile."""
+        return self._driver.is_compiled
+
+    @property
+    def compilation(self) -> str:
+        """What there is to say about the compiler, for a status line; empty where the chain is compiled."""
+        if self._driver.is_compiled:
+            return ""
+        if self._driver.may_interpret:
+            return _INTERPRETED
+        done, total = self._driver.made
+        return f"{_WAITING} ({done} of about {max(done, total)} functions)"
+
+    @property
     def state(self) -> State:
         """The state after the last event that was given out."""
         self._stand_at_last_event()
@@ -208,6 +227,28 @@ class Sampler:
         rows, thin = check_count("the number of iterations", n, 1), check_count("thin", thin, 1)
         self._stand_at_last_event()
         return self._run(rows, thin, rows * thin == 1 if report is None else report)
+
+    def prepare(self) -> bool:
+        """Have the chain compiled in the background if need be; say whether it can be run now.
+
+        It cannot while it is being compiled and an iteration would take more than about half a second
+        interpreted. A block that is asked for all the same waits.
+        """
+        return self._driver.prepare()
+
+    def compile(self, progress: bool = True) -> None:
+        """Wait until the chain is compiled, which takes half a minute the first time on a machine.
+
+        Without this, the chain runs interpreted until then, and the draws are the same.
+
+        Parameters
+        ----------
+        progress
+            Show a progress bar while there is something to wait for.
+        """
+        self._driver.prepare()
+        if not self._driver.is_compiled:
+            self._wait(lambda: self._driver.is_compiled, progress)
 
     def events(self, n: int | None = None, block: int | None = None) -> Iterator[Event]:
         """Run the chain and yield an event for each of the next `n` iterations (None: without end).
@@ -300,10 +341,18 @@ class Sampler:
         """
         draws, burn_in = check_count("draws", draws, 0), check_count("burn_in", burn_in, 0)
         thin = check_count("thin", thin, 1)
+        if progress and not self.prepare():
+            self._wait(self.prepare, progress)
         with (
             progress_bar(total=burn_in + draws * thin, desc="sampling") if progress else nullcontext() as bar
         ):
-            done = None if bar is None else bar.update
+
+            def done(iterations: int) -> None:
+                if bar is not None:
+                    if bar.postfix != (self.compilation or None):
+                        bar.set_postfix_str(self.compilation)
+                    bar.update(iterations)
+
             self._stand_at_last_event()
             self._run_blocks(1, burn_in, None, done)
             self._run_blocks(draws, thin, recorder, done)
@@ -432,7 +481,7 @@ class Sampler:
         return block
 
     def _run_blocks(
-        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object] | None
+        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object]
     ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
         sizer = BlockSizer(self._largest_block())
@@ -444,8 +493,19 @@ class Sampler:
             self._run(rows, step, recorder=recorder)
             sizer.measured(rows * step, time.perf_counter() - started)
             remaining -= rows * step
-            if done is not None:
-                done(rows * step)
+            done(rows * step)
+
+    def _wait(self, is_over: Callable[[], bool], progress: bool) -> None:
+        """Wait for the compiler, with a bar that counts functions."""
+        options = {"desc": _WAITING, "unit": " functions", "total": self._driver.made[1]}
+        with progress_bar(**options) if progress else nullcontext() as bar:
+            while not is_over():
+                self._driver.wait()
+                if bar is not None:
+                    bar.n = min(self._driver.made[0], bar.total)
+                    bar.refresh()
+            if bar is not None:
+                bar.n = bar.total  # How many functions there would be was a guess.
 
     def _largest_block(self) -> int:
         return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))

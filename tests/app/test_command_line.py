@@ -1,12 +1,13 @@
 """The command line, without starting a server (tests/browser does that)."""
 
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
-from ewens_widgets import __version__, app
-from ewens_widgets.app import command_line
+from ewens_widgets import Sampler, __version__, app
+from ewens_widgets.app import command_line, precompile
 
 
 @pytest.fixture
@@ -14,7 +15,32 @@ def lab_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Arguments that JupyterLab would have been started with."""
     calls: list[list[str]] = []
     monkeypatch.setattr("jupyterlab.labapp.main", calls.append)
+    monkeypatch.setattr(precompile, "start_compiling", lambda: None)
     return calls
+
+
+def test_lab_compiles_in_the_background(
+    tmp_path: Path, lab_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(precompile, "start_compiling", lambda: order.append("compiler"))
+    monkeypatch.setattr("jupyterlab.labapp.main", lambda _: order.append("lab"))
+    assert app.main(["lab", "--directory", str(tmp_path)]) == 0
+    assert order == ["compiler", "lab"]
+    assert lab_calls == []
+
+
+def test_what_runs_in_the_background_is_all_kinds_of_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(precompile, "run_aside", commands.append)
+    precompile.start_compiling()
+    ((interpreter, option, code),) = commands
+    assert (interpreter, option) == (sys.executable, "-c")
+    compiled: list[str] = []
+    monkeypatch.setattr(Sampler, "compile", lambda self, **_: compiled.append(self.posterior.shapes))
+    assert code == "from ewens_widgets.app.precompile import compile_chains; compile_chains()"
+    precompile.compile_chains()
+    assert compiled == ["common", "own", "common"]
 
 
 def test_lab_opens_the_quickstart_on_copies(

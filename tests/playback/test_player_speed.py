@@ -1,11 +1,13 @@
 """Iterations a frame, slow motion, full speed, and what is said before the first block."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from playback.fakes import Stage
 
 from ewens_widgets.playback import PlayerState
+from ewens_widgets.playback.frame import status_text
 
 MakeStage = Callable[..., Stage]
 
@@ -88,6 +90,32 @@ def test_preparing_is_told_before_the_first_block(stage: MakeStage) -> None:
     assert heard[1][:2] == (PlayerState.PLAYING, "")
     assert one.source.blocks[0] == 1
     assert max(one.source.blocks) > 4, "the slow first block is not taken as the measure"
+
+
+def test_a_source_that_is_being_compiled_is_told_of_and_waited_for(stage: MakeStage) -> None:
+    one = stage()
+    source: Any = one.source
+    source.compilation, source.prepare = "compiling (3 of 50)", lambda: False
+    heard: list[tuple[PlayerState, str]] = []
+    one.do(lambda: one.player.on_status(lambda status: heard.append((status.state, status.message))))
+    one.do(one.player.play)
+    one.advance(1.0)
+    assert heard == [(PlayerState.PREPARING, "compiling (3 of 50)")]
+    source.compilation = "compiling (4 of 50)"
+    one.advance(1.0)
+    assert heard[1:] == [(PlayerState.PREPARING, "compiling (4 of 50)")]
+    assert one.source.blocks == []
+    source.compilation, source.prepare = "interpreted until then", lambda: True
+    one.advance(1.0)
+    assert heard[-1] == (PlayerState.PLAYING, "interpreted until then")
+    assert one.source.iteration > 10
+    shown = one.player.current_frame()
+    assert status_text(shown).endswith("iterations/s · interpreted until then")
+    source.compilation = ""
+    one.advance(0.1)
+    assert heard[-1] == (PlayerState.PLAYING, "")
+    one.do(one.player.pause)
+    assert heard[-1] == (PlayerState.PAUSED, "")
 
 
 def test_only_the_first_block_is_prepared_for(stage: MakeStage) -> None:

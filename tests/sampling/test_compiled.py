@@ -16,8 +16,9 @@ import pytest
 from sampling.exact import PRIORS
 
 import ewens_widgets as ew
-from ewens_widgets.sampling import compiled, kernel
+from ewens_widgets.sampling import compiled, driver, kernel
 from ewens_widgets.sampling import moves as all_moves
+from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import SplitMerge
 
 SCHEDULES: dict[str, Any] = {
@@ -131,36 +132,63 @@ def test_the_interpreted_decorators_change_nothing() -> None:
     assert fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1").strip() == "[1, 1, 2, 2]"
 
 
-def test_machine_code_of_changed_sources_is_discarded(tmp_path: Path) -> None:
+def test_machine_code_belongs_to_the_content_of_all_sources(tmp_path: Path) -> None:
     """Numba compares with the file of a function alone, not with the files of what it calls."""
-    inner, cache = tmp_path / "moves", tmp_path / "moves" / "__pycache__"
-    cache.mkdir(parents=True)
-    source, code = inner / "gibbs.py", [cache / "gibbs.nbi", cache / "gibbs.1.nbc"]
-
-    def compile_again() -> None:
-        for file in code:
-            file.write_bytes(b"machine code")
-
+    inner = tmp_path / "moves"
+    inner.mkdir()
+    source = inner / "gibbs.py"
     source.write_text("first")
-    compile_again()
-    assert compiled.discard_stale_code(tmp_path)  # Made from nobody knows what.
-    assert not any(file.exists() for file in code)
-    compile_again()
-    assert not compiled.discard_stale_code(tmp_path)
-    assert all(file.exists() for file in code)
+    first = compiled.fingerprint(tmp_path)
     os.utime(source, ns=(1, 1))
-    assert compiled.discard_stale_code(tmp_path)
-    assert not any(file.exists() for file in code)
-    compile_again()
-    (inner / "other.py").write_text("new")
-    assert compiled.discard_stale_code(tmp_path)
-    assert not any(file.exists() for file in code)
-    assert source.read_text() == "first"
-    compile_again()
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "unrelated.py").write_text("no kernel")
-    assert not compiled.discard_stale_code(tmp_path)
-    assert all(file.exists() for file in code)
+    assert compiled.fingerprint(tmp_path) == first  # So a copy is as good as the original.
+    (tmp_path / "unrelated.py").write_text("no kernel")
+    assert compiled.fingerprint(tmp_path) == first
+    source.write_text("second")
+    assert compiled.fingerprint(tmp_path) != first
+    source.write_text("first")
+    (inner / "other.py").write_text("")
+    assert compiled.fingerprint(tmp_path) != first
+
+
+@pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
+def test_what_numba_keeps_is_stamped_with_them() -> None:
+    sources = compiled.fingerprint(Path(compiled.__file__).parent)
+    functions: list[Any] = [driver.advance_by_likelihood, partition_changes.choose]
+    for function in functions:
+        stamp = function._cache._cache_file._source_stamp
+        assert stamp[0] == sources
+    # Operations of a family are decorated by numba itself, when they are compiled.
+    place = compiled._StampedPlaces.from_function(functions[1].py_func, partition_changes.__file__)
+    assert place.get_source_stamp() == functions[1]._cache._cache_file._source_stamp
+    assert compiled._StampedPlaces.from_function(stranger, __file__) is None
+
+
+def stranger() -> None:
+    """A function of somebody else's."""
+
+
+def test_code_that_came_with_an_installation_is_taken_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came, place = tmp_path / "installed", tmp_path / "mine"
+    came.mkdir()
+    place.mkdir()
+    (came / "loop.nbi").write_text("index")
+    (came / "loop.1.nbc").write_text("code")
+    (place / "loop.nbi").write_text("of older sources")
+    compiled._carry(came, place, "writable")
+    assert (place / "loop.nbi").read_text() == "of older sources"  # Numba uses the installed one itself.
+    monkeypatch.setattr(compiled.os, "access", lambda *_: False)
+    compiled._carry(came, place, "sources")
+    assert {path.name: path.read_text() for path in place.iterdir()} == {
+        "loop.nbi": "index",
+        "loop.1.nbc": "code",
+        "carried.txt": "sources",
+    }
+    (place / "loop.nbi").write_text("with more")
+    compiled._carry.cache_clear()
+    compiled._carry(came, place, "sources")
+    assert (place / "loop.nbi").read_text() == "with more"
 
 
 def test_inner_functions_return_no_arrays() -> None:
