@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
+from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
 from ewens_widgets.analysis.report import chain_sentence
 from ewens_widgets.analysis.trees import Tree, average_order, tree_of_distance
 from ewens_widgets.memory import TooLargeError
-from ewens_widgets.playback import Frame, PlayerState
+from ewens_widgets.playback import Frame
 from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.playback.work import helper_thread
 
@@ -112,6 +112,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.selection = Selection()
+        self.pointed = Selection()  # what is under the mouse in another picture
         self.live_tree = LiveTree()
         self.cut = Cut(height=0.5)
         self.colouring = "draw"
@@ -156,6 +157,7 @@ class Stage:
             self._turn("draw")
         self._cluster_colours.clear()
         self._forget()
+        self.pointed.clear()
         self.selection.clear()
 
     def observe(self, observer: Callable[[], None]) -> None:
@@ -232,7 +234,7 @@ class Stage:
         self.colouring = colouring if colouring != "classes" or self.classes is not None else "draw"
         self.live_tree.method = method
         self.cut = cut
-        self._turned_at, self._has_turned = iteration, self.colouring == "answer"
+        self._turned_at, self._has_turned = iteration, False
         self._forget()
         self._cluster_colours.remember(np.array(numbers, dtype=np.intp))
 
@@ -430,7 +432,9 @@ class Reading:
 
 def _is_end(frame: Frame) -> bool:
     """Whether the end of a run is on display."""
-    return frame.status.state is PlayerState.FINISHED and frame.status.is_following
+    status = frame.status
+    # Not by the state: a loaded run that had come to its end has not been finished here.
+    return not status.is_running and status.is_following and 0 < status.target <= status.iteration
 
 
 def _read(trace: "Trace") -> Reading:
@@ -508,12 +512,7 @@ class LiveAnswer:
             self._future = self._helper.submit(_read, trace)
             self._future.add_done_callback(self._tell)
         else:
-            self._future = Future()
-            try:
-                self._future.set_result(_read(trace))
-            except Exception as error:
-                self._future.set_exception(error)
-            self._land()
+            self._take(lambda: _read(trace))
 
     def _tell(self, future: "Future[Reading]") -> None:
         # On the helper's thread. Where the loop has gone, whoever asks next takes the answer over.
@@ -534,11 +533,13 @@ class LiveAnswer:
     def _land(self) -> None:
         """Take over what was worked out, and wait for it if need be."""
         future, self._future = self._future, None
-        if future is None:
-            return
+        if future is not None:
+            self._take(future.result)
+
+    def _take(self, work: Callable[[], Reading]) -> None:
         self._key, self._reading, self.reason = self._future_key, None, ""
         try:
-            self._reading = future.result()
+            self._reading = work()
         except (TooLargeError, ValueError) as error:
             self.reason = str(error)
         except Exception as error:

@@ -99,7 +99,7 @@ class TestAnswer:
 
     def test_when_the_chain_goes_on_they_turn_back(self, headline: Headline, chain: Chain) -> None:
         stage = stage_of(headline)
-        headline.show(chain.frame(20, PlayerState.FINISHED))
+        headline.show(chain.frame(20, PlayerState.FINISHED, target=20))
         assert stage.colouring == "answer"
         headline.show(chain.frame(21, PlayerState.PLAYING))
         assert stage.colouring == "draw"
@@ -164,7 +164,8 @@ class TestAnswer:
         assert stage.shown(frame) == "draw"
         assert stage.live_answer.reading(frame) is None
 
-    def test_on_an_event_loop_it_is_worked_out_aside(self, wire: Wire, chain: Chain) -> None:
+    @pytest.mark.usefixtures("wire")
+    def test_on_an_event_loop_it_is_worked_out_aside(self, chain: Chain) -> None:
         async def run() -> list[str]:
             stage = Stage()
             stage.prepare(chain.posterior, chain.dataset.labels)

@@ -322,6 +322,7 @@ class Explorer(Dashboard):
             heatmap=cast("HeatmapView", self.views["heatmap"]).colours.value,
             numbers=stage.numbers,
             ringed=self._partition.follows,
+            ellipses=self._partition.ellipses.value,
         )
 
     def show_state(self, shown: Shown) -> None:
@@ -333,6 +334,7 @@ class Explorer(Dashboard):
         self.stage.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
         if shown.ringed:
             self._partition.follow(iteration)
+        self._partition.ellipses.value = shown.ellipses
         self._partition.plane.choose(shown.x, shown.y)
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
