@@ -221,7 +221,7 @@ _OF_ONE_CHAIN: dict[Fault, str] = {
     "worthless": "But the draws are worth only {worth:.0f} independent ones: run longer.",
     "gap": "But the parts of the chain put objects together differently: run longer.",
     "nearly": "The chain nearly agrees with itself: run longer.",
-    "few": "The draws are worth only {worth:.0f} independent ones so far.",
+    "few": "The draws are worth only {worth:.0f} independent ones: run longer.",
     "rising": "But the log posterior still rises after the burn-in.",
 }
 

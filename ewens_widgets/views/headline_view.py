@@ -120,7 +120,7 @@ class Headline(HBox):
         singles = (
             "" if not alone else f", {alone} of them single objects" if alone > 1 else ", one a single object"
         )
-        text = f"This draw: {_plural(sizes.size, 'cluster')}{singles}{self._agreement(labels)}"
+        text = self._with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels)
         live = self._stage.live_answer
         if live.is_busy and not frame.status.is_running:
             return f"{text} · the answer is on its way"
@@ -141,22 +141,29 @@ class Headline(HBox):
         certainty = "" if count == 1 else f"; {share} objects are sure"
         likely = "probably" if reading.verdict == "agree" else "so far"
         text = f"{when}{likely} {groups}{certainty}. {reading.sentence}"
-        return text[0].upper() + text[1:] + self._agreement(labels)
+        index = self._agreement(labels)
+        agreement = "" if index is None else f" Agreement with classes {index:.2f}."
+        return f"{text[0].upper()}{text[1:]}{agreement}"
 
     def _of_cut(self, _: Frame, labels: NDArray[Any]) -> str:
         left = int((labels < 0).sum())
         rest = f", {_plural(left, 'object')} left over" if left else ""
-        return f"Tree cut into {_plural(int(labels.max()) + 1, 'cluster')}{rest}{self._agreement(labels)}"
+        count = _plural(int(labels.max()) + 1, "cluster")
+        return self._with_agreement(f"Tree cut into {count}{rest}", labels)
 
     def _of_classes(self, _: Frame, labels: NDArray[Any]) -> str:
         return f"Known classes: {np.unique(labels).size}. The chain does not see them."
 
-    def _agreement(self, labels: NDArray[Any]) -> str:
+    def _with_agreement(self, text: str, labels: NDArray[Any]) -> str:
+        index = self._agreement(labels)
+        return text if index is None else f"{text} · agreement with classes {index:.2f}"
+
+    def _agreement(self, labels: NDArray[Any]) -> float | None:
         if self._classes is None:
-            return ""
+            return None
         # Leftovers are clusters of their own.
         full = np.where(labels >= 0, labels, labels.max() + 1 + np.arange(labels.size))
-        return f" · agreement with classes {adjusted_rand(self._classes, full):.2f}"
+        return adjusted_rand(self._classes, full)
 
 
 def _plural(count: int, what: str) -> str:

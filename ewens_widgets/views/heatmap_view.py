@@ -73,7 +73,7 @@ class HeatmapView(View):
         self.figure = make_figure(
             "ew-heatmap-picture",
             220,
-            (2, 4, 4, 40),
+            (2, 4, 4, 44),
             marks=[self.image],
             axes=[],
             interaction=self.brush.selector,

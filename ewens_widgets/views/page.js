@@ -155,6 +155,9 @@ function render({ model, el }) {
     const fitting = Math.min(width / USUAL.width, room / USUAL.height, LARGEST);
     const scale = isPresenting() ? PRESENTED : Math.max(1, Math.round(20 * fitting) / 20);
     around.style.setProperty("--ew-room", `${Math.floor(room)}px`);
+    // Settings may be higher than the window; the pictures beside them are not.
+    const columns = around.querySelector(":scope > .ew-explorer-columns");
+    if (columns) around.style.setProperty("--ew-picture-room", `${Math.floor(room - columns.offsetTop - 8)}px`);
     around.style.setProperty("--ew-scale", String(scale));
     around.classList.toggle("ew-scaled", scale !== 1); // to transform every dot costs frames
     const sizes = {};

@@ -94,7 +94,7 @@ class TreeView(View):
         self.figure = make_figure(
             "ew-tree-picture",
             100,
-            (6, 4, 6, 40),
+            (6, 4, 6, 44),
             marks=[self.lines, self.cut_line, self.handle],
             axes=[self._y_axis],
         )
@@ -113,7 +113,7 @@ class TreeView(View):
         )
         self.brush = Brush.interval(self._x_scale, self.stage, self._objects_in)
         return make_figure(
-            "ew-leaves", 18, (0, 4, 2, 40), marks=[self.leaves], axes=[], interaction=self.brush.selector
+            "ew-leaves", 18, (0, 4, 2, 44), marks=[self.leaves], axes=[], interaction=self.brush.selector
         )
 
     def _make_controls(self) -> None:
