@@ -42,10 +42,10 @@ __all__ = [
     "COLOURINGS",
     "MOST_OBJECTS",
     "TREE_KINDS",
+    "ChainAnswer",
     "Cut",
     "LiveAnswer",
     "LiveTree",
-    "Reading",
     "Selection",
     "Stage",
 ]
@@ -409,7 +409,7 @@ class LiveTree:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChainAnswer:
     """An answer, and what it was made of.
 
     Attributes
@@ -437,9 +437,9 @@ def _is_end(frame: Frame) -> bool:
     return not status.is_running and status.is_following and 0 < status.target <= status.iteration
 
 
-def _read(trace: "Trace") -> Reading:
+def _read(trace: "Trace") -> ChainAnswer:
     numbers = diagnose(trace)
-    return Reading(trace.answer(), numbers.verdict, chain_sentence(numbers), int(trace.iterations[-1]))
+    return ChainAnswer(trace.answer(), numbers.verdict, chain_sentence(numbers), int(trace.iterations[-1]))
 
 
 class LiveAnswer:
@@ -474,9 +474,9 @@ class LiveAnswer:
     def prepare(self) -> None:
         """Turn to other data or another model; what is under way there is not waited for."""
         self.reason = ""
-        self._reading: Reading | None = None
+        self._reading: ChainAnswer | None = None
         self._key: tuple[int, ...] = ()
-        self._future: Future[Reading] | None = None
+        self._future: Future[ChainAnswer] | None = None
         self._future_key: tuple[int, ...] = ()
         self._started = self._due = 0.0
 
@@ -485,7 +485,7 @@ class LiveAnswer:
         """Whether an answer is being worked out."""
         return self._future is not None
 
-    def reading(self, frame: Frame) -> Reading | None:
+    def reading(self, frame: Frame) -> ChainAnswer | None:
         """The last answer of the run on display; None: see `reason`."""
         return self._reading if self._key[:1] == (frame.summary.epoch,) else None
 
@@ -514,12 +514,12 @@ class LiveAnswer:
         else:
             self._take(lambda: _read(trace))
 
-    def _tell(self, future: "Future[Reading]") -> None:
+    def _tell(self, future: "Future[ChainAnswer]") -> None:
         # On the helper's thread. Where the loop has gone, whoever asks next takes the answer over.
         if self._mailbox.is_elsewhere:
             self._mailbox.post(lambda: self._arrive(future))
 
-    def _arrive(self, future: "Future[Reading]") -> None:
+    def _arrive(self, future: "Future[ChainAnswer]") -> None:
         if future is self._future:
             self._land()
             self._on_answer()
@@ -536,7 +536,7 @@ class LiveAnswer:
         if future is not None:
             self._take(future.result)
 
-    def _take(self, work: Callable[[], Reading]) -> None:
+    def _take(self, work: Callable[[], ChainAnswer]) -> None:
         self._key, self._reading, self.reason = self._future_key, None, ""
         try:
             self._reading = work()
