@@ -138,6 +138,7 @@ def button_choice(
     options: list[tuple[str, Any, str]],
     value: object,
     css_class: str,
+    tooltip: str,
     help_text: str = "",
 ) -> Field:
     """Field for one of a few options that are all to be seen: name, value and tooltip of each."""
@@ -145,6 +146,7 @@ def button_choice(
         options=[option[:2] for option in options],
         value=value,
         description=description,
+        tooltip=tooltip,
         tooltips=[option[2] for option in options],
     )
     control.add_class("ew-button-choice")

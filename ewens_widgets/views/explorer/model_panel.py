@@ -86,7 +86,14 @@ def _make_fields() -> dict[str, Field]:
             "Shapes and prior that go well together",
             " ",
         ),
-        "model": button_choice("model", _MODELS, "II", "ew-model", _INVARIANCES["II"]),
+        "model": button_choice(
+            "model",
+            _MODELS,
+            "II",
+            "ew-model",
+            "Which changes of the data leave the clusters as they are",
+            _INVARIANCES["II"],
+        ),
         "shapes": choice(
             "shapes",
             _SHAPES,
