@@ -131,7 +131,8 @@ class Stage:
         self.selection.observe(self.changed)
         self._forget()
 
-    def _forget(self) -> None:
+    def _forget(self, coloured: str = "draw") -> None:
+        self._coloured = coloured  # what the colours on display stand for
         self._labels: NDArray[Any] | None = None
         self._colours: IntArray = np.empty(0, dtype=np.intp)
         self._cut_of: tuple[Tree, Cut] | None = None
@@ -235,7 +236,7 @@ class Stage:
         self.live_tree.method = method
         self.cut = cut
         self._turned_at, self._has_turned = iteration, False
-        self._forget()
+        self._forget(self.colouring)
         self._cluster_colours.remember(np.array(numbers, dtype=np.intp))
 
     def set_cut(self, cut: Cut, *, show: bool = True) -> None:
@@ -296,6 +297,11 @@ class Stage:
             return None
         # Matching clusters costs more than comparing labels, and several views ask for the same frame.
         if self._labels is None or not np.array_equal(labels, self._labels):
+            shown = self.shown(frame)
+            # A draw's many clusters leave colours that look alike; the few of the answer have the best ones.
+            if shown == "answer" != self._coloured:
+                self._cluster_colours.clear()
+            self._coloured = shown
             self._labels = labels
             self._colours = self._cluster_colours.assign(labels)
         return self._colours

@@ -106,6 +106,17 @@ class TestAnswer:
         headline.show(chain.frame(40, PlayerState.FINISHED))
         assert stage.colouring == "answer"
 
+    def test_it_has_the_best_colours(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        # Many clusters before, of which some have lost their colours to others.
+        for count in (10, 9, 8):
+            stage.colours(chain.frame(39, labels=np.arange(30) % count))
+        end = chain.frame(40, PlayerState.FINISHED)
+        headline.show(end)
+        colours = stage.colours(end)
+        assert colours is not None
+        assert set(colours.tolist()) == set(range(chain.trace.answer().n_clusters))
+
     def test_what_the_user_chose_stays(self, headline: Headline, chain: Chain) -> None:
         stage = stage_of(headline)
         end = chain.frame(40, PlayerState.FINISHED)
