@@ -1,12 +1,13 @@
 #!/usr/bin/env python
 """Take a picture of the explorer at work, or an animation: JupyterLab, a real browser, Play, wait, save.
 
-    .venv/bin/python scripts/screenshot.py docs/explorer.png
+    .venv/bin/python scripts/screenshot.py docs/explorer.png --seconds 25
     .venv/bin/python scripts/screenshot.py dark.png --theme dark --seconds 20
     .venv/bin/python scripts/screenshot.py docs/explorer.gif --code "import ewens_widgets as ew
-    ew.Explorer.from_preset('four corners')"
+    ew.Explorer.from_preset('data=square&model=I&iterations=160&burn_in=60')"
 
-A name that ends in .gif gives an animation of the seconds after Play.
+A name that ends in .gif gives an animation of the seconds after Play, with large type and without JupyterLab
+around it; its last picture is the answer, once the run has come to its end.
 
 Needs the extras `lab` and `test`, and a browser (`make browser` tells how to get one).
 """
@@ -32,7 +33,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 VIEWPORT = {"width": 1280, "height": 800}
-CODE = "import ewens_widgets as ew\n\new.Explorer(ew.datasets.wine())"
+CODE = "import ewens_widgets as ew\n\new.Explorer.from_preset('wine', iterations=2000, speed=None)"
 NOTEBOOK = "explorer.ipynb"
 FLAGS = [
     "--disable-gpu",
@@ -120,18 +121,24 @@ def open_explorer(browser: Browser, address: str) -> Page:
     return page
 
 
+def small_picture(page: Page) -> Image.Image:
+    """Take a picture with few colours and of a modest size."""
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    height = round(picture.height * WIDTH / picture.width)
+    # The colours of clusters are few pixels each, and must stay what they are.
+    return picture.resize((WIDTH, height)).quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE)
+
+
 def animate(page: Page, path: Path, seconds: float) -> None:
-    """Save what happens in the next seconds."""
-    explorer = page.locator(".ew-explorer")
+    """Save what happens in the next seconds, and the answer."""
     pictures = []
     for _ in range(round(RATE * seconds)):
         started = time.monotonic()
-        picture = Image.open(BytesIO(explorer.screenshot())).convert("RGB")
-        height = round(picture.height * WIDTH / picture.width)
-        # The colours of clusters are few pixels each, and must stay what they are.
-        small = picture.resize((WIDTH, height))
-        pictures.append(small.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE))
+        pictures.append(small_picture(page))
         page.wait_for_timeout(max(0.0, 1000 / RATE - 1000 * (time.monotonic() - started)))
+    expect(page.locator(".ew-explorer .ew-headline")).to_contain_text("group", timeout=120_000)
+    page.wait_for_timeout(500)
+    pictures.append(small_picture(page))
     # The last picture stands for a while.
     durations = [1000 // RATE] * (len(pictures) - 1) + [3000]
     pictures[0].save(
@@ -159,6 +166,9 @@ def main() -> None:
             )
             page = open_explorer(browser, address)
             page.locator(".ew-explorer").evaluate("element => element.scrollIntoView({block: 'start'})")
+            if options.path.suffix == ".gif":
+                page.locator(".ew-explorer .ew-present").click()
+                page.wait_for_timeout(1500)
             page.locator(".ew-explorer .ew-play").click()
             # Where nothing is cached yet, the sampler is compiled first.
             status = page.locator(".ew-explorer .ew-status")

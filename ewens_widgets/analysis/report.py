@@ -27,7 +27,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Report", "Verdict", "chains_sentence", "report"]
+__all__ = ["Report", "Verdict", "chain_sentence", "chains_sentence", "report"]
 
 Verdict = Literal["trust", "unconfirmed", "model in doubt", "run longer", "do not trust"]
 
@@ -204,6 +204,26 @@ def chains_sentence(numbers: Diagnostics, names: Sequence[str]) -> str:
             f"least {numbers.least_ess:.0f} independent draws."
         )
     return _SENTENCES[numbers.faults[0]](numbers, names)
+
+
+def chain_sentence(numbers: Diagnostics) -> str:
+    """Say in a few words whether one chain agrees with itself."""
+    if not numbers.is_known:
+        return "Too few draws to say how sure that is."
+    if not numbers.faults:
+        return "The chain agrees with itself."
+    return _OF_ONE_CHAIN[numbers.faults[0]].format(worth=numbers.least_ess)
+
+
+_OF_ONE_CHAIN: dict[Fault, str] = {
+    "apart": "But the parts of the chain differ: run longer.",
+    "stuck": "But the chain has not moved: no proposal was accepted.",
+    "worthless": "But the draws are worth only {worth:.0f} independent ones: run longer.",
+    "gap": "But the parts of the chain put objects together differently: run longer.",
+    "nearly": "The chain nearly agrees with itself: run longer.",
+    "few": "The draws are worth only {worth:.0f} independent ones: run longer.",
+    "rising": "But the log posterior still rises after the burn-in.",
+}
 
 
 def _told_apart(numbers: Diagnostics, names: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.playback.work import EventRecorder
-from ewens_widgets.sampling.draws import Block, Recorded
+from ewens_widgets.sampling.draws import Block, Recorded, saved_columns
+from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["RunningSummaries", "Summary"]
 
@@ -31,11 +32,13 @@ class Summary(Recorded):
         Place, in these arrays, of the first draw that averages count.
     is_burning_in
         Whether the iteration on display is still part of the burn-in.
+    epoch
+        Number of the run that the draws are from: a reset starts another one.
     """
 
     def __init__(self, summaries: "RunningSummaries", block: Block) -> None:
         self._summaries = summaries
-        self._epoch = summaries.epoch
+        self.epoch = summaries.epoch
         self._block = block
         self.is_burning_in = len(block) <= summaries.burn_in
         self.start = 0 if self.is_burning_in else summaries.burn_in
@@ -60,7 +63,7 @@ class Summary(Recorded):
         """
         key = b"" if rows is None else rows.tobytes()
         if key not in self._similarities:
-            similarity = self._summaries.similarity(self.labels, self.start, self._epoch, rows)
+            similarity = self._summaries.similarity(self.labels, self.start, self.epoch, rows)
             similarity.setflags(write=False)
             self._similarities[key] = similarity
         return self._similarities[key]
@@ -91,6 +94,23 @@ class Summary(Recorded):
         return {
             name: taken / made if made else float("nan") for name, (made, taken) in self.move_counts().items()
         }
+
+    def trace(self) -> Trace:
+        """Give the draws that averages count as a trace, without copying them."""
+        block = self._block
+        places = {
+            name: [place for place, other in enumerate(block.move_names) if other == name]
+            for name in block.move_names
+        }
+        everything = Trace.of_columns(
+            {entry.name: block.column(entry.name) for entry in saved_columns()},
+            move_counts={
+                name: (self.proposals[:, own].sum(axis=1), self.acceptances[:, own].sum(axis=1))
+                for name, own in places.items()
+            },
+            posterior=block.posterior,
+        )
+        return everything[self.start :] if self.start else everything
 
     def best(self) -> tuple[int, NDArray[Any]] | None:
         """Iteration and labels of the draw with the highest posterior, burn-in included; None before any."""

@@ -13,7 +13,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import View, assign, chip, note
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale, nice_ticks
+from ewens_widgets.views.figures import Spot, make_axis, make_figure, make_scale, nice_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,8 +62,17 @@ class CountView(View):
         self.figure = make_figure(
             "ew-count-bars", 70, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=self._axes
         )
+        self.figure.tell = self._tell
         self.legend = note("ew-legend")
         return self.figure, self.legend
+
+    def _tell(self, spot: Spot | None) -> str:
+        place = -1 if spot is None else round(spot.value(self._x_scale)) - 1
+        if not 0 <= place < len(self.bars.y):
+            return ""
+        clusters = "1 cluster" if place == 0 else f"{place + 1} clusters"
+        share, law = float(self.bars.y[place]), float(self.prior.y[place])
+        return f"{clusters}: {100 * share:.1f} % of draws\nby the prior alone {100 * law:.1f} %"
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Show the prior."""

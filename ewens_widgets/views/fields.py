@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from ipywidgets import HTML, Button, Dropdown, Text, VBox, Widget
+from ipywidgets import HTML, Button, Dropdown, Text, ToggleButtons, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_positive
@@ -16,6 +16,7 @@ from ewens_widgets.views.base import assign
 
 __all__ = [
     "Field",
+    "button_choice",
     "buttons",
     "choice",
     "entry",
@@ -129,6 +130,26 @@ def choice(
 ) -> Field:
     """Field for one of several options."""
     control = Dropdown(options=options, value=value, description=description, tooltip=tooltip)
+    return Field(control, lambda chosen: chosen, css_class, help_text)
+
+
+def button_choice(
+    description: str,
+    options: list[tuple[str, Any, str]],
+    value: object,
+    css_class: str,
+    tooltip: str,
+    help_text: str = "",
+) -> Field:
+    """Field for one of a few options that are all to be seen: name, value and tooltip of each."""
+    control = ToggleButtons(
+        options=[option[:2] for option in options],
+        value=value,
+        description=description,
+        tooltip=tooltip,
+        tooltips=[option[2] for option in options],
+    )
+    control.add_class("ew-button-choice")
     return Field(control, lambda chosen: chosen, css_class, help_text)
 
 

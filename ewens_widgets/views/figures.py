@@ -5,13 +5,13 @@ shows, not to its bytes; so there are two image widgets, and each new picture fi
 them. A `Brush` selects objects by dragging over a figure.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import bqplot
 import numpy as np
 from ipywidgets import Dropdown, Image, Widget
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
 from ewens_widgets.analysis.plots.palette import SELECTED
@@ -25,6 +25,7 @@ __all__ = [
     "Canvas",
     "FeaturePlane",
     "PictureBuffers",
+    "Spot",
     "equal_limits",
     "fit_axis",
     "horizon",
@@ -106,8 +107,45 @@ def set_iterations(axis: bqplot.Axis, first: float, last: float) -> None:
     set_limits(axis.scale, axis, first, last)
 
 
+class Spot(NamedTuple):
+    """Where the mouse is over a plot.
+
+    Attributes
+    ----------
+    x, y
+        Shares of its width, from the left, and of its height, from below.
+    width, height
+        Size of the plot in pixels.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def value(self, scale: bqplot.LinearScale, *, vertical: bool = False) -> float:
+        """What a scale with fixed limits says there."""
+        return float(scale.min + (self.y if vertical else self.x) * (scale.max - scale.min))
+
+    def nearest(
+        self, x: ArrayLike, y: ArrayLike, scales: Mapping[str, bqplot.LinearScale], reach: float = 12.0
+    ) -> int | None:
+        """Place of the nearest of some points; None if it is more than `reach` pixels away."""
+        scale_x, scale_y = scales["x"], scales["y"]
+        across = (np.asarray(x) - scale_x.min) / (scale_x.max - scale_x.min) - self.x
+        upwards = (np.asarray(y) - scale_y.min) / (scale_y.max - scale_y.min) - self.y
+        distances = np.hypot(across * self.width, upwards * self.height)
+        if not distances.size:
+            return None
+        found = int(np.argmin(distances))
+        return found if distances[found] <= reach else None
+
+
 class Canvas(bqplot.Figure):
     """A figure whose margins grow with the type of the page that shows it, and that knows its own size.
+
+    Whoever sets `tell` is asked what there is under the mouse: it is called with a `Spot`, or None when the
+    mouse has gone, and returns a text.
 
     Parameters
     ----------
@@ -131,6 +169,8 @@ class Canvas(bqplot.Figure):
         self.css_class = css_class
         self._margin = margin
         self._on_size = on_size
+        self._plot: tuple[float, float, float, float] | None = None  # left, top, width, height
+        self.tell: Callable[[Spot | None], str] | None = None
         super().__init__(fig_margin=self._margins(1.0), **traits)
         self._offsets = [float(axis.label_offset.removesuffix("px")) for axis in self.axes]
         self.add_class("ew-figure")
@@ -153,12 +193,25 @@ class Canvas(bqplot.Figure):
         assign(self, fig_margin=self._margins(scale))
         for axis, offset in zip(self.axes, self._offsets, strict=True):
             assign(axis, label_offset=f"{scale * offset:g}px")
-        if self._on_size is not None and size is not None:
-            margins = self._margins(scale)
-            width = size[0] - margins["left"] - margins["right"]
-            height = size[1] - margins["top"] - margins["bottom"]
-            if width > 1 and height > 1:
+        if size is None:
+            return
+        margins = self._margins(scale)
+        width = size[0] - margins["left"] - margins["right"]
+        height = size[1] - margins["top"] - margins["bottom"]
+        if width > 1 and height > 1:
+            self._plot = margins["left"], margins["top"], width, height
+            if self._on_size is not None:
                 self._on_size(width, height)
+
+    def point(self, pixel: tuple[float, float] | None) -> str:
+        """Say what is at a pixel, counted from the left and from the top; None: the mouse has gone."""
+        if self.tell is None:
+            return ""
+        if pixel is None or self._plot is None:
+            return self.tell(None)
+        left, top, width, height = self._plot
+        x, y = (pixel[0] - left) / width, 1.0 - (pixel[1] - top) / height
+        return self.tell(Spot(x, y, width, height) if 0.0 <= x <= 1.0 and 0.0 <= y <= 1.0 else None)
 
 
 def make_figure(

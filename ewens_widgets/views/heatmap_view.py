@@ -25,7 +25,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, note
-from ewens_widgets.views.figures import Brush, PictureBuffers, make_figure, make_scale, places_between
+from ewens_widgets.views.figures import Brush, PictureBuffers, Spot, make_figure, make_scale, places_between
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
@@ -73,11 +73,12 @@ class HeatmapView(View):
         self.figure = make_figure(
             "ew-heatmap-picture",
             220,
-            (2, 4, 4, 40),
+            (2, 4, 4, 44),
             marks=[self.image],
             axes=[],
             interaction=self.brush.selector,
         )
+        self.figure.tell = self._tell
         self.colours = Dropdown(
             options=COLOUR_MAPS,
             tooltip="Colours of the picture; greys are the paper's",
@@ -116,8 +117,28 @@ class HeatmapView(View):
         rows = places_between(1.0 - top, 1.0 - bottom, self._order.size)
         return self._order[np.union1d(columns, rows)]
 
-    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+    def _tell(self, spot: Spot | None) -> str:
+        """Say which two objects are under the mouse and how often they are together; ring both."""
+        size = self._order.size
+        if spot is None or self._frame is None or not size:
+            self.stage.pointed.clear()
+            return ""
+        x, y = spot.value(self._x_scale), spot.value(self._y_scale, vertical=True)
+        row, column = (min(size - 1, int(share * size)) for share in (max(0.0, 1.0 - y), max(0.0, x)))
+        one, other = int(self._order[row]), int(self._order[column if x >= 0.0 else row])
+        self.stage.pointed.set([one, other])
+        if one == other:
+            return self._name(one)
+        places = (one, other) if self._rows is None else np.searchsorted(self._rows, [one, other])
+        share = float(self._frame.summary.similarity(self._rows)[places[0], places[1]])
+        return f"{self._name(one)} and {self._name(other)}\ntogether in {100 * share:.0f} % of draws"
+
+    def _name(self, found: int) -> str:
+        return f"object {found}" if self._names is None else str(self._names[found])
+
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Forget the order of other objects."""
+        self._names = dataset.row_names
         self._n_objects = posterior.n_objects
         self._rows = spread_rows(self._n_objects) if self._n_objects > MOST_OBJECTS else None
         self._order = np.arange(self._n_objects) if self._rows is None else self._rows

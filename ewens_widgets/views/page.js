@@ -1,6 +1,6 @@
 // The link between a page and its kernel: acknowledges painted frames, starts downloads, names the parts of
 // the page for screen readers, lets them have their keys, fits the widget to its window, enlarges views, shows
-// all of it to a whole room, and sweeps up after the plotting library.
+// all of it to a whole room, tells what is under the mouse, and sweeps up after the plotting library.
 
 // Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
 const SILENCE = 3000;
@@ -20,6 +20,7 @@ const USUAL = { width: 1180, height: 680 };
 const LEAST_ROOM = 560;
 const NARROW = [560, 700, 760, 860, 900]; // widths below which the stylesheet arranges things otherwise
 const BELOW = 10; // pixels left free below the widget
+const POINTED = 120; // milliseconds for which the mouse rests before somebody is asked what is there
 
 // Whether a page is light on dark, whichever program shows it: by the colour behind the widget.
 function isDark(element) {
@@ -154,6 +155,9 @@ function render({ model, el }) {
     const fitting = Math.min(width / USUAL.width, room / USUAL.height, LARGEST);
     const scale = isPresenting() ? PRESENTED : Math.max(1, Math.round(20 * fitting) / 20);
     around.style.setProperty("--ew-room", `${Math.floor(room)}px`);
+    // Settings may be higher than the window; the pictures beside them are not.
+    const columns = around.querySelector(":scope > .ew-explorer-columns");
+    if (columns) around.style.setProperty("--ew-picture-room", `${Math.floor(room - columns.offsetTop - 8)}px`);
     around.style.setProperty("--ew-scale", String(scale));
     around.classList.toggle("ew-scaled", scale !== 1); // to transform every dot costs frames
     const sizes = {};
@@ -230,6 +234,47 @@ function render({ model, el }) {
     }
   };
 
+  // What is under the mouse: the kernel knows, and is asked when the mouse comes to rest.
+  const tip = document.createElement("div");
+  tip.className = "ew-tip";
+  tip.setAttribute("role", "tooltip");
+  let pointing = 0;
+  let pointed = null; // the figure that the kernel was asked about
+  const hideTip = () => {
+    clearTimeout(pointing);
+    tip.remove();
+  };
+  const leaveFigure = () => {
+    hideTip();
+    if (pointed) say("point", { figure: nameOf(pointed) });
+    pointed = null;
+  };
+  const onMove = ({ target, clientX, clientY, buttons }) => {
+    const figure = target.closest?.(".ew-figure");
+    hideTip();
+    if (!figure || buttons) {
+      leaveFigure();
+      return;
+    }
+    pointing = setTimeout(() => {
+      const box = figure.getBoundingClientRect();
+      const frame = around.getBoundingClientRect();
+      pointed = figure;
+      tip.style.left = tip.style.right = tip.style.top = "";
+      // To the side where there is more room.
+      if (clientX < frame.left + frame.width / 2) tip.style.left = `${clientX - frame.left + 14}px`;
+      else tip.style.right = `${frame.right - clientX + 10}px`;
+      tip.style.top = `${clientY - frame.top + (isPresenting() ? around.scrollTop : 0) + 12}px`;
+      say("point", { figure: nameOf(figure), x: clientX - box.left, y: clientY - box.top });
+    }, POINTED);
+  };
+  const showTip = (message) => {
+    if (message.kind !== "tip" || message.viewer !== viewer || !pointed) return;
+    tip.textContent = message.text;
+    if (message.text) around.append(tip);
+    else tip.remove();
+  };
+
   const press = (name) => {
     const button = around.querySelector(`button.${name}`);
     if (!button || button.disabled) return false;
@@ -285,6 +330,9 @@ function render({ model, el }) {
     around.addEventListener("focusin", keepKeys);
     around.addEventListener("keydown", onKey);
     around.addEventListener("click", onClick);
+    around.addEventListener("pointermove", onMove);
+    around.addEventListener("pointerdown", leaveFigure);
+    around.addEventListener("pointerleave", leaveFigure);
     watchSizes();
     markButtons();
   });
@@ -294,6 +342,7 @@ function render({ model, el }) {
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
   model.on("msg:custom", copy);
+  model.on("msg:custom", showTip);
   document.addEventListener("visibilitychange", greet);
   document.addEventListener("visibilitychange", fitSoon);
   document.addEventListener("fullscreenchange", onFullscreen);
@@ -312,9 +361,14 @@ function render({ model, el }) {
     around?.removeEventListener("focusin", keepKeys);
     around?.removeEventListener("keydown", onKey);
     around?.removeEventListener("click", onClick);
+    around?.removeEventListener("pointermove", onMove);
+    around?.removeEventListener("pointerdown", leaveFigure);
+    around?.removeEventListener("pointerleave", leaveFigure);
+    hideTip();
     model.off("change:frame", acknowledge);
     model.off("msg:custom", download);
     model.off("msg:custom", copy);
+    model.off("msg:custom", showTip);
     document.removeEventListener("visibilitychange", greet);
     document.removeEventListener("visibilitychange", fitSoon);
     document.removeEventListener("fullscreenchange", onFullscreen);

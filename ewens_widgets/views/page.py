@@ -73,12 +73,15 @@ class Room:
 
 
 class Page(anywidget.AnyWidget):
-    """Acknowledges frames, and tells what a page has room for.
+    """Acknowledges frames, and tells what a page has room for and where its mouse rests.
 
     Parameters
     ----------
     on_room
         Called when a page was laid out anew, on the thread of the message.
+    on_point
+        Called when the mouse rests on a figure, or has left it: with the viewer, the class of the figure and
+        the pixel in it. `tip` answers.
     """
 
     _esm = _HERE / "page.js"
@@ -93,10 +96,15 @@ class Page(anywidget.AnyWidget):
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
 
-    def __init__(self, on_room: Callable[["Room"], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_room: Callable[["Room"], None] | None = None,
+        on_point: Callable[[str, str, tuple[float, float] | None], None] | None = None,
+    ) -> None:
         super().__init__()
         self._engine: Player | Worker | None = None
         self._on_room = on_room
+        self._on_point = on_point
         self.on_msg(self._on_message)
 
     def attach_to(self, engine: Player | Worker) -> None:
@@ -107,6 +115,10 @@ class Page(anywidget.AnyWidget):
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
         assign(self, frame=frame.number, is_running=frame.status.is_running)
+
+    def tip(self, viewer: str, text: str) -> None:
+        """Have a page show a text beside its mouse; an empty one: nothing."""
+        self.send({"kind": "tip", "viewer": viewer, "text": text})
 
     def copy(self, text: str) -> None:
         """Have the visible pages put a text on the clipboard."""
@@ -123,9 +135,11 @@ class Page(anywidget.AnyWidget):
             room = Room.of_message(content)
             if room is not None:
                 self._on_room(room)
+        kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
+        if kind == "point" and self._on_point is not None:
+            self._on_point(viewer, str(content.get("figure", "")), _pixel(content))
         if self._engine is None:
             return
-        kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
         number = content.get("number")
         if kind == "painted" and isinstance(number, int):
             self._engine.acknowledge(number, viewer)
@@ -133,6 +147,12 @@ class Page(anywidget.AnyWidget):
             self._engine.viewer_attached(viewer)
         elif kind == "gone":
             self._engine.viewer_left(viewer)
+
+
+def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Where a page says that its mouse is; None: nowhere."""
+    x, y = content.get("x"), content.get("y")
+    return (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
 
 
 class Dashboard(VBox):
@@ -163,7 +183,11 @@ class Dashboard(VBox):
             self.add_class(name)
         self._engine = engine
         self.post: Post = Mailbox().post if post is None else post
-        self.page = _page_class(self.stylesheet)(lambda room: self.post(lambda: self.fit(room)))
+        self._pointed: Canvas | None = None
+        self.page = _page_class(self.stylesheet)(
+            lambda room: self.post(lambda: self.fit(room)),
+            lambda *where: self.post(lambda: self.point(*where)),
+        )
 
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """Show these widgets from top to bottom, and the invisible page after them.
@@ -191,6 +215,25 @@ class Dashboard(VBox):
             canvas.fit(room.scale, room.sizes.get(canvas.css_class))
         for panel in self.panels:
             panel.darken(room.is_dark)
+
+    def point(self, viewer: str, figure: str, pixel: tuple[float, float] | None) -> None:
+        """Say what is under the mouse of a page.
+
+        Parameters
+        ----------
+        viewer
+            The page.
+        figure
+            Class of the figure that the mouse is over.
+        pixel
+            Where in it, from the left and from the top; None: it has left.
+        """
+        canvas = next((one for one in _canvases(self) if one.css_class == figure), None)
+        if self._pointed is not None and self._pointed is not canvas:
+            self._pointed.point(None)
+        self._pointed = canvas
+        if canvas is not None:
+            self.page.tip(viewer, canvas.point(pixel))
 
     def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the engine can show its frames to
         """Have the engine's frames shown by these views, in this order.

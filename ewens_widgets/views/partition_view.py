@@ -16,7 +16,8 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.views.base import View, assign, chip, note
-from ewens_widgets.views.figures import Brush, FeaturePlane, make_figure, make_scatter
+from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
+from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,6 +187,11 @@ class PartitionView(View):
         self.proposal = make_scatter(
             self.plane.scales, default_size=140, fill=False, colors=[SELECTED], stroke_width=1.8
         )
+        # What the mouse is over in another picture.
+        self.pointed = make_scatter(
+            self.plane.scales, default_size=200, fill=False, colors=[SELECTED], stroke_width=2.5
+        )
+        self.stage.pointed.observe(self._point_out)
         self.outlines = Outlines(self.plane.scales)
         self.ellipses = ToggleButton(
             value=False,
@@ -202,10 +208,11 @@ class PartitionView(View):
             300,
             (8, 8, 38, 48),
             self.plane.resize,
-            marks=[self.outlines.mark, self.points, self.proposal],
+            marks=[self.outlines.mark, self.points, self.proposal, self.pointed],
             axes=self.plane.axes,
             interaction=self.brush.selector,
         )
+        self.figure.tell = self._tell
         self.legend = note("ew-legend")
         self.tools = (self.ellipses, *self.plane.choosers)
         self.clear = Button(
@@ -220,6 +227,42 @@ class PartitionView(View):
         x, y = np.asarray(self.points.x), np.asarray(self.points.y)
         return np.flatnonzero((left <= x) & (x <= right) & (bottom <= y) & (y <= top))
 
+    def _point_out(self) -> None:
+        objects = self.stage.pointed.objects
+        assign(self.pointed, x=self.points.x[objects], y=self.points.y[objects])
+
+    def _tell(self, spot: Spot | None) -> str:
+        """Say who is under the mouse: its name, its class, and how sure its cluster is."""
+        if spot is None or self._frame is None or self._dataset is None:
+            return ""
+        found = spot.nearest(self.points.x, self.points.y, self.plane.scales)
+        if found is None:
+            return ""
+        names, classes = self._dataset.row_names, self._dataset.classes
+        lines = [f"object {found}" if names is None else str(names[found])]
+        if classes is not None:
+            lines.append(f"class: {classes[found]}")
+        return "\n".join([*lines, self._membership(self._frame, found)]).strip()
+
+    def _membership(self, frame: Frame, found: int) -> str:
+        """How sure it is that an object is where it is."""
+        labels = self.stage.labels(frame)
+        shown = self.stage.shown(frame)
+        if labels is None or shown == "classes":
+            return ""
+        reading = self.stage.live_answer.reading(frame)
+        if shown == "answer" and reading is not None:
+            return f"in its group with probability {reading.answer.certainty[found]:.2f}"
+        mates = np.flatnonzero(labels == labels[found])
+        mates = mates[mates != found]
+        if labels[found] < 0 or not mates.size:
+            return "left over" if shown == "cut" and labels[found] < 0 else "alone"
+        size = f"in a cluster of {mates.size + 1}"
+        if labels.size > MOST_OBJECTS or not frame.summary.n_draws:
+            return size
+        share = float(frame.summary.similarity()[found, mates].mean())
+        return f"{size}, which it shares with the others in {share:.0%} of draws".replace("%", " %")
+
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Offer the new columns and place the objects."""
         self._dataset, self._posterior = dataset, posterior
@@ -233,6 +276,7 @@ class PartitionView(View):
             self.stage.selection.source = None  # its rectangle means other objects now
         assign(self.points, x=x, y=y)
         self.outlines.place(self._posterior, x, y)
+        self.stage.pointed.clear()
         self.redraw()
 
     def draw(self, frame: Frame) -> None:

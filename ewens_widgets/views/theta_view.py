@@ -13,7 +13,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, chip, note
-from ewens_widgets.views.figures import make_axis, make_figure, make_scale
+from ewens_widgets.views.figures import Spot, make_axis, make_figure, make_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +64,20 @@ class ThetaView(View):
         self.figure = make_figure(
             "ew-theta-bars", 76, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
         )
+        self.figure.tell = self._tell
         chips = (chip(_POSTERIOR, "average"), chip(_CONDITIONAL, "now"), chip(_PRIOR, "prior", is_line=True))
         return self.figure, note("ew-legend", " ".join(chips))
+
+    def _tell(self, spot: Spot | None) -> str:
+        place = -1 if spot is None else round(spot.value(self._x_scale))
+        if not 0 <= place < self._grid.size:
+            return ""
+        average, now = (float(row[place]) for row in np.asarray(self.bars.y))
+        law = float(self.prior.y[place])
+        return (
+            f"θ = {theta_text(self._grid[place])}: probability {average:.2f}\n"
+            f"by this draw {now:.2f}, by the prior {law:.2f}"
+        )
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Show the grid and its prior."""

@@ -117,8 +117,8 @@ def _likeness(grid: FloatArray, weights: FloatArray, now: float) -> str:
     bars = "".join(f'<span style="height:{height}%"></span>' for height in heights.tolist())
     title = ", ".join(f"{value:g}: {weight:.0%}" for value, weight in zip(grid, weights, strict=True))
     return (
-        f'<div class="ew-likeness" title="{title}"><span>likeness ν: {now:g} now; {grid[0]:g}</span>'
-        f'<span class="ew-spark" aria-hidden="true">{bars}</span><span>{grid[-1]:g}</span></div>'
+        f'<div class="ew-likeness" title="{title}"><span>likeness ν: {now:g} now;</span><span>{grid[0]:g} '
+        f'<span class="ew-spark" aria-hidden="true">{bars}</span> {grid[-1]:g}</span></div>'
     )
 
 

@@ -17,6 +17,7 @@ from ewens_widgets.views.base import Silence, View, assign, note
 from ewens_widgets.views.figures import (
     Brush,
     PictureBuffers,
+    Spot,
     make_axis,
     make_figure,
     make_scale,
@@ -93,10 +94,11 @@ class TreeView(View):
         self.figure = make_figure(
             "ew-tree-picture",
             100,
-            (6, 4, 6, 40),
+            (6, 4, 6, 44),
             marks=[self.lines, self.cut_line, self.handle],
             axes=[self._y_axis],
         )
+        self.figure.tell = self._tell
         self._make_controls()
         row = HBox((self.count, self.least, self.shows))
         row.add_class("ew-row")
@@ -111,7 +113,7 @@ class TreeView(View):
         )
         self.brush = Brush.interval(self._x_scale, self.stage, self._objects_in)
         return make_figure(
-            "ew-leaves", 18, (0, 4, 2, 40), marks=[self.leaves], axes=[], interaction=self.brush.selector
+            "ew-leaves", 18, (0, 4, 2, 44), marks=[self.leaves], axes=[], interaction=self.brush.selector
         )
 
     def _make_controls(self) -> None:
@@ -172,6 +174,22 @@ class TreeView(View):
         height = max(0.0, float(heights[moved]))
         cut = Cut(height=height, min_size=self.least.value)
         self.stage.post(lambda: self.stage.set_cut(cut))
+
+    def _tell(self, spot: Spot | None) -> str:
+        """Say what a joint of the tree joins."""
+        if spot is None or self._tree is None:
+            return ""
+        links = self._tree.links()
+        scales = {"x": self._x_scale, "y": self._y_scale}
+        middles = (links[:, 1:3, 0].mean(axis=1) + 0.5) / self._tree.n_leaves
+        found = spot.nearest(middles, links[:, 1, 1], scales)
+        if found is None:
+            return ""
+        sizes = int(self._tree.linkage[found, 3])
+        height = float(links[found, 1, 1])
+        if self._tree.kind == "similarity":
+            return f"joins {sizes} objects\nthat are apart in {100 * height:.0f} % of draws"
+        return f"joins {sizes} objects\nat a loss of {height:.1f} nats"
 
     def _objects_in(self, ends: NDArray[np.float64]) -> NDArray[np.intp]:
         return self._order[places_between(ends[0], ends[1], self._n_objects)]

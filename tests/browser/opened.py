@@ -103,7 +103,7 @@ def opened_explorer(
 _SMOOTHING = 40
 
 
-def _differ(one: bytes, other: bytes) -> bool:
+def differ(one: bytes, other: bytes) -> bool:
     """Whether two pictures are not of the same thing."""
     pictures = (Image.open(BytesIO(png)).convert("RGB") for png in (one, other))
     first, second = (np.asarray(picture, dtype=np.int16) for picture in pictures)
@@ -118,6 +118,6 @@ def assert_stands_still(explorer: OpenedExplorer) -> None:
     assert explorer.iteration() == iteration
     assert explorer.marks() == marks
     later = explorer.pixels()
-    changed = [name for name in pixels if _differ(pixels[name], later[name])]
+    changed = [name for name in pixels if differ(pixels[name], later[name])]
     assert not changed, f"still changing: {changed}"
     assert explorer.value(RECORDED) == recorded

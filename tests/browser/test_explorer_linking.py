@@ -126,3 +126,20 @@ def test_colour_by_cut_can_be_switched_off(explorer: OpenedExplorer) -> None:
     explorer.wait_until_still()
     assert explorer.value("explorer.stage.shows_cut") is False
     assert explorer.marks()["scatter"] != before
+
+
+def test_what_is_under_the_mouse_is_told(explorer: OpenedExplorer, screenshot: Callable[[str], Path]) -> None:
+    # Anything that is selected has rings and colours of its own.
+    explorer.page.keyboard.press("Escape")
+    rings = explorer.part(".ew-scatter path.dot").count()
+    box = explorer.box(".ew-heatmap-picture")
+    explorer.page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.2 * box["height"])
+    expect(explorer.part(".ew-tip")).to_contain_text("% of draws")
+    expect(explorer.part(".ew-scatter path.dot")).to_have_count(rings + 2)
+    screenshot("explorer-pointed")
+    dot = explorer.box(".ew-scatter path.dot >> nth=5")
+    explorer.page.mouse.move(dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2)
+    expect(explorer.part(".ew-tip")).to_contain_text("class: ")
+    expect(explorer.part(".ew-scatter path.dot")).to_have_count(rings)
+    explorer.page.mouse.move(2, 2)
+    expect(explorer.part(".ew-tip")).to_have_count(0)

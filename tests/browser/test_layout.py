@@ -69,6 +69,9 @@ def test_explorer(page: Page, shared_server: Server) -> None:
         explorer.press("pause")
         explorer.wait_until_still()
         found["after"] = all_faults(page, explorer.root)
+        explorer.part(".ew-colouring").get_by_text("answer", exact=True).click()
+        expect(explorer.part(".ew-headline")).to_contain_text("group")
+        found["answer"] = all_faults(page, explorer.root)
         found["rules"] = violations(explorer.root)
         with dark_theme(shared_server):
             reopened(explorer, shared_server, "layout.ipynb")
@@ -126,8 +129,11 @@ def test_presentation(page: Page, shared_server: Server) -> None:
         page.keyboard.press("f")
         expect(explorer.root).to_have_class(re.compile("ew-presenting"))
         expect(explorer.part(".ew-settings")).to_be_hidden()
-        for size in SIZES[0], SIZES[2]:
-            assert faults(page, explorer.root, size) == []
+        for kind, text in (("this draw", "This draw"), ("answer", "group")):
+            explorer.part(".ew-colouring").get_by_text(kind, exact=True).click()
+            expect(explorer.part(".ew-headline")).to_contain_text(text)
+            for size in SIZES[0], SIZES[2]:
+                assert faults(page, explorer.root, size) == []
         assert explorer.root.evaluate(SMALL_TEXTS, 14) == []
         box = explorer.root.bounding_box()
         assert box is not None

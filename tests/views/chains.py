@@ -47,10 +47,16 @@ class Chain:
         self.summaries = RunningSummaries(self.recorder, burn_in)
         self.number = 0
 
-    def frame(self, iteration: int, state: PlayerState = PlayerState.PAUSED, **event: object) -> Frame:
-        """Frame that shows an iteration; keywords change its event."""
+    def frame(
+        self,
+        iteration: int,
+        state: PlayerState = PlayerState.PAUSED,
+        target: int | None = None,
+        **event: object,
+    ) -> Frame:
+        """Frame that shows an iteration of a run to a target; keywords change its event."""
         self.number += 1
-        status = PlayerStatus(state, iteration, len(self.events), iteration)
+        status = PlayerStatus(state, iteration, target or len(self.events), iteration)
         shown = None if iteration == 0 else self.events[iteration - 1]._replace(**event)
         return Frame(self.number, shown, status, self.summaries.up_to(iteration))
 

@@ -1,9 +1,14 @@
 """The sentence is about what is on display, and the buttons choose what that is."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from views.chains import Chain, Wire
 
+from ewens_widgets.analysis.convergence import diagnose
+from ewens_widgets.analysis.report import chain_sentence
+from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import PartitionView, Stage
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.stage import Cut
@@ -62,12 +67,12 @@ def test_without_known_classes_they_are_not_offered(wire: Wire, chain: Chain) ->
     stage.prepare(chain.posterior)
     headline = Headline(stage)
     headline.prepare(replace(chain.dataset, labels=None, label_names=None))
-    assert [kind for _, kind in headline.colouring.options] == ["draw", "cut"]
+    assert [kind for _, kind in headline.colouring.options] == ["draw", "answer", "cut"]
     assert headline.colouring.value == "draw"
 
 
 def test_other_kinds_of_colours_are_refused(wire: Wire) -> None:
-    with pytest.raises(ValueError, match="colours can show draw, cut, classes"):
+    with pytest.raises(ValueError, match="colours can show draw, answer, cut, classes"):
         Stage().set_colouring("rainbow")
 
 
@@ -76,3 +81,116 @@ def test_a_frame_is_two_messages_at_most(headline: Headline, chain: Chain, wire:
     wire.clear()
     headline.show(chain.frame(6))
     assert sum(wire.updates().values()) <= 2
+
+
+class TestAnswer:
+    def test_at_the_end_the_colours_turn_to_it(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        headline.show(chain.frame(39))
+        assert stage.colouring == "draw"
+        end = chain.frame(40, PlayerState.FINISHED)
+        headline.show(end)
+        assert stage.colouring == headline.colouring.value == "answer"
+        answer = chain.trace.answer()
+        np.testing.assert_array_equal(stage.labels(end), answer.labels)
+        sentence = headline.sentence.value
+        assert f" {answer.n_clusters} groups" in sentence or "one group" in sentence
+        assert chain_sentence(diagnose(chain.trace)) in sentence
+
+    def test_when_the_chain_goes_on_they_turn_back(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        headline.show(chain.frame(20, PlayerState.FINISHED, target=20))
+        assert stage.colouring == "answer"
+        headline.show(chain.frame(21, PlayerState.PLAYING))
+        assert stage.colouring == "draw"
+        headline.show(chain.frame(40, PlayerState.FINISHED))
+        assert stage.colouring == "answer"
+
+    def test_it_has_the_best_colours(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        # Many clusters before, of which some have lost their colours to others.
+        for count in (10, 9, 8):
+            stage.colours(chain.frame(39, labels=np.arange(30) % count))
+        end = chain.frame(40, PlayerState.FINISHED)
+        headline.show(end)
+        colours = stage.colours(end)
+        assert colours is not None
+        assert set(colours.tolist()) == set(range(chain.trace.answer().n_clusters))
+
+    def test_what_the_user_chose_stays(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        end = chain.frame(40, PlayerState.FINISHED)
+        headline.show(end)
+        headline.colouring.value = "draw"
+        headline.show(end)
+        assert stage.colouring == "draw"
+        headline.colouring.value = "classes"
+        headline.show(chain.frame(40, PlayerState.FINISHED))
+        assert stage.colouring == "classes"
+
+    def test_what_was_restored_stays(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        stage.restore("draw", "single", Cut(height=0.5), (), 40)
+        headline.show(chain.frame(40, PlayerState.FINISHED))
+        assert stage.colouring == "draw"
+
+    def test_at_a_pause_it_is_that_of_the_draws_so_far(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        headline.show(chain.frame(20))
+        headline.colouring.value = "answer"
+        reading = stage.live_answer.reading(chain.frame(20))
+        assert reading is not None
+        assert reading.iteration == 20
+        np.testing.assert_array_equal(reading.answer.labels, chain.trace[:20].answer().labels)
+        assert "After" not in headline.sentence.value
+        # While the chain runs nothing is computed here, and the sentence says how old the answer is.
+        headline.show(chain.frame(21, PlayerState.PLAYING))
+        assert headline.sentence.value.startswith("After 20 iterations: ")
+
+    def test_with_few_draws_there_is_none(self, headline: Headline, chain: Chain) -> None:
+        headline.show(chain.frame(3))
+        headline.colouring.value = "answer"
+        assert headline.sentence.value.startswith("This draw")
+        assert headline.sentence.value.endswith("An answer needs some more draws.")
+
+    def test_a_fault_is_told_and_nothing_stops(
+        self, headline: Headline, chain: Chain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(trace: object) -> None:
+            raise ValueError("no memory for pairs")
+
+        monkeypatch.setattr("ewens_widgets.views.stage._read", fail)
+        headline.show(chain.frame(20))
+        headline.colouring.value = "answer"
+        assert headline.sentence.value.endswith("no memory for pairs")
+        headline.show(chain.frame(40, PlayerState.FINISHED))
+        assert headline.sentence.value.startswith("This draw")
+
+    def test_a_reset_forgets_it(self, headline: Headline, chain: Chain) -> None:
+        stage = stage_of(headline)
+        headline.show(chain.frame(40, PlayerState.FINISHED))
+        chain.summaries.clear()
+        frame = chain.frame(12)
+        headline.show(frame)
+        assert stage.shown(frame) == "draw"
+        assert stage.live_answer.reading(frame) is None
+
+    @pytest.mark.usefixtures("wire")
+    def test_on_an_event_loop_it_is_worked_out_aside(self, chain: Chain) -> None:
+        async def run() -> list[str]:
+            stage = Stage()
+            stage.prepare(chain.posterior, chain.dataset.labels)
+            headline = Headline(stage)
+            headline.prepare(chain.dataset)
+            headline.show(chain.frame(40, PlayerState.FINISHED))
+            texts = [headline.sentence.value]
+            arrived = asyncio.Event()
+            stage.observe(arrived.set)
+            await arrived.wait()
+            texts.append(headline.sentence.value)
+            return texts
+
+        before, after = asyncio.run(run())
+        assert before.startswith("This draw")
+        assert before.endswith("the answer is on its way")
+        assert "group" in after

@@ -132,6 +132,7 @@ class InvariancePanel(Panel):
             "Left what the model says of the original data, right of the transformed ones, with the same "
             "objects in the same places. Where pictures are alike, the answer does not depend on coordinates."
         )
+        self._is_dark = False
         self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
         self.images = tuple(
             Image(value=encode_png(pixels, picture_palette()), format="png") for pixels in self._pixels
@@ -157,8 +158,18 @@ class InvariancePanel(Panel):
         is_cheap = n_objects <= _MOST_LIVE or pair.is_done
         order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
         self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
+        self._show_pixels()
+
+    def _show_pixels(self) -> None:
+        palette = picture_palette(dark=self._is_dark)
         for image, pixels in zip(self.images, self._pixels, strict=True):
-            assign(image, value=encode_png(pixels, picture_palette()))
+            assign(image, value=encode_png(pixels, palette))
+
+    def darken(self, is_dark: bool) -> None:
+        """Turn black on white into white on black."""
+        if is_dark != self._is_dark:
+            self._is_dark = is_dark
+            self._show_pixels()
 
     def paint(self, axes: "Axes") -> None:
         """Draw both heatmaps with matplotlib."""

@@ -159,6 +159,7 @@ class ChainSimilarities(ChainsSubview):
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._order_due = 0.0
         self._pixels: dict[str, NDArray[np.uint8]] = {}
+        self._is_dark = False
         self.gap: float | None = None
         beside = VBox((boxes[-1],))
         beside.add_class("ew-pooled-picture")
@@ -207,7 +208,14 @@ class ChainSimilarities(ChainsSubview):
 
     def _show(self, name: str, similarity: NDArray[Any]) -> None:
         self._pixels[name] = distance_pixels(similarity, self._order, _MOST_PIXELS)
-        assign(self.images[name], value=encode_png(self._pixels[name], picture_palette()))
+        palette = picture_palette(dark=self._is_dark)
+        assign(self.images[name], value=encode_png(self._pixels[name], palette))
+
+    def darken(self, is_dark: bool) -> None:
+        """Turn black on white into white on black."""
+        if is_dark != self._is_dark:
+            self._is_dark = is_dark
+            self.redraw()
 
     def paint(self, axes: "Axes") -> None:
         """Draw all pictures with matplotlib, those of the chains first."""

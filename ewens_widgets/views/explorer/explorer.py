@@ -322,6 +322,7 @@ class Explorer(Dashboard):
             heatmap=cast("HeatmapView", self.views["heatmap"]).colours.value,
             numbers=stage.numbers,
             ringed=self._partition.follows,
+            ellipses=self._partition.ellipses.value,
         )
 
     def show_state(self, shown: Shown) -> None:
@@ -329,9 +330,11 @@ class Explorer(Dashboard):
         cut = self.stage.cut
         if shown.cut is not None or shown.height is not None:
             cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
-        self.stage.restore(shown.colours, shown.tree, cut, shown.numbers)
+        iteration = self.player.status.iteration
+        self.stage.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
         if shown.ringed:
-            self._partition.follow(self.player.status.iteration)
+            self._partition.follow(iteration)
+        self._partition.ellipses.value = shown.ellipses
         self._partition.plane.choose(shown.x, shown.y)
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
@@ -489,6 +492,12 @@ class Explorer(Dashboard):
         self._run_changed()
         self._change(session.dataset, settings, session.sampler, session.recorder)
         self.show_state(shown)
+
+    def picture(self, kind: str = "png") -> bytes:
+        """Static picture of what is on display, with the answer if it is on its way."""
+        self.player.refresh()  # nobody may have looked, and then nobody has asked
+        self.stage.live_answer.wait()
+        return super().picture(kind)
 
     def status_line(self) -> str:
         """Where the chain is, in words."""

@@ -7,7 +7,16 @@ from ipywidgets import VBox
 from ewens_widgets.model.posterior import ShapesName, check_nu_grid, default_nu_grid, default_theta_grid
 from ewens_widgets.model.priors import Ewens, FiniteMixture, PartitionPrior
 from ewens_widgets.views.base import assign
-from ewens_widgets.views.fields import Field, choice, entry, parse_grid, parse_positive, read_shown, show_only
+from ewens_widgets.views.fields import (
+    Field,
+    button_choice,
+    choice,
+    entry,
+    parse_grid,
+    parse_positive,
+    read_shown,
+    show_only,
+)
 from ewens_widgets.views.prior_chooser import PriorChooser, kind_of
 
 if TYPE_CHECKING:
@@ -15,7 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PRESETS", "ModelPanel", "ModelPreset"]
 
-_MODELS = [("I: one scale", "I"), ("II: column scales", "II"), ("III: linear maps", "III")]
+_MODELS = [
+    ("I", "I", "Model I: one scale for all columns, and rotations"),
+    ("II", "II", "Model II: a scale for each column"),
+    ("III", "III", "Model III: all linear maps"),
+]
+_INVARIANCES = {
+    "I": "Results do not change when the data are shifted, rotated, or all columns scaled alike.",
+    "II": "Results do not change when the data are shifted, or each column is scaled.",
+    "III": "Results do not change when the data are shifted, or mapped linearly.",
+}
 _SHAPES: list[tuple[str, ShapesName]] = [("one for all clusters", "common"), ("each its own", "own")]
 _DEFAULT_GRIDS = {"grid": "2^-3 … 2^10", "nu": "2^1 … 2^8"}
 _MIXED = "mixed"
@@ -68,13 +86,13 @@ def _make_fields() -> dict[str, Field]:
             "Shapes and prior that go well together",
             " ",
         ),
-        "model": choice(
+        "model": button_choice(
             "model",
             _MODELS,
             "II",
             "ew-model",
             "Which changes of the data leave the clusters as they are",
-            "Results do not change when the data are shifted, or changed in this way.",
+            _INVARIANCES["II"],
         ),
         "shapes": choice(
             "shapes",
@@ -130,6 +148,7 @@ class ModelPanel(VBox):
             self.prior.show(PRESETS[chosen].prior)
         self.prior.arrange()
         self._name_preset()
+        self._own_fields["model"].help_text = _INVARIANCES[self._own_fields["model"].control.value]
         has_own = self._own_fields["shapes"].control.value == "own"
         show_only(self._own_fields, set(self._own_fields) - (set() if has_own else {"nu"}))
 

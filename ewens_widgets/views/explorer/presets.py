@@ -79,6 +79,8 @@ class Shown:
         Number of each object's colour: the same clusters may have been coloured otherwise.
     ringed
         Whether the objects that the last iteration moved are ringed.
+    ellipses
+        Whether clusters have ellipses around them.
     """
 
     colours: str = "draw"
@@ -91,6 +93,7 @@ class Shown:
     heatmap: str | None = None
     numbers: tuple[int, ...] = ()
     ringed: bool = False
+    ellipses: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be shown."""
@@ -118,6 +121,7 @@ class Shown:
             "heatmap": str,
             "least": int,
             "ringed": bool,
+            "ellipses": bool,
         }.items():
             if name in names and not isinstance(names[name], kind):
                 raise ValueError(f"{name} of what it shows is no {kind.__name__}")
@@ -172,7 +176,10 @@ PRESETS: dict[str, Preset] = {
     "one Gaussian": Preset(
         "data=gaussian&model=II", "There is one cluster. How many does the prior invent? Try λ = 0.1 and 10."
     ),
-    "wine": Preset("data=wine&model=II", "178 wines, 13 measurements, three kinds. The chain is not told."),
+    "wine": Preset(
+        "data=wine&model=II&shapes=own&prior=finite",
+        "178 wines, 13 measurements, three kinds. The chain is not told.",
+    ),
 }
 """States for a lecture, by name."""
 

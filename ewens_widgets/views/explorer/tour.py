@@ -59,8 +59,9 @@ STOPS = (
         _walk,
     ),
     Stop(
-        "The same, as fast as it goes. No draw is the answer; all of them together are. In the heatmap "
-        "every row and column is a point: dark blocks are points that most draws keep together.",
+        "The same, as fast as it goes. No draw is the answer; all of them together are, and at the end the "
+        "colours show it. In the heatmap every row and column is a point: blocks are points that most draws "
+        "keep together.",
         _run,
     ),
     Stop(

@@ -294,7 +294,11 @@ class Waterfall(VBox):
             axes.axhline(self._mark, color=MARK, linestyle="--", linewidth=1.2)
         values = [*(term.value for term in self._terms), sum(term.value for term in self._terms)]
         for place, value in enumerate(values):
-            axes.annotate(signed(value), (place, bars[place].max()), ha="center", va="bottom", fontsize=8)
+            text = axes.annotate(
+                signed(value), (place, bars[place].max()), ha="center", va="bottom", fontsize=8
+            )
+            # Lines end beside it, and do not strike it through.
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         axes.set_ylim(*self._limits(bars, self._mark))
 
 

@@ -118,7 +118,7 @@ class MoveInspector(Dashboard):
         )
         self.list.add_class("ew-stages")
         self.list.observe(lambda change: self._chosen(change["new"]), "value")
-        self.scatter = StageScatter(self._dataset, post)
+        self.scatter = StageScatter(self._dataset, self.inspection.posterior, post)
         self.told = note("ew-told")
         self.waterfall = Waterfall(("prior", "likelihood", "way back", "way there", "log ratio"))
         self.options = note("ew-options")

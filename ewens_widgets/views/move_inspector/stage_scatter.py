@@ -3,6 +3,7 @@
 Colours are those of the clusters, before or after the proposal. While sides are drawn for the objects of a
 split they go from one colour to another by the probability of the side instead, with grey for even chances.
 What a stage is about is strong and the rest is faint; rings and diamonds mark single objects and cores.
+Ellipses hold half and nine tenths of each cluster, with the parameters that the iteration has drawn.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +15,11 @@ from ewens_widgets.analysis.explanation.proposal import Proposal
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.moves.move import Scene
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
+from ewens_widgets.views.partition_view import Outlines
 
 __all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
 
@@ -36,6 +39,8 @@ class StageScatter(Panel):
     ----------
     dataset
         The objects.
+    posterior
+        What is sampled; it knows the shapes of clusters.
     post
         Takes commands to the event loop.
     """
@@ -45,11 +50,16 @@ class StageScatter(Panel):
     description = "Scatter plot of the objects at this stage"
     about = (
         "Every dot is an object, every colour a cluster. What the stage is about is strong, the rest is "
-        "faint; rings and diamonds mark the objects that the text speaks of."
+        "faint; rings and diamonds mark the objects that the text speaks of. Ellipses hold 50 and 90 % of a "
+        "cluster."
     )
 
-    def __init__(self, dataset: Dataset, post: "Callable[[Callable[[], None]], None]") -> None:
+    def __init__(
+        self, dataset: Dataset, posterior: Posterior, post: "Callable[[Callable[[], None]], None]"
+    ) -> None:
+        self._posterior = posterior
         self._colours = ClusterColours()
+        self._stage: Scene | None = None
         self._proposal: Proposal | None = None
         self._numbers: dict[str, NDArray[np.intp]] = {}
         self._ringed = self._cores = np.empty(0, dtype=np.intp)
@@ -62,12 +72,13 @@ class StageScatter(Panel):
         self.cores = make_scatter(
             scales, default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
         )
+        self.outlines = Outlines(scales)
         self.figure = make_figure(
             "ew-scatter",
             400,
             (8, 8, 38, 48),
             self.plane.resize,
-            marks=[self.points, self.rings, self.cores],
+            marks=[self.outlines.mark, self.points, self.rings, self.cores],
             axes=self.plane.axes,
         )
         self.legend = note("ew-legend")
@@ -76,7 +87,18 @@ class StageScatter(Panel):
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         assign(self.points, x=x, y=y)
+        self.outlines.place(self._posterior, x, y)
         self._point_at()
+        self._outline()
+
+    def _outline(self) -> None:
+        """Draw the ellipses of the clusters that the colours show; sides are no clusters yet."""
+        if self._proposal is None or self._stage is None or self._stage.colours == "sides":
+            self.outlines.hide()
+            return
+        drawn = self._proposal.parameters
+        numbers = self._numbers[self._stage.colours]
+        self.outlines.show(numbers, drawn.theta, drawn.nu, drawn.sigma)
 
     def _point_at(self) -> None:
         x, y = self.points.x, self.points.y
@@ -98,7 +120,9 @@ class StageScatter(Panel):
         assign(self.points, colors=self._colours_of(stage), opacities=self._opacities(stage))
         self._ringed = np.asarray(stage.ringed, dtype=np.intp)
         self._cores = np.asarray(stage.cores, dtype=np.intp)
+        self._stage = stage
         self._point_at()
+        self._outline()
         assign(self.legend, value=self._legend(stage))
 
     def _colours_of(self, stage: Scene) -> list[str]:
@@ -153,6 +177,7 @@ class StageScatter(Panel):
         x, y = np.asarray(self.points.x), np.asarray(self.points.y)
         pairs = zip(self.points.colors, self.points.opacities, strict=True)
         shades = [(*(part / 255 for part in rgb(colour)), float(alpha)) for colour, alpha in pairs]
+        self.outlines.paint(axes)
         axes.scatter(x, y, c=shades, s=20, edgecolors="0.4", linewidths=0.3)
         axes.scatter(
             x[self._ringed], y[self._ringed], s=70, facecolors="none", edgecolors=SELECTED, linewidths=1.2

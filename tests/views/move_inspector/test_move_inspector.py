@@ -272,3 +272,18 @@ def test_hostile_names_are_escaped() -> None:
     texts = [widget.value for widget in widgets_below(inspector) if type(widget).__name__ == "HTML"]
     assert all("<script" not in text for text in texts)
     assert b"<script" not in inspector.picture("svg")
+
+
+def test_clusters_have_ellipses_before_and_after(inspector: MoveInspector) -> None:
+    outlines = inspector.scatter.outlines.mark
+    for place, stage in enumerate(inspector.stages):
+        inspector.show_stage(place)
+        if stage.colours == "sides":
+            assert not outlines.visible
+            continue
+        proposal = inspector.inspection.proposal
+        labels = proposal.labels if stage.colours == "before" else proposal.proposed
+        assert labels is not None
+        large = np.flatnonzero(np.bincount(labels) >= 3)
+        assert outlines.visible
+        assert np.atleast_2d(outlines.x).shape[0] == large.size

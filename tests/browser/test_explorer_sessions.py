@@ -1,0 +1,84 @@
+"""A session that was saved and loaded shows the same picture, pixel by pixel."""
+
+from pathlib import Path
+
+import pytest
+from browser.explorer_page import FAST, PAINT_ANEW
+from browser.opened import OpenedExplorer, Server, differ, explorer_code, opened_explorer
+from playwright.sync_api import Page, expect
+
+PARTS = {
+    "headline": ".ew-headline-row",
+    "partition": ".ew-partition",
+    "tree": ".ew-tree",
+    "heatmap": ".ew-heatmap",
+    "counts": ".ew-counts",
+    "theta": ".ew-theta",
+    "traces": ".ew-traces",
+}
+
+
+def pictures(explorer: OpenedExplorer) -> dict[str, bytes]:
+    """Every view with its controls, and the headline."""
+    explorer.page.mouse.move(2, 2)
+    # Whatever has the focus is outlined.
+    explorer.page.evaluate("() => document.activeElement?.blur()")
+    explorer.root.evaluate(PAINT_ANEW)
+    return {name: explorer.part(selector).screenshot() for name, selector in PARTS.items()}
+
+
+def cut_and_ellipses(explorer: OpenedExplorer) -> None:
+    """Pause somewhere, and look at the chain in a way of one's own."""
+    explorer.choose_speed(FAST)
+    explorer.press("play")
+    explorer.wait_for_iteration(150)
+    explorer.press("pause")
+    explorer.wait_until_still()
+    explorer.part(".ew-tree-kind select").select_option(label="similarity, average linkage")
+    explorer.type_in(".ew-cut-count", "4")
+    explorer.press("ellipses")
+    explorer.part(".ew-x-feature select").select_option(label="PC 3")
+    expect(explorer.part(".ew-headline")).to_contain_text("Tree cut into 4 clusters")
+
+
+def step(explorer: OpenedExplorer) -> None:
+    """Rings mark what moved."""
+    for number in range(1, 4):
+        explorer.press("step")
+        explorer.wait_for_iteration(number, or_later=False)
+
+
+def answer(explorer: OpenedExplorer) -> None:
+    """Run to the end, where colours turn to the answer."""
+    explorer.press("run-to-end")
+    expect(explorer.part(".ew-headline")).to_contain_text("group")
+
+
+@pytest.mark.parametrize("arrive", [cut_and_ellipses, step, answer])
+def test_it_looks_the_same(page: Page, shared_server: Server, tmp_path: Path, arrive: object) -> None:
+    assert callable(arrive)
+    iterations = 300 if arrive is answer else 100_000
+    code = explorer_code(f"ew.datasets.wine(), iterations={iterations}, burn_in=50")
+    name = f"session_{arrive.__name__}"
+    with opened_explorer(page, shared_server, name, code) as explorer:
+        arrive(explorer)
+        explorer.wait_until_still()
+        before = pictures(explorer)
+        saved = str(tmp_path / "session.ewens")
+        explorer.value(f"explorer.save({saved!r})")
+        explorer.value("explorer.use_preset('four corners')")
+        expect(explorer.part(".ew-headline")).to_contain_text("80 objects")
+        explorer.wait_until_still()
+        assert differ(before["partition"], pictures(explorer)["partition"])
+        explorer.value(f"explorer.load({saved!r})")
+        expect(explorer.part(".ew-headline")).not_to_contain_text("80 objects")
+        if arrive is answer:
+            expect(explorer.part(".ew-headline")).to_contain_text("group")
+        explorer.wait_until_still()
+        after = pictures(explorer)
+        for part, picture in after.items():
+            if differ(before[part], picture):
+                (tmp_path / f"{part}_before.png").write_bytes(before[part])
+                (tmp_path / f"{part}_after.png").write_bytes(picture)
+        assert [part for part in PARTS if differ(before[part], after[part])] == []
+        assert explorer.faults == []
