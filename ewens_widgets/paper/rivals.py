@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,11 @@ def _quietly(method: object, X: NDArray[np.float64]) -> Labels:
 
 
 def our_answer(
-    X: NDArray[np.float64], _n_clusters: int, seed: int, model: str = "III", **settings: int
+    X: NDArray[np.float64],
+    _n_clusters: int,
+    seed: int,
+    model: str = "III",
+    **settings: Any,  # noqa: ANN401 - what `AffineClustering` takes
 ) -> Labels:
     """Labels by `AffineClustering`, told nothing but the model."""
     from sklearn.exceptions import ConvergenceWarning
