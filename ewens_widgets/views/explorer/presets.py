@@ -177,7 +177,7 @@ PRESETS: dict[str, Preset] = {
         "data=gaussian&model=II", "There is one cluster. How many does the prior invent? Try λ = 0.1 and 10."
     ),
     "wine": Preset(
-        "data=wine&model=II&shapes=own&prior=finite",
+        "data=wine&model=III&shapes=own&prior=finite",
         "178 wines, 13 measurements, three kinds. The chain is not told.",
     ),
 }
