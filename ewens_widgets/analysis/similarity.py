@@ -24,6 +24,7 @@ movers few.
 partition.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from scipy.sparse import csr_array
 from ewens_widgets.arguments import check_count
 from ewens_widgets.memory import check_fits
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.compiled import at_once, entry, jit
 
 __all__ = [
     "MOST_REPRESENTATIVES",
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 MOST_REPRESENTATIVES = 400
+
+_FEW_LABELS = 2_000  # Labels that are counted in a moment without a compiler too: a frame of a picture.
 
 _BLOCK_ENTRIES = 4_000_000  # Entries of Z at once: 16 MB, so that a block stays near the processor.
 _SMALL_CLUSTER = (
@@ -139,9 +142,12 @@ class RunningSimilarity:
         # As unsigned numbers, negative labels are large ones: one pass finds both faults.
         if draws.size and draws.view(np.uintp).max() >= self.n_objects:
             raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
-        _count_draws(
-            draws, self.n_draws, self._labels, self._names, self._since, self._counts, self.n_objects
-        )
+        state = (self._labels, self._names, self._since, self._counts)
+        arguments = (draws, self.n_draws, *state, self.n_objects)
+        count: Callable[..., None] = _count_draws
+        if draws.size <= _FEW_LABELS:
+            count = at_once(_count_draws, arguments)
+        count(*arguments)
         self.n_draws += len(draws)
 
     def similarity(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:

@@ -43,6 +43,7 @@ from typing import IO, Any, TypeVar
 __all__ = [
     "COMPILED",
     "Code",
+    "at_once",
     "by_family",
     "code_for",
     "entry",
@@ -426,6 +427,16 @@ def code_for(function: Callable[..., Any], arguments: Sequence[Any]) -> Code:
     if (function, types) not in _codes:
         _codes[function, types] = Code(function, types, type(arguments[1]))
     return _codes[function, types]
+
+
+def at_once(function: Callable[..., Any], arguments: Sequence[Any]) -> Callable[..., Any]:
+    """The function, or the same one interpreted for as long as a child process makes its machine code.
+
+    For calls that take little time either way, so that nobody waits for the compiler.
+    """
+    if must_wait() or code_for(function, arguments).is_at_hand():
+        return function
+    return interpreted(function)
 
 
 def run_aside(

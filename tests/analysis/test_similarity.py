@@ -1,5 +1,7 @@
 """Similarity of draws at once and draw by draw, and objects that stand for many."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,8 @@ from ewens_widgets.analysis.similarity import RunningSimilarity, representative_
 from ewens_widgets.analysis.trees import similarity_tree
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.enumeration import exact_posterior
+from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling.compiled import interpreted
 
 
 def naive(labels: np.ndarray) -> np.ndarray:
@@ -266,3 +270,32 @@ def test_a_heatmap_shows_each_object_once() -> None:
         plot_heatmap(trace, rows=[1, 1, 2])
     with pytest.raises(ValueError, match="each object once"):
         plot_heatmap(trace, rows=[1, 1 - trace.n_objects, 2])
+
+
+def test_counting_without_a_compiler_meanwhile_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    draws = [canonical_labels(rng.integers(0, 5, 40)) for _ in range(12)]
+    compiled, changing = RunningSimilarity(40), RunningSimilarity(40)
+    asked = []
+
+    def at_once(function: Callable[..., None], arguments: tuple[object, ...]) -> Callable[..., None]:
+        asked.append(len(arguments))
+        return interpreted(function) if len(asked) < 7 else function
+
+    for labels in draws:
+        compiled.add(labels)
+    monkeypatch.setattr(module, "at_once", at_once)
+    for labels in draws:
+        changing.add(labels)
+    assert len(asked) == len(draws)
+    np.testing.assert_array_equal(changing.similarity(), compiled.similarity())
+
+
+def test_a_large_block_is_left_to_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("nobody would wait for so many labels without a compiler")
+
+    monkeypatch.setattr(module, "at_once", never)
+    running = RunningSimilarity(50)
+    running.add_block(np.zeros((60, 50), dtype=int))
+    assert running.n_draws == 60
