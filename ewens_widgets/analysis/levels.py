@@ -85,7 +85,7 @@ _FREEDOM = 5.0  # degrees of freedom of the Student mixture
 _STEPS = 50  # of expectation and maximisation, at most
 _CHEAP = 0.25  # … of what was lost by joining the parts of bent groups, if these lie side by side
 _GROUP = 0.05  # Share of the objects that makes a group.
-_CLEARER = 3.0  # A second level's next merge loses this many times more than all before it …
+_CLEARER = 2.0  # A second level's next merge loses so many times what any before it did …
 _CLEAR = 0.05  # … and there less than this is exchanged.
 _DRAWS = 300
 
@@ -287,13 +287,13 @@ def _bent_level(levels: Sequence[Level], usual: int) -> int | None:
 
 
 def _clear_level(levels: Sequence[Level], chosen: int) -> int | None:
-    """Find the coarser level whose next merge loses far more than all merges since the answer."""
-    best, clearest = None, _CLEARER
+    """Find the coarser level whose next merge loses far more than any since the answer: the widest gap."""
+    best, widest = None, 0.0
     for place in range(chosen + 1, len(levels) - 1):
         before = max(level.loss for level in levels[chosen:place])
-        ratio = levels[place].loss / max(before, 1.0)
-        if ratio > clearest and levels[place].exchanged < _CLEAR:
-            best, clearest = place, ratio
+        gap = levels[place].loss - before
+        if gap > max(widest, (_CLEARER - 1.0) * max(before, 1.0)) and levels[place].exchanged < _CLEAR:
+            best, widest = place, gap
     return best
 
 
