@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from ewens_widgets.paper.rivals import score
+from ewens_widgets.paper import rivals
+from ewens_widgets.paper.experiments import EXPERIMENTS, Settings
+from ewens_widgets.paper.rivals import Score, mclust_score, run_rival, score, simulation_table
 from ewens_widgets.paper.simulations import (
     BAYES_ERROR,
     SCENARIOS,
@@ -64,3 +66,43 @@ def test_outliers_and_noise_are_not_scored() -> None:
     agreement, count = score(truth, np.array([0, 0, 2, 1, 1, 1, 0, 0]))
     assert count == 3
     assert agreement < 1.0
+
+
+def test_scores_are_reproducible_and_tell_whether_the_number_is_right() -> None:
+    first, second = (run_rival("one-gaussian", "k-means, told K", 1005) for _ in range(2))
+    assert first == second
+    assert (first.n_clusters, first.right, first.adjusted_rand) == (1, True, 1.0)
+
+
+def test_without_r_mclust_has_its_stored_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals, "mclust_version", lambda: None)
+    for scenario in SCENARIOS:
+        for seed in SEEDS["held-out"][: Settings().simulations]:
+            assert run_rival(scenario.key, "mclust, BIC", seed).n_clusters >= 1
+    for experiment in EXPERIMENTS:
+        agreement, count = mclust_score(experiment.key, 0, scenario_named("gaussian").draw(0))
+        assert count >= 1
+        assert -1.0 <= agreement <= 1.0
+    unknown = run_rival("gaussian", "mclust, BIC", 3)
+    assert np.isnan(unknown.adjusted_rand)
+    assert not unknown.right
+
+
+def test_the_table_has_means_and_shares_of_right_numbers() -> None:
+    scores = [
+        Score("gaussian", "ours", 0, 1.0, 3, True),
+        Score("gaussian", "ours", 1, 0.5, 2, False),
+        Score("heavy", "ours", 0, float("nan"), 0, False),
+    ]
+    table = simulation_table(scores).splitlines()
+    assert table[0] == "| simulation | ours |"
+    assert table[2] == "| Gaussian, a shape for each cluster | 0.75, 50 % |"
+    assert "| heavy tails (t, 4 degrees of freedom) | – |" in table
+
+
+@pytest.mark.slow
+def test_our_answer_on_data_that_no_rule_was_chosen_on() -> None:
+    for key, least in (("gaussian", 0.85), ("heavy", 0.9), ("one-gaussian", 1.0), ("one-heavy", 1.0)):
+        found = run_rival(key, "our answer", 1006)
+        assert found.right, key
+        assert found.adjusted_rand >= least, key
