@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.predictive import predict_clusters
+from ewens_widgets.paper.rivals import gaussian_mixture, k_means, our_answer
 
 SEEDS = 3
 DATA = {
@@ -48,16 +47,15 @@ def agreement() -> None:
         found: dict[str, list[float]] = {}
         for seed in range(SEEDS):
             scaled = StandardScaler().fit_transform(data.X)
-            methods = {
-                "ours": (ew.AffineClustering(model, n_clusters=count, random_state=seed), data.X),
-                "k-means": (KMeans(count, n_init=10, random_state=seed), data.X),
-                "scaled": (KMeans(count, n_init=10, random_state=seed), scaled),
-                "mixture": (GaussianMixture(count, n_init=5, random_state=seed), data.X),
-                "whitened": (GaussianMixture(count, n_init=5, random_state=seed), whitened(data.X)),
+            labels = {
+                "ours": our_answer(data.X, count, seed, model, n_clusters=count),
+                "k-means": k_means(data.X, count, seed),
+                "scaled": k_means(scaled, count, seed),
+                "mixture": gaussian_mixture(data.X, count, seed),
+                "whitened": gaussian_mixture(whitened(data.X), count, seed),
             }
-            for method, (estimator, X) in methods.items():
-                score = ew.adjusted_rand(data.labels, estimator.fit_predict(X))
-                found.setdefault(method, []).append(score)
+            for method, given in labels.items():
+                found.setdefault(method, []).append(ew.adjusted_rand(data.labels, given))
         ours, plain, scaled_mean, mixture, white = (np.mean(scores) for scores in found.values())
         row = f"{ours:8.2f}{plain:9.2f}{scaled_mean:8.2f}{mixture:9.2f}{white:10.2f}"
         print(f"{name.strip():24}{model:>6}{row}")

@@ -96,6 +96,12 @@ class Experiment:
     k_means_claim: str = "–"
     thin: int = 1
 
+    def known(self, seed: int) -> Simulation:
+        """The data of a seed with their true clusters, as methods that are told nothing are scored on."""
+        data = self.load(seed)
+        labels = canonical_labels(np.asarray(data.labels))
+        return Simulation(np.asarray(data.X), labels, self.n_clusters, float("nan"))
+
     def read(self, trace: Trace) -> NDArray[np.intp]:
         """Cut a tree of the draws into the true number of clusters."""
         if self.reading == "consensus":
@@ -236,13 +242,12 @@ def run_trial(trial: Trial, settings: Settings) -> TrialResult:
             for k in range(settings.chains)
         ]
         return TrialResult(trial, rhat=diagnose(chains).worst_rhat, seconds=time.process_time() - start)
-    data = experiment.load(trial.seed)
-    true = np.asarray(data.labels)
     if trial.method == MCLUST:
-        known = Simulation(data.X, canonical_labels(true), experiment.n_clusters, float("nan"))
-        agreement, count = mclust_score(trial.key, trial.seed, known)
+        agreement, count = mclust_score(trial.key, trial.seed, experiment.known(trial.seed))
         seconds = time.process_time() - start
         return TrialResult(trial, adjusted_rand=agreement, n_clusters=count, seconds=seconds)
+    data = experiment.load(trial.seed)
+    true = np.asarray(data.labels)
     if trial.method == ANSWER:
         found = our_answer(data.X, 0, trial.seed, experiment.model, **settings.answer)
     elif trial.method in CHAINS:

@@ -63,7 +63,6 @@ from ewens_widgets.sampling.kernel.workspace import (
     Workspace,
     make_outcome,
     make_problem,
-    make_workspace,
 )
 from ewens_widgets.sampling.moves.distances import STALE, Distances, empty_distances, make_distances
 from ewens_widgets.sampling.moves.gibbs import gibbs_sweep
@@ -375,14 +374,7 @@ class Driver:
     def load(self, state: State) -> None:
         """Put the chain into a state; an interrupt is held back, so that it is there as a whole."""
         with self._lock, interrupts_deferred():
-            self._workspace = make_workspace(
-                self._problem,
-                state.labels,
-                state.theta_index,
-                state.log_concentration,
-                state.nu_index,
-                state.sigma,
-            )
+            self._workspace = state.workspace(self._problem)
             self._generator.bit_generator.state = state.generator
             self.iteration = state.iteration
             self._forget_distances()

@@ -21,6 +21,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens, Gamma
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import ArchiveError
+from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace, make_workspace
 
 __all__ = ["INITIAL", "State", "first_state", "initial_labels", "pack_state", "unpack_state"]
 
@@ -61,6 +62,12 @@ class State:
     generator: dict[str, Any]
     nu_index: int = 0
     sigma: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def workspace(self, problem: AnyProblem) -> AnyWorkspace:
+        """A workspace of the kernels that stands where the chain does."""
+        return make_workspace(
+            problem, self.labels, self.theta_index, self.log_concentration, self.nu_index, self.sigma
+        )
 
     @property
     def concentration(self) -> float:

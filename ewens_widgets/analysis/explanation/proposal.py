@@ -33,7 +33,6 @@ from ewens_widgets.sampling.kernel.workspace import (
     NOTED,
     make_outcome,
     make_problem,
-    make_workspace,
 )
 from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.move import BareProposal, Factor, Move, Notes, Way, frozen
@@ -223,14 +222,7 @@ class Sweep:
         state, room = self.state, 8 * self._posterior.n_objects + 64
         rng = np.random.Generator(np.random.PCG64(0))
         rng.bit_generator.state = state.generator
-        workspace = make_workspace(
-            self._problem,
-            state.labels,
-            state.theta_index,
-            state.log_concentration,
-            state.nu_index,
-            state.sigma,
-        )
+        workspace = state.workspace(self._problem)
         outcome = make_outcome(self._posterior.n_objects, ACCOUNT, room)
         self._make(self._problem, workspace, outcome, item, rng)
         self._drawn = workspace.labels

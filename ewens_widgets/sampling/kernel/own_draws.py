@@ -35,14 +35,12 @@ from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.own_family import (
     fill_volume,
     log_cluster,
-    rebuild_squares,
     refresh,
-    set_base,
+    renew,
 )
 from ewens_widgets.sampling.kernel.partition_changes import choose, from_logs, normalise
 from ewens_widgets.sampling.kernel.scatter import cholesky, dot, log_product
 from ewens_widgets.sampling.kernel.workspace import (
-    CHANGED,
     CLUSTERS,
     LOG_BASE,
     NU,
@@ -293,10 +291,7 @@ def draw_parameters(
     problem: OwnProblem, workspace: OwnWorkspace, weights: FloatArray, rng: np.random.Generator
 ) -> None:
     """Draw θ, ν and Σ, write the conditional probabilities of θ to `weights`, and refresh all statistics."""
-    if workspace.integers[CHANGED] == 1:
-        rebuild_squares(problem, workspace)
-        workspace.integers[CHANGED] = 0
-    set_base(problem, workspace)
+    renew(problem, workspace)
     _draw_theta(problem, workspace, rng)
     normalise(workspace.theta_weights, weights)
     _draw_nu(problem, workspace, _LEAST_ALONG + (1.0 - _LEAST_ALONG) * rng.random(), rng)

@@ -54,10 +54,9 @@ __all__ = [
     "make_merge",
     "make_split",
     "open_sides",
-    "rebuild_squares",
     "refresh",
     "relocate",
-    "set_base",
+    "renew",
     "set_shape",
     "tabulate",
     "weigh_sides",
@@ -124,7 +123,7 @@ def _set_centre(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None
 
 
 @jit
-def set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+def _set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute νΣ, its log determinant and, for model III, its inverse; and the cluster without objects."""
     nu, n_features = problem.nu[workspace.integers[NU]], problem.coordinates.shape[1]
     sigma, base = workspace.sigma, workspace.base
@@ -144,7 +143,7 @@ def set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
 
 
 @jit
-def rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+def _rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute the squares of all clusters from the objects."""
     squares = workspace.squares
     for b in range(workspace.integers[CLUSTERS]):
@@ -155,13 +154,19 @@ def rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
         _add_squares(problem, workspace, workspace.labels[i], i, 1.0)
 
 
+@inlined
+def renew(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Bring the squares up to date, where the partition has changed, and νΣ."""
+    if workspace.integers[CHANGED] == 1:
+        _rebuild_squares(problem, workspace)
+        workspace.integers[CHANGED] = 0
+    _set_base(problem, workspace)
+
+
 @jit
 def refresh(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute all statistics of the current partition and parameters from the objects."""
-    if workspace.integers[CHANGED] == 1:
-        rebuild_squares(problem, workspace)
-        workspace.integers[CHANGED] = 0
-    set_base(problem, workspace)
+    renew(problem, workspace)
     for b in range(workspace.integers[CLUSTERS]):
         set_shape(problem, workspace, b)
 
