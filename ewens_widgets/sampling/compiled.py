@@ -9,7 +9,7 @@ functions that were compiled into it. So that an edit or an update of one file n
 another, the code of each function is stamped with the content of all sources. Times do not matter: code can
 be copied together with the sources, into an image for instance.
 
-*A cold start.* Compilation takes half a minute, and a chain need not wait for it: the same functions run
+*A cold start.* Compilation takes a dozen seconds, and a chain need not wait for it: the same functions run
 interpreted too (`interpreted`), with the same draws. Where there is no machine code for a call, `Code` starts
 a child process that makes it and puts it on disk; the chain changes over when it is there. The child has none
 of our streams, and if we end before it does, it finishes for those who come after us. Of several processes
@@ -38,7 +38,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
+
+import numpy as np
+
+from ewens_widgets.sampling.webassembly import loaded
 
 __all__ = [
     "COMPILED",
@@ -102,6 +106,10 @@ def must_wait() -> bool:
     return os.environ.get("EWENS_WIDGETS_WAIT", "") not in ("", "0")
 
 
+def _must_interpret() -> bool:
+    return os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0")
+
+
 def _of_kind(table: Mapping[type, Callable[..., Any]], kind: type) -> Callable[..., Any]:
     if kind not in table:
         known = ", ".join(entry.__name__ for entry in table)
@@ -110,7 +118,7 @@ def _of_kind(table: Mapping[type, Callable[..., Any]], kind: type) -> Callable[.
 
 
 try:
-    if os.environ.get("EWENS_WIDGETS_INTERPRETED", "") not in ("", "0"):
+    if _must_interpret():
         raise ImportError
     import numba
     from numba.core import caching
@@ -120,10 +128,14 @@ except ImportError:
     COMPILED = False
 
     def entry(function: Function) -> Function:
+        """Take a function that Python calls from the module for browsers, or leave it as it is."""
+        return function if _must_interpret() else cast("Function", loaded(function))
+
+    def jit(function: Function) -> Function:
         """Leave the function as it is."""
         return function
 
-    jit = inlined = guest = entry
+    inlined = guest = jit
 
     def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
         """Nothing has to be told to a compiler."""
@@ -166,6 +178,19 @@ else:
         except RuntimeError:
             return False
         return True
+
+    def _use_what_cannot_be_kept(usual: Callable[..., Any]) -> Callable[..., Any]:
+        """Let code of this package be used though the disk is full, or its folder was removed meanwhile."""
+
+        def save(cache: Any, *rest: Any) -> None:  # noqa: ANN401 - as numba has it
+            is_ours = cache._py_func.__module__.startswith("ewens_widgets.")  # noqa: SLF001 - numba has no other way
+            with contextlib.suppress(*([OSError] if is_ours else [])):
+                usual(cache, *rest)
+
+        return save
+
+    _cache: Any = caching.Cache
+    _cache.save_overload = _use_what_cannot_be_kept(_cache.save_overload)
 
     class _AbsentError(Exception):
         """There is no machine code on disk."""
@@ -214,19 +239,23 @@ else:
 
         By itself numba optimises every function with its callees in it, makes machine code of each and keeps
         it, though only that of the outermost is ever used. Without that, compilation takes less than half the
-        time, and the code is faster. Nothing can be called afterwards: this is for a process that only
-        compiles. Where numba has changed inside, it does as it always did.
+        time, and the code is faster. It also compiles a function again for each constant that it is called
+        with, which is the same code but for own shapes a quarter of the time. Nothing can be called
+        afterwards: this is for a process that only compiles. Where numba has changed inside, it does as it
+        always did.
         """
         from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 
         whole = function.py_func.__name__
+        dispatcher: Any = type(function)
         replaced: dict[tuple[type, str], Callable[..., Any]] = {
             # Of a library: optimise and finish; and the address of a function in it.
             (JITCodeLibrary, "_optimize_final_module"): lambda _: None,
             (JITCodeLibrary, "_finalize_final_module"): _finish_inner,
             (JITCodeLibrary, "get_pointer_to_function"): lambda *_: 0,
         }
-        if not all(hasattr(kind, name) for kind, name in (*replaced, (JITCPUCodegen, "set_env"))):
+        others = (JITCPUCodegen, "set_env"), (dispatcher, "get_call_template")
+        if not all(hasattr(kind, name) for kind, name in (*replaced, *others)):
             return
 
         def choose(usual: Callable[..., Any], lean: Callable[..., Any]) -> Callable[..., Any]:
@@ -242,6 +271,14 @@ else:
             setattr(caching.Cache, name, choose_kept(getattr(caching.Cache, name)))
         generator: Any = JITCPUCodegen
         generator.set_env = lambda *_: None  # That is for functions in memory, of which there are none.
+        usual_types = dispatcher.get_call_template
+
+        def without_constants(callee: Any, types: tuple[Any, ...], named: Any) -> Any:  # noqa: ANN401 - numba's
+            if callee.py_func.__module__.startswith("ewens_widgets."):
+                types = tuple(map(numba.types.unliteral, types))
+            return usual_types(callee, types, named)
+
+        dispatcher.get_call_template = without_constants
 
     def _finish_inner(library: Any) -> None:  # noqa: ANN401 - numba has no types
         library._finalize_dynamic_globals()  # noqa: SLF001 - as numba does
@@ -418,25 +455,41 @@ class Code:
 
 
 _codes: dict[tuple[Any, tuple[Any, ...]], Code] = {}
+_codes_by_form: dict[tuple[Any, tuple[Any, ...]], Code] = {}
+
+
+def _form(value: object) -> object:
+    """What decides about the type that numba gives to a value; to make that takes thirty times as long."""
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.aligned, flags.writeable
+    if isinstance(value, tuple):
+        return type(value), *map(_form, value)
+    return type(value)
 
 
 def code_for(function: Callable[..., Any], arguments: Sequence[Any]) -> Code:
     """The machine code that a call would use; the second argument is the workspace."""
-    numba_type = getattr(function, "typeof_pyval", None)
-    types = () if numba_type is None else tuple(numba_type(value) for value in arguments)
-    if (function, types) not in _codes:
-        _codes[function, types] = Code(function, types, type(arguments[1]))
-    return _codes[function, types]
+    form = tuple(map(_form, arguments))
+    if (function, form) not in _codes_by_form:
+        numba_type = getattr(function, "typeof_pyval", None)
+        types = () if numba_type is None else tuple(numba_type(value) for value in arguments)
+        if (function, types) not in _codes:
+            _codes[function, types] = Code(function, types, type(arguments[1]))
+        _codes_by_form[function, form] = _codes[function, types]
+    return _codes_by_form[function, form]
 
 
 def at_once(function: Callable[..., Any], arguments: Sequence[Any]) -> Callable[..., Any]:
     """The function, or the same one interpreted for as long as a child process makes its machine code.
 
-    For calls that take little time either way, so that nobody waits for the compiler.
+    For calls that take little time either way, so that nobody waits for the compiler. Who wants to wait waits
+    for the child too, which takes less than half the time that the call would need to compile.
     """
-    if must_wait() or code_for(function, arguments).is_at_hand():
-        return function
-    return interpreted(function)
+    code = code_for(function, arguments)
+    while must_wait() and not code.wait(1.0):
+        pass
+    return function if code.is_at_hand() else interpreted(function)
 
 
 def run_aside(

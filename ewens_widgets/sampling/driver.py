@@ -107,8 +107,8 @@ class Schedule(NamedTuple):
     """Consecutive moves of an iteration: kinds and repeats, and their places in the records.
 
     `begins` says whether they begin the iteration, with the draws of the parameters. `log_counts` is log V(K)
-    of the prior; it is empty under Ewens' prior, where a shape of 0 says that λ is fixed, and `log_rising` is
-    then log Γ(n + λ) − log Γ(λ).
+    of the prior; it is empty under Ewens' prior, where a shape of 0 says that λ is fixed. `log_normaliser` is
+    log Γ(n + λ) − log Γ(λ) where it is, and log Γ(shape) − shape log rate of its own prior where it is not.
     """
 
     kinds: NDArray[np.int64]
@@ -118,7 +118,7 @@ class Schedule(NamedTuple):
     options: SplitMergeOptions
     shape: float
     rate: float
-    log_rising: float
+    log_normaliser: float
     log_counts: FloatArray
 
 
@@ -135,12 +135,12 @@ def _log_posterior(problem: AnyProblem, workspace: AnyWorkspace, schedule: Sched
         return total + schedule.log_counts[n_clusters] if n_clusters <= known else -np.inf
     total += n_clusters * log_concentration
     if schedule.shape == 0.0:
-        total -= schedule.log_rising
+        total -= schedule.log_normaliser
     else:
         # Γ(n + λ) / Γ(λ) as a product: the difference of two log Gamma functions would cancel.
         for seated in range(n_objects):
             total -= math.log(concentration + seated)
-        total += schedule.shape * math.log(schedule.rate) - math.lgamma(schedule.shape)
+        total -= schedule.log_normaliser
         total += (schedule.shape - 1.0) * log_concentration - schedule.rate * concentration
     return total
 
@@ -361,7 +361,7 @@ class Driver:
             options=next((given for given in options if known and given is not None), SplitMergeOptions()),
             shape=prior.shape if isinstance(prior, Gamma) else 0.0,
             rate=prior.rate if isinstance(prior, Gamma) else 0.0,
-            log_rising=float(log_rising_factorial(prior, n_objects)) if isinstance(prior, float) else 0.0,
+            log_normaliser=_log_normaliser(prior, n_objects),
             log_counts=self._log_counts,
         )
         if loop == BY_LIKELIHOOD:
@@ -468,6 +468,16 @@ class Driver:
 
     # Machine code.
 
+    def _trial(self, segment: _Segment) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The call that would run one iteration of a segment, for those who compile it ahead."""
+        records = make_records(1, self._sizes)
+        outcome = make_outcome(self._posterior.n_objects, NOTHING, 0)
+        return self._call(segment, records, outcome, 1, 1)
+
+    def trials(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]]:
+        """Calls of all loops that an iteration runs in."""
+        return [self._trial(segment) for segment in self._segments if segment.loop != AS_GUESTS]
+
     def prepare(self) -> bool:
         """Have machine code made where there is none yet; say whether a block can be run now.
 
@@ -503,9 +513,7 @@ class Driver:
         if self._has_guests:
             return True
         if segment.loop not in self._codes:
-            records = make_records(1, self._sizes)
-            outcome = make_outcome(self._posterior.n_objects, NOTHING, 0)
-            self._codes[segment.loop] = code_for(*self._call(segment, records, outcome, 1, 1))
+            self._codes[segment.loop] = code_for(*self._trial(segment))
         return self._codes[segment.loop].is_at_hand()
 
     def _guess(self) -> float:
@@ -559,6 +567,13 @@ def _log_counts(posterior: Posterior, problem: AnyProblem) -> FloatArray:
     impossible = np.flatnonzero(problem.log_prior[COUNT_STEP] == -np.inf)
     most = int(impossible[0]) if impossible.size else posterior.n_objects
     return np.array(posterior.count_weights(min(most, posterior.n_objects)))
+
+
+def _log_normaliser(concentration: float | Gamma | None, n_objects: int) -> float:
+    """What the log posterior lacks besides products over clusters and objects; 0 where there is no λ."""
+    if isinstance(concentration, Gamma):
+        return math.lgamma(concentration.shape) - concentration.shape * math.log(concentration.rate)
+    return 0.0 if concentration is None else float(log_rising_factorial(concentration, n_objects))
 
 
 def _loop_of(made: Repeated) -> tuple[int, int]:

@@ -42,7 +42,7 @@ __all__ = ["Session", "pack_sampler", "pack_session", "unpack_sampler", "unpack_
 
 _KIND = "session"
 _SOURCE = "a saved explorer"
-_TEXTS = ("name", "description", "feature_names", "label_names", "row_names")
+_TEXTS = ("name", "description", "feature_names", "label_names", "row_names", "noun")
 _COUNTS = ("proposals", "acceptances")
 
 
@@ -159,6 +159,7 @@ def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], sampl
         label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
         row_names=None if texts.get("row_names") is None else tuple(texts["row_names"]),
         same_units=texts.get("same_units") is True,
+        noun=texts.get("noun", "object"),
     )
     if dataset.X.shape != sampler.posterior.coordinates.shape:
         raise ValueError("its data are not those of its sampler")

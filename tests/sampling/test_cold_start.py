@@ -162,6 +162,8 @@ from ewens_widgets.sampling.moves import gibbs
 
 n, thin = int(sys.argv[1]), int(sys.argv[2])
 X = np.random.default_rng(3).normal(size=(n, 2)) + 3.0 * (np.arange(n) % 2)[:, None]
+print(json.dumps("ready"), flush=True)
+sys.stdin.readline()
 sampler = ew.Sampler(X, seed=12, initial="one-cluster")
 can_run = sampler.prepare()
 said = [sampler.compilation]
@@ -204,7 +206,8 @@ def start(code: str, *arguments: int, cwd: Path, **environment: str) -> "subproc
     paths = [environment.pop("PYTHONPATH", str(Path(ew.__file__).parent.parent))]
     variables = {**os.environ, "EWENS_WIDGETS_WAIT": "", "PYTHONPATH": os.pathsep.join(paths), **environment}
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, env=variables, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, env=variables, cwd=cwd, text=True, **pipes)
 
 
 def end(process: "subprocess.Popen[str]") -> Any:  # noqa: ANN401 - whatever it printed
@@ -222,6 +225,14 @@ def test_cold_chains_change_over_to_what_one_child_compiles(tmp_path: Path) -> N
     cache.mkdir()
     sizes = ((12, 3), (12, 3), (5000, 1))
     running = [start(COLD, *size, cwd=tmp_path, NUMBA_CACHE_DIR=str(cache)) for size in sizes]
+    # All are there before the first begins: one that starts late on a busy machine would find it compiled.
+    for process in running:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == "ready"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
     *chains, large = map(end, running)
     for chain in chains:
         assert chain["can_run"]

@@ -7,69 +7,16 @@ import pkgutil
 import subprocess
 import sys
 import typing
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sampling.exact import PRIORS
+from sampling.short_chains import all_chains
 
-import ewens_widgets as ew
 from ewens_widgets.sampling import compiled, driver, kernel
 from ewens_widgets.sampling import moves as all_moves
 from ewens_widgets.sampling.kernel import partition_changes
-from ewens_widgets.sampling.moves import SplitMerge
-
-SCHEDULES: dict[str, Any] = {
-    "default": "default",
-    "paper-1": "paper-1",
-    "paper-2": "paper-2",
-    "mixed": [
-        ("split-merge", 3),
-        "gibbs",
-        (SplitMerge("minimum", "hausdorff", core_jump=0.3), 5),
-        "reassign",
-    ],
-    "maximum": [(SplitMerge("maximum", "minimum"), 4), (SplitMerge("average", "maximum"), 4)],
-}
-LENGTHS = {"default": 12, "paper-1": 80, "paper-2": 80, "mixed": 20, "maximum": 20}
-
-
-def all_settings() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Names, schedules and settings of the chains: every schedule and model, family and prior."""
-    for model in ("I", "II", "III"):
-        for name in SCHEDULES:
-            for kind, concentration in (("fixed", 1.5), ("gamma", ew.Gamma(2.0, 1.0))):
-                yield f"{model} {name} {kind}", name, {"model": model, "concentration": concentration}
-            yield f"{model} {name} own", name, {"model": model, "shapes": "own"}
-        for shapes in ("common", "own"):
-            for kind, prior in PRIORS.items():
-                settings = {"model": model, "shapes": shapes, "prior": prior, "initial": "one-cluster"}
-                yield f"{model} mixed {shapes} {kind}", "mixed", settings
-
-
-def all_chains() -> dict[str, dict[str, list[Any]]]:
-    """Short chains of all settings; the parameters are drawn too."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(9, 2)) + 3.0 * rng.integers(0, 2, (9, 1))
-    found = {}
-    for title, name, settings in all_settings():
-        sampler = ew.Sampler(X, moves=SCHEDULES[name], seed=12, **settings)
-        events = list(sampler.events(LENGTHS[name], block=1))
-        found[title] = {
-            "labels": [event.labels.tolist() for event in events],
-            "theta_index": [event.theta_index for event in events],
-            "nu_index": [int(event.nu_index) for event in events],
-            "sigma": [event.sigma.tolist() for event in events],
-            "log_posterior": [event.log_posterior for event in events],
-            "concentration": [event.concentration for event in events],
-            "theta_weights": [event.theta_weights.tolist() for event in events],
-            "moves": [[list(move) for move in event.moves] for event in events],
-            "log_ratio": [event.log_ratio for event in events],
-            "generator": [sampler.state.generator["state"]["state"]],
-        }
-    return found
 
 
 def fresh_interpreter(code: str, **environment: str) -> str:
@@ -78,16 +25,18 @@ def fresh_interpreter(code: str, **environment: str) -> str:
     paths = [tests, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
     )
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler there is nothing to compare")
 def test_interpreted_and_compiled_chains_are_the_same() -> None:
     code = (
-        "import json; from sampling import test_compiled; from ewens_widgets.sampling import compiled; "
-        "assert not compiled.COMPILED; print(json.dumps(test_compiled.all_chains()))"
+        "import json; from sampling.short_chains import all_chains; "
+        "from ewens_widgets.sampling import compiled; "
+        "assert not compiled.COMPILED; print(json.dumps(all_chains()))"
     )
     interpreted = json.loads(fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1"))
     chains = json.loads(json.dumps(all_chains()))

@@ -66,6 +66,7 @@ def test_a_chain_for_another_number_of_clusters_is_told_apart() -> None:
     assert abs(batch_score(drawn <= median, 0.5)) > 2 * limit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_clusters", [1, 4, N_OBJECTS])
 def test_one_draw_from_the_exact_law_stays_in_it(n_clusters: int) -> None:
     """Independent starts from p(λ | K) by inversion, one step each: a test without autocorrelation."""

@@ -51,6 +51,7 @@ def test_blocks_do_not_change_the_chain(name: str, model: str) -> None:
         assert_same_events(list(make(name, model=model).events(120, block=block)), stepped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper-2", "informed", "unequal"])
 def test_early_rejection_does_not_change_long_chains(name: str) -> None:
     stepped, run = make(name, initial="k-means"), make(name, initial="k-means")
@@ -272,6 +273,24 @@ def test_statistics_do_not_drift(model: str, moves: str, draws: int, thin: int) 
     assert len(np.unique(trace.labels, axis=0)) > draws / 10
     for labels, g, value in zip(trace.labels, trace.theta_index, trace.log_posterior, strict=True):
         assert value == pytest.approx(sampler.posterior.log_density(labels, int(g)), abs=1e-9, rel=0.0)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_statistics_do_not_drift_in_ten_million_iterations(shapes: str, model: str) -> None:
+    """A thousand of the states on the way have the log posterior that is computed from their partition."""
+    square = ew.datasets.unit_square(per_cluster=5, seed=0)
+    sampler = ew.Sampler(square, model=model, shapes=shapes, moves="paper-1", seed=1)
+    trace = sampler.sample(1000, thin=10_000, progress=False)
+    assert sampler.iteration == 10_000_000
+    assert len(np.unique(trace.labels, axis=0)) > 500
+    for row in range(len(trace)):
+        own = (int(trace.nu_index[row]), trace.sigma[row]) if shapes == "own" else ()
+        parameters = trace.labels[row], int(trace.theta_index[row]), None, *own
+        expected = sampler.posterior.log_density(*parameters)
+        assert trace.log_posterior[row] == pytest.approx(expected, abs=1e-9, rel=1e-9)
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])

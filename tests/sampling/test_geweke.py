@@ -62,7 +62,6 @@ SCHEDULES: dict[str, object] = {
     "paper-1": [("reassign", 5)],
     "paper-2": [(SplitMerge(core_jump=0.1), 5)],
 }
-SOME = [("I", "default"), ("II", "paper-2"), ("III", "default")]
 ALL = list(itertools.product(("I", "II", "III"), SCHEDULES))
 
 
@@ -175,14 +174,8 @@ def scores(independent: Floats, chained: Floats) -> Floats:
     return (chained.mean(axis=0) - independent.mean(axis=0)) / np.hypot(errors, chain_errors)
 
 
-@pytest.mark.parametrize(("model", "name"), SOME)
-def test_both_simulators_have_the_same_law(model: str, name: str) -> None:
-    found = scores(forward(model, 3000), alternating(Chain(model, name), 1500))
-    assert np.abs(found).max() < limit(), found
-
-
 @pytest.mark.parametrize(("model", "name"), ALL)
-def test_both_simulators_have_the_same_law_in_long_runs(model: str, name: str) -> None:
+def test_both_simulators_have_the_same_law(model: str, name: str) -> None:
     found = scores(forward(model, 20_000), alternating(Chain(model, name), 5000))
     assert np.abs(found).max() < limit(), found
 
@@ -222,15 +215,9 @@ def misfits(states: list[State]) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize(("model", "name"), SOME)
+@pytest.mark.parametrize(("model", "name"), ALL)
 def test_exact_joint_draws_stay_so(model: str, name: str) -> None:
     """Like Geweke's, but each start is independent of the others."""
-    found = misfits(joint_draws(Chain(model, name), 1200, 2))
-    assert min(found.values()) > LEVEL, found
-
-
-@pytest.mark.parametrize(("model", "name"), ALL)
-def test_many_exact_joint_draws_stay_so(model: str, name: str) -> None:
     found = misfits(joint_draws(Chain(model, name), 3500, 4))
     assert min(found.values()) > LEVEL, found
 
@@ -310,8 +297,10 @@ def own_directions(
     nu, columns = NUS[v], N_FEATURES
     for cluster in range(labels.max() + 1):
         if model == "III":
-            law = stats.invwishart(nu + columns + 1.0 - missing, nu * np.eye(columns))
-            root = np.linalg.cholesky(law.rvs(random_state=rng))
+            # Bartlett: L Lᵀ is a Wishart matrix, and ν times its inverse what is wanted.
+            L = np.tril(rng.normal(size=(columns, columns)), -1)
+            L += np.diag(np.sqrt(rng.chisquare(nu + columns + 1.0 - missing - np.arange(columns))))
+            root = np.sqrt(nu) * np.linalg.inv(L).T
         elif model == "II":
             root = np.diag(np.sqrt(nu / 2.0 / rng.gamma((nu + 2.0 - missing) / 2.0, size=columns)))
         else:

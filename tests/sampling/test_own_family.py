@@ -76,6 +76,7 @@ def run(
     return count(trace.labels, trace.theta_index, trace.nu_index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_five_points_have_the_posterior_of_quadrature(model: str, prior: str) -> None:
@@ -100,6 +101,7 @@ def test_six_points_have_the_posterior_of_quadrature(model: str, prior: str, mov
     assert distance(exact(6, prior, power=1.0), counts)[0] > 3 * NOISE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [name for name in PRIORS if name != "Ewens"])
 def test_the_priors_are_told_apart(prior: str) -> None:
     counts = run(5, "II", prior, 20_000)

@@ -79,8 +79,8 @@ def test_names_of_rows_come_back() -> None:
     session = running()
     data = session.dataset
     names = tuple(f"row {k}" for k in range(data.n_objects))
-    named = Dataset(data.X, labels=data.labels, label_names=data.label_names, row_names=names)
+    named = Dataset(data.X, labels=data.labels, label_names=data.label_names, row_names=names, noun="wine")
     loaded = unpack_session(pack_session(replace(session, dataset=named)))
-    assert loaded.dataset.row_names == names
+    assert (loaded.dataset.row_names, loaded.dataset.noun) == (names, "wine")
     assert loaded.dataset.classes == named.classes
     assert unpack_session(pack_session(session)).dataset.row_names is None

@@ -380,18 +380,25 @@ def test_another_thread_sees_whole_blocks_only() -> None:
     sampler.sample(10, progress=False)
     start = sampler.iteration
     traces: list[ew.Trace] = []
-    worker = threading.Thread(target=lambda: traces.append(sampler.sample(60_000, progress=False)))
+    is_seen = threading.Event()
+
+    def work() -> None:
+        while not is_seen.is_set():
+            traces.append(sampler.sample(20_000, progress=False))
+
+    worker = threading.Thread(target=work)
     worker.start()
-    seen = []
-    while worker.is_alive():
+    seen = {}
+    # Some looks fall between two calls, but not all.
+    while len(seen) < 8:
         state = sampler.state
-        seen.append((state.iteration, state.labels))
+        seen[state.iteration] = state.labels
+    is_seen.set()
     worker.join()
-    (trace,) = traces
-    middle = [(iteration, labels) for iteration, labels in seen if start < iteration < sampler.iteration]
-    assert len({iteration for iteration, _ in middle}) > 3
-    for iteration, labels in middle:
-        np.testing.assert_array_equal(canonical_labels(labels), trace.labels[iteration - start - 1])
+    drawn = np.concatenate([trace.labels for trace in traces])
+    for iteration, labels in seen.items():
+        if iteration > start:
+            np.testing.assert_array_equal(canonical_labels(labels), drawn[iteration - start - 1])
 
 
 def spread_data(n_objects: int = 30) -> NDArray[np.float64]:

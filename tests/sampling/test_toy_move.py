@@ -203,6 +203,7 @@ def test_its_transition_matrix_leaves_the_posterior_as_it_is() -> None:
     assert imbalance(swap_proposals(space), target) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_chain_follows_the_matrix_and_its_twin_does_not() -> None:
     space = five()
     matrix = metropolis(swap_proposals(space), space.target(0))

@@ -84,6 +84,7 @@ def assert_exact(matrix: Floats, target: Floats, reversible: bool = True) -> Non
         assert detailed_imbalance(matrix, target) < EXACT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "shapes", "prior"), ALL)
 def test_every_move_is_exact_whatever_the_shapes_and_the_prior(model: str, shapes: str, prior: str) -> None:
     space = five(model, shapes, prior)

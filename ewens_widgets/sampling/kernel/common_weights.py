@@ -90,8 +90,9 @@ def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) 
     """
     least = np.inf
     for b in range(count):
-        # With huge θ and equal rows rounding may leave no scale at all in models I and II. Whether such a
-        # candidate is good cannot be told then; it is never chosen. (III computes small ones afresh.)
+        # The scale is at least 1 / (1 + θn): only with the largest θ and a million equal rows can rounding
+        # leave nothing of it in models I and II. Whether such a candidate is good cannot be told then; it is
+        # never chosen. (III computes small ones afresh.)
         values[b] = values[b] if values[b] > 0.0 else np.inf
         least = min(least, values[b])
     smallest = math.exp(-80.0 / exponent)

@@ -20,6 +20,7 @@ on a side of a split: the sides of an allocation are slots like any other.
 
 import math
 
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.partition_changes import from_logs, label_moved, log_opening, rename
 from ewens_widgets.sampling.kernel.scatter import cholesky, dot, invert, log_product, multiply
@@ -66,8 +67,9 @@ __all__ = [
 _ILL_CONDITIONED = 1e-4
 _OLD = 200  # Changes after which a shape is computed afresh.
 # Rows of `slots`.
-_TERM, _POWER, _FACTOR = 0, 1, 2
+_TERM, _POWER, _FACTOR, _GROWTH = 0, 1, 2, 3
 _HUGE = 1e150
+_UNKNOWN = -1.0  # No growth of A is below zero where an object joins.
 
 
 @inlined
@@ -169,6 +171,8 @@ def refresh(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     renew(problem, workspace)
     for b in range(workspace.integers[CLUSTERS]):
         set_shape(problem, workspace, b)
+    for i in range(workspace.alone.shape[0]):
+        workspace.alone[i] = _UNKNOWN
 
 
 @inlined
@@ -211,23 +215,89 @@ def _log_size_term(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> f
 
 
 @jit
+def _log_growth_whole(
+    vector: FloatArray,
+    centre: FloatArray,
+    inverse: FloatArray,
+    gap: FloatArray,
+    image: FloatArray,
+    factor: float,
+) -> float:
+    """Model III: log of |A + f (y−c)(y−c)ᵀ| / |A| from A⁻¹; leaves y − c in `gap`, A⁻¹(y−c) in `image`."""
+    for r in range(vector.shape[0]):
+        gap[r] = vector[r] - centre[r]
+    multiply(inverse, gap, image)
+    return math.log(max(1.0 + factor * dot(gap, image), 1e-300))
+
+
+@jit
+def _log_growth_lean(
+    vector: FloatArray, centre: FloatArray, inverse: FloatArray, gap: FloatArray, factor: float
+) -> float:
+    """The same with half of the products, those of the lower triangle, where nobody needs A⁻¹(y−c).
+
+    Four columns at a time, as in `multiply`: their squares, and then the rows below.
+    """
+    size = vector.shape[0]
+    for r in range(size):
+        gap[r] = vector[r] - centre[r]
+    whole = size - size % 4
+    total = 0.0
+    for c in range(0, whole, 4):
+        first, second, third, fourth = gap[c], gap[c + 1], gap[c + 2], gap[c + 3]
+        total += inverse[c, c] * first * first + inverse[c + 1, c + 1] * second * second
+        total += inverse[c + 2, c + 2] * third * third + inverse[c + 3, c + 3] * fourth * fourth
+        crossed = second * (inverse[c + 1, c] * first)
+        crossed += third * (inverse[c + 2, c] * first + inverse[c + 2, c + 1] * second)
+        crossed += fourth * (
+            inverse[c + 3, c] * first + inverse[c + 3, c + 1] * second + inverse[c + 3, c + 2] * third
+        )
+        for r in range(c + 4, size):
+            entry = inverse[r, c] * first + inverse[r, c + 1] * second
+            entry += inverse[r, c + 2] * third
+            crossed += gap[r] * (entry + inverse[r, c + 3] * fourth)
+        total += 2.0 * crossed
+    for r in range(whole, size):
+        crossed = 0.0
+        for c in range(whole, r):
+            crossed += inverse[r, c] * gap[c]
+        total += gap[r] * (2.0 * crossed + inverse[r, r] * gap[r])
+    return math.log(max(1.0 + factor * total, 1e-300))
+
+
+@inlined
 def _log_growth(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, factor: float) -> float:
-    """Log of |A + f (y−c)(y−c)ᵀ| / |A|, column by column for II; leaves A⁻¹(y−c) in `first` for III."""
+    """Log of |A + f (y−c)(y−c)ᵀ| / |A|, column by column for II."""
     vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
     if problem.model == 3:
-        gap = workspace.second
-        for r in range(vector.shape[0]):
-            gap[r] = vector[r] - centre[r]
-        multiply(shape, gap, workspace.first)
-        return math.log(max(1.0 + factor * dot(gap, workspace.first), 1e-300))
-    base = workspace.base[0]
-    if problem.model == 2:
+        # A call hands over every array of its arguments, so it is given no more than it needs.
+        return _log_growth_lean(vector, centre, shape, workspace.second, factor)
+    return _log_growth_diagonal(problem.model, vector, centre, shape[0], workspace.base[0], factor)
+
+
+@inlined
+def _log_growth_with_image(
+    problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, factor: float, image: FloatArray
+) -> float:
+    """The same; leaves A⁻¹(y−c) in `image` for III."""
+    vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
+    if problem.model == 3:
+        return _log_growth_whole(vector, centre, shape, workspace.second, image, factor)
+    return _log_growth_diagonal(problem.model, vector, centre, shape[0], workspace.base[0], factor)
+
+
+@jit
+def _log_growth_diagonal(
+    model: int, vector: FloatArray, centre: FloatArray, shape: FloatArray, base: FloatArray, factor: float
+) -> float:
+    """Models I and II: the same from the diagonal of A, or its one number."""
+    if model == 2:
         total = 0.0
         product = 1.0
         for r in range(vector.shape[0]):
             difference = vector[r] - centre[r]
             # What is left after an object has left cannot be less than νΣ.
-            product *= max(1.0 + factor * difference * difference / shape[0, r], base[r] / shape[0, r])
+            product *= max(1.0 + factor * difference * difference / shape[r], base[r] / shape[r])
             if product > _HUGE or product < 1.0 / _HUGE:
                 total += math.log(product)
                 product = 1.0
@@ -235,7 +305,7 @@ def _log_growth(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: i
     square = 0.0
     for r in range(vector.shape[0]):
         square += (vector[r] - centre[r]) * (vector[r] - centre[r])
-    return math.log(max(1.0 + factor * square / shape[0, 0], base[0] / shape[0, 0]))
+    return math.log(max(1.0 + factor * square / shape[0], base[0] / shape[0]))
 
 
 @jit
@@ -276,12 +346,31 @@ def _empty(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
 def _exchange(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int, sign: int) -> None:
     """Have an object join a slot (sign 1) or leave it (−1): size, sums, squares and shape; not its label."""
     kappa = _kappa(problem, workspace, workspace.sizes[slot])
-    factor = sign * kappa / (kappa + sign)
-    log_growth = _log_growth(problem, workspace, slot, item, factor)
-    vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
+    factor, image = sign * kappa / (kappa + sign), workspace.first
+    log_growth = _log_growth_with_image(problem, workspace, slot, item, factor, image)
+    _change_shape(problem, workspace, slot, item, sign, log_growth, image)
+    _add_squares(problem, workspace, slot, item, float(sign))
     is_lost = problem.model == 3 and log_growth < math.log(_ILL_CONDITIONED)
+    if is_lost or workspace.ages[slot] > _OLD:
+        set_shape(problem, workspace, slot)
+
+
+@inlined
+def _change_shape(
+    problem: OwnProblem,
+    workspace: OwnWorkspace,
+    slot: int,
+    item: int,
+    sign: int,
+    log_growth: float,
+    image: FloatArray,
+) -> None:
+    """Change all of a slot but its squares as an object joins or leaves, given A⁻¹(y−c) for model III."""
+    vector, centre, shape = problem.coordinates[item], workspace.means[slot], workspace.shape[slot]
+    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+    factor = sign * kappa / (kappa + sign)
     if problem.model == 3:
-        image, share = workspace.first, factor / math.exp(log_growth)
+        share = factor / math.exp(log_growth)
         for r in range(image.shape[0]):
             scaled = share * image[r]
             for c in range(image.shape[0]):
@@ -299,12 +388,8 @@ def _exchange(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: int
     workspace.sizes[slot] += sign
     for r in range(vector.shape[0]):
         workspace.sums[slot, r] += sign * vector[r]
-    _add_squares(problem, workspace, slot, item, float(sign))
     workspace.ages[slot] += 1
-    if is_lost or workspace.ages[slot] > _OLD:
-        set_shape(problem, workspace, slot)
-    else:
-        _set_centre(problem, workspace, slot)
+    _set_centre(problem, workspace, slot)
 
 
 @jit
@@ -343,9 +428,21 @@ def weigh_sides(problem: OwnProblem, workspace: OwnWorkspace, count: int) -> Non
         workspace.sizes[slot] += 1
         for r in range(workspace.sums.shape[1]):
             workspace.sums[slot, r] += problem.coordinates[item, r]
-        _add_squares(problem, workspace, slot, item, 1.0)
+    _square_sides(problem, workspace)
     for side in range(2):
         set_shape(problem, workspace, SIDE + side)
+
+
+@jit
+def _square_sides(problem: OwnProblem, workspace: OwnWorkspace) -> None:
+    """Compute the squares of the two sides, whose sizes are known, from their objects."""
+    squares = workspace.squares
+    for side in range(2):
+        for r in range(squares.shape[1]):
+            for c in range(squares.shape[2]):
+                squares[SIDE + side, r, c] = 0.0
+    for k in range(workspace.sizes[SIDE] + workspace.sizes[SIDE + 1]):
+        _add_squares(problem, workspace, SIDE + workspace.sides[k], workspace.members[k], 1.0)
 
 
 @jit
@@ -385,7 +482,7 @@ def log_change_of_merge(problem: OwnProblem, workspace: OwnWorkspace, slot: int,
 
 
 @jit
-def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int:  # noqa: ARG001 - as all
+def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int:
     """Carry out the split into the two sides that were weighed; return the number of the new slot.
 
     Objects with side 1 leave `slot` for the new one. The members of the cluster and their sides stand at the
@@ -393,6 +490,7 @@ def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int: 
     """
     fresh = workspace.integers[CLUSTERS]
     label_moved(workspace, workspace.sizes[slot])
+    _square_sides(problem, workspace)
     _copy_slot(workspace, SIDE, slot)
     _copy_slot(workspace, SIDE + 1, fresh)
     workspace.integers[CLUSTERS] = fresh + 1
@@ -493,10 +591,15 @@ def _log_weight_at_home(problem: OwnProblem, workspace: OwnWorkspace, item: int)
 
 @inlined
 def _log_weight_alone(problem: OwnProblem, workspace: OwnWorkspace, item: int, place: int) -> float:
-    """Log weight of a new cluster; `place` is that of its term in `reals`."""
-    half = problem.half_degrees[workspace.integers[NU]]
-    kappa = _kappa(problem, workspace, 0)
-    growth = _log_growth(problem, workspace, EMPTY, item, kappa / (kappa + 1.0))
+    """Log weight of a new cluster; `place` is that of its term in `reals`.
+
+    The growth that it needs is the same until the parameters are drawn again, so it is written down.
+    """
+    half, growth = problem.half_degrees[workspace.integers[NU]], workspace.alone[item]
+    if growth == _UNKNOWN:
+        kappa = _kappa(problem, workspace, 0)
+        growth = _log_growth(problem, workspace, EMPTY, item, kappa / (kappa + 1.0))
+        workspace.alone[item] = growth
     return workspace.reals[place] - (half + problem.half_unit) * growth
 
 
@@ -530,22 +633,41 @@ def open_sides(
     merging: bool,  # noqa: ARG001 - sides of own shapes do not look at the merged state
 ) -> None:
     """Begin an allocation: the first two of the gathered members found the sides 0 and 1."""
+    half = problem.half_degrees[workspace.integers[NU]]
     for side in range(2):
         _empty(problem, workspace, SIDE + side)
+        _tabulate_slot(problem, workspace, SIDE + side, half)
+        _log_weight_on_side(problem, workspace, workspace.members[side], side)
         join_side(problem, workspace, workspace.members[side], side)
 
 
 @jit
 def join_side(problem: OwnProblem, workspace: OwnWorkspace, item: int, side: int) -> None:
-    """Put an object on a side."""
+    """Put an object on a side that it has just been weighed on.
+
+    Squares are left to those who need them, `make_split` above all: most splits are rejected.
+    """
     slot = SIDE + side
-    _exchange(problem, workspace, slot, item, 1)
+    log_growth = workspace.slots[_GROWTH, slot]
+    _change_shape(problem, workspace, slot, item, 1, log_growth, workspace.images[side])
+    if workspace.ages[slot] > _OLD:
+        _square_sides(problem, workspace)
+        set_shape(problem, workspace, slot)
     _tabulate_slot(problem, workspace, slot, problem.half_degrees[workspace.integers[NU]])
+
+
+@inlined
+def _log_weight_on_side(problem: OwnProblem, workspace: OwnWorkspace, item: int, side: int) -> float:
+    """Log weight of joining a side; what its shape changes by if the object joins it is kept."""
+    slot = SIDE + side
+    factor, image = workspace.slots[_FACTOR, slot], workspace.images[side]
+    growth = _log_growth_with_image(problem, workspace, slot, item, factor, image)
+    workspace.slots[_GROWTH, slot] = growth
+    return workspace.slots[_TERM, slot] - workspace.slots[_POWER, slot] * growth
 
 
 @jit
 def log_odds(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
     """Log odds that an object joins side 1 rather than side 0."""
-    return _log_weight_joining(problem, workspace, item, SIDE + 1) - _log_weight_joining(
-        problem, workspace, item, SIDE
-    )
+    one = _log_weight_on_side(problem, workspace, item, 1)
+    return one - _log_weight_on_side(problem, workspace, item, 0)

@@ -77,12 +77,25 @@ def quadratic(first: float, crossed: float, last: float, x: float, y: float) -> 
 
 @inlined
 def multiply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
-    """Write the product of a symmetric matrix and a vector to `out`."""
-    for r in range(vector.shape[0]):
+    """Write the product of a symmetric matrix and a vector to `out`.
+
+    Four columns at a time, so that a sum is fetched and stored a quarter as often; the order of each sum is
+    that of the columns all the same.
+    """
+    size = vector.shape[0]
+    for r in range(size):
         out[r] = 0.0
-    for c in range(vector.shape[0]):
+    whole = size - size % 4
+    for c in range(0, whole, 4):
+        first, second, third, fourth = vector[c], vector[c + 1], vector[c + 2], vector[c + 3]
+        for r in range(size):
+            entry = out[r] + matrix[c, r] * first
+            entry += matrix[c + 1, r] * second
+            entry += matrix[c + 2, r] * third
+            out[r] = entry + matrix[c + 3, r] * fourth
+    for c in range(whole, size):
         factor = vector[c]
-        for r in range(vector.shape[0]):
+        for r in range(size):
             out[r] += matrix[c, r] * factor
 
 
@@ -257,9 +270,23 @@ def log_scale_after(problem: Problem, workspace: Workspace) -> float:
         dot(mean, workspace.second),
         dot(gap, workspace.second),
     )
-    return workspace.reals[LOG_DETERMINANT] + math.log(
-        plane_determinant(alpha, beta, gamma, gram_mean, crossed, gram_gap)
-    )
+    determinant = plane_determinant(alpha, beta, gamma, gram_mean, crossed, gram_gap)
+    if not determinant > ILL_CONDITIONED:
+        return _log_determinant_after(problem, workspace)
+    return workspace.reals[LOG_DETERMINANT] + math.log(determinant)
+
+
+@jit
+def _log_determinant_after(problem: Problem, workspace: Workspace) -> float:
+    """Model III: the same from the cluster sums, where products with the inverse have lost their digits."""
+    matrix, mean, gap = workspace.matrix, workspace.vectors[MEAN], workspace.vectors[GAP]
+    alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
+    fill_scatter_matrix(problem, workspace, workspace.integers[THETA], matrix)
+    for r in range(matrix.shape[0]):
+        for c in range(r + 1):
+            crossed = mean[r] * gap[c] + gap[r] * mean[c]
+            matrix[r, c] += alpha * mean[r] * mean[c] + beta * crossed + gamma * gap[r] * gap[c]
+    return cholesky(matrix)
 
 
 @inlined

@@ -22,6 +22,7 @@ how probable it was. What the notes mean is the business of the move that takes 
 """
 
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +182,9 @@ class OwnWorkspace(NamedTuple):
     one row for II, one number for I, always with two axes. The `shape` of model III is the inverse of A,
     otherwise A itself; `base_inverse` is that of νΣ, in model III only. `ages` counts how often a shape was
     changed since it was computed from squares. `slots` is what a Gibbs sweep looks up: a term of the log
-    weight, the power of the growth of A, and the factor of the quadratic form.
+    weight, the power of the growth of A, and the factor of the quadratic form; of the two sides of a split
+    also that growth for the object at hand, for which `images` holds A⁻¹(y−c). `alone` has the growth of a
+    cluster without objects for each object, as far as somebody asked since the last draw of Σ.
     """
 
     labels: IntArray
@@ -204,6 +207,8 @@ class OwnWorkspace(NamedTuple):
     triangle: FloatArray
     first: FloatArray
     second: FloatArray
+    images: FloatArray
+    alone: FloatArray
     slots: FloatArray
     theta_weights: FloatArray
     nu_weights: FloatArray
@@ -213,8 +218,18 @@ AnyProblem: TypeAlias = Problem | OwnProblem
 AnyWorkspace: TypeAlias = Workspace | OwnWorkspace
 
 
+_problems: WeakKeyDictionary[Posterior, AnyProblem] = WeakKeyDictionary()
+
+
 def make_problem(posterior: Posterior) -> AnyProblem:
-    """Tabulate a posterior for the kernels."""
+    """Tabulate a posterior for the kernels, once: some priors' tables take longer than a proposal."""
+    found = _problems.get(posterior)
+    if found is None:
+        found = _problems[posterior] = _tabulated(posterior)
+    return found
+
+
+def _tabulated(posterior: Posterior) -> AnyProblem:
     n_objects, n_features = posterior.n_objects, posterior.n_features
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
@@ -339,7 +354,9 @@ def _own_workspace(problem: OwnProblem, shared: dict[str, Any], sigma: FloatArra
         base=np.zeros(form),
         base_inverse=np.zeros(full),
         triangle=np.zeros(full),
-        slots=np.zeros((3, n_slots)),
+        images=np.zeros((2, n_features)),
+        alone=np.full(problem.coordinates.shape[0], -1.0),
+        slots=np.zeros((4, n_slots)),
         nu_weights=np.zeros(problem.nu.size),
     )
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from chain_runs import assert_same_draws
 
 import ewens_widgets as ew
+from ewens_widgets.sampling.chains import run
 from ewens_widgets.sampling.chains.workers import InSequence
 
 pytestmark = pytest.mark.slow
@@ -25,9 +27,21 @@ CHUNKS = 4 * 10  # of 86 iterations
 DRIVER = """
 import sys
 import ewens_widgets as ew
+from ewens_widgets.sampling.chains import run
 
+original = run.Run._take
+taken = 0
+
+def take(self, course, piece):
+    global taken
+    taken += 1
+    if taken > 12:
+        print("in the middle", flush=True)
+        sys.stdin.read()  # until it is killed
+    return original(self, course, piece)
+
+run.Run._take = take
 data = ew.datasets.unit_square(seed=1)
-print("started", flush=True)
 ew.sample_chains(data, chunk=86, checkpoint=sys.argv[1], progress=False, **{plan!r})
 """
 INTERRUPTED = """
@@ -100,7 +114,7 @@ def disturbed(
 def local_processes() -> list[int]:
     from joblib.externals.loky import reusable_executor
 
-    return sorted(reusable_executor._executor._processes)
+    return sorted(reusable_executor._executor._processes or ())
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = math.inf) -> None:
@@ -117,17 +131,29 @@ def test_local_processes_survive_a_kill(square: ew.datasets.Dataset, undisturbed
     assert count == CHUNKS
 
 
-def test_local_processes_that_hang_are_replaced(square: ew.datasets.Dataset, undisturbed: ew.Chains) -> None:
+def test_local_processes_that_hang_are_replaced(
+    square: ew.datasets.Dataset, undisturbed: ew.Chains, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stopped: list[int] = []
+    clock = [100.0]
 
     def stop() -> None:
+        # All of them: one alone may just have handed in its task, and the others would do the rest.
         stopped.extend(local_processes())
-        os.kill(stopped[0], signal.SIGSTOP)
+        for process in stopped:
+            os.kill(process, signal.SIGSTOP)
 
-    # The time includes the start of new processes, which may take long on a busy machine: hence the tries.
-    found, count = disturbed(square, stop, timeout=8.0, tries=8)
+    def monotonic() -> float:
+        """Time passes while they hang, and stands still while new ones start, however long that takes."""
+        if not set(stopped).isdisjoint(local_processes()):
+            clock[0] += 1.0
+        return clock[0]
+
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=monotonic))
+    found, count = disturbed(square, stop, timeout=0.5, tries=2)
     assert_same_draws(found, undisturbed)
     assert count == CHUNKS
+    assert stopped
     assert set(stopped).isdisjoint(local_processes())
 
 
@@ -170,18 +196,19 @@ def test_the_death_of_the_driver_costs_nothing_that_was_done(tmp_path: Path, und
     path = tmp_path / "run"
     script = tmp_path / "driver.py"
     script.write_text(DRIVER.format(plan=PLAN))
-    driver = subprocess.Popen([sys.executable, str(script), str(path)], start_new_session=True)
+    command = [sys.executable, str(script), str(path)]
+    driver = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, start_new_session=True)
+    assert driver.stdout is not None
     try:
-        wait_for(lambda: driver.poll() is not None or len(list(path.glob("chain-*/*.npz"))) >= 10)
-        assert driver.poll() is None, "it ended by itself"
+        assert driver.stdout.readline() == "in the middle\n"
     finally:
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
+        driver.kill()
+        driver.communicate()
         # Its processes notice and end by themselves, but perhaps not before the test does.
         with suppress(ProcessLookupError):
             os.killpg(driver.pid, signal.SIGKILL)
     done = len(list(path.glob("chain-*/*.npz")))
-    assert 10 <= done < CHUNKS
+    assert done == 12
     resumed = ew.resume_chains(path, executor=InSequence(), progress=False)
     assert_same_draws(resumed, undisturbed)
 

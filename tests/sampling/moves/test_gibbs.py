@@ -73,7 +73,7 @@ def test_conditionals_are_those_of_the_oracle(model: str, data: st.DataObject) -
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_features", [18, 19, 200, 2_000])
+@pytest.mark.parametrize("n_features", [18, 19, 200, pytest.param(2_000, marks=pytest.mark.slow)])
 @given(st.data())
 @settings(max_examples=30)
 def test_products_over_many_features_do_not_underflow(n_features: int, data: st.DataObject) -> None:
@@ -173,6 +173,7 @@ def test_acceptances_count_the_objects_that_changed_cluster() -> None:
         before = event.labels
 
 
+@pytest.mark.slow
 def test_equal_rows_and_the_largest_theta_leave_exact_conditionals(rng: np.random.Generator) -> None:
     """Where clusters of equal rows leave no scatter but 1/θ, determinants are differences of equal numbers.
 

@@ -136,6 +136,7 @@ def test_pairs_are_drawn_evenly() -> None:
     assert chi_square(seen, np.full(10, seen.sum() / 10)).p_value > LEVEL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 1, 1)], ids=str)
 def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
     """Of every pair and order the proposal is known; what is proposed is their average."""

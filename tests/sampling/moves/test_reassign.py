@@ -62,6 +62,7 @@ def test_the_running_move_follows_its_transition_matrix(model: str) -> None:
     assert_does_not_follow(space, counts, metropolis(proposals, other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 2, 1), (0, 1, 2, 3, 4)], ids=str)
 def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
     space = make_space(FIVE, "I")

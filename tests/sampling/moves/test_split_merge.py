@@ -139,6 +139,7 @@ def test_the_running_move_follows_its_transition_matrix(within: str, between: st
     assert_does_not_follow(space, counts, metropolis(proposals, target, "dropped"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 0, 1, 0, 1), (0, 1, 1, 2, 1)], ids=str)
 def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
     options = {"between": "maximum", "probabilities": (0.6, 0.3, 0.1), "core_jump": 0.5}
