@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ewens_widgets.datasets._bundled import leukemia, wine
 from ewens_widgets.datasets._dataset import ColumnAccount, Dataset, TableAccount
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.datasets._frames import is_frame
-from ewens_widgets.datasets._synthetic import half_moons, unit_square
+from ewens_widgets.datasets._loaders import half_moons, leukemia, unit_square, wine
 from ewens_widgets.files import cache_directory
 
 __all__ = [

@@ -128,6 +128,8 @@ class Dataset:
         Labels of the rows in the pandas DataFrame that the data came from; None for other data.
     same_units
         Whether all columns are measured in one unit; pictures then have it as long upwards as sideways.
+    noun
+        What one object is called where widgets speak of it, such as ``"wine"``; an s makes it several.
 
     Raises
     ------
@@ -145,6 +147,7 @@ class Dataset:
     account: TableAccount | None = None
     index: Any = field(default=None)
     same_units: bool = False
+    noun: str = "object"
 
     def __post_init__(self) -> None:
         if is_frame(self.X):
@@ -163,6 +166,9 @@ class Dataset:
         row_names = None if self.row_names is None else _checked_names("row_names", self.row_names)
         if row_names is not None and len(row_names) != n_objects:
             raise ValueError(f"row_names has {len(row_names)} names, but X has {n_objects} rows")
+        [noun] = _checked_names("noun", (self.noun,))
+        if not noun.strip():
+            raise ValueError(f"noun must say what one object is called, such as 'wine', got {noun!r}")
         # The way to set fields of a frozen dataclass from within.
         checked = {"X": X, "labels": labels, "feature_names": names, "label_names": label_names}
         for name, value in (checked | {"row_names": row_names}).items():
@@ -180,7 +186,7 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         # numpy drops the read-only flag in pickles and deep copies; the constructor sets it again.
         fields = (self.X, self.labels, self.name, self.feature_names, self.description, self.label_names)
-        return type(self), (*fields, self.row_names, self.account, self.index, self.same_units)
+        return type(self), (*fields, self.row_names, self.account, self.index, self.same_units, self.noun)
 
     @property
     def n_objects(self) -> int:
@@ -199,6 +205,14 @@ class Dataset:
             return None
         names = self.label_names
         return tuple(str(label) if names is None else names[label] for label in self.labels.tolist())
+
+    def counted(self, count: int) -> str:
+        """So many objects, in the words of the data: ``"1 wine"``, ``"5 wines"``."""
+        return _plural(count, self.noun)
+
+    def row_name(self, row: int) -> str:
+        """What an object is called: its own name, or its number."""
+        return f"{self.noun} {row}" if self.row_names is None else self.row_names[row]
 
     def series(self, values: ArrayLike, name: str = "cluster") -> Any:  # noqa: ANN401 - pandas has no types here
         """Values, one an object, as a pandas Series with the labels of the rows that the data came with.

@@ -99,6 +99,7 @@ def denmark_roads(path: str | os.PathLike[str] | None = None, *, download: bool 
             f"{note}{_PAPER}"
         ),
         label_names=_LABEL_NAMES,
+        noun="point",
     )
 
 
@@ -126,6 +127,7 @@ def denmark_roads_standin(seed: Seed = 0) -> Dataset:
             f"its two clusters of roads in North Jutland, Denmark. {_PAPER}"
         ),
         label_names=_LABEL_NAMES,
+        noun="point",
     )
 
 

@@ -29,6 +29,16 @@ def test_only_the_matrix_is_needed() -> None:
     assert data.label_names is None
 
 
+def test_objects_are_called_by_the_data_s_own_word() -> None:
+    data = Dataset(X, noun="wine")
+    assert (data.counted(1), data.counted(5), data.row_name(2)) == ("1 wine", "5 wines", "wine 2")
+    assert Dataset(X, row_names=("a", "b", "c"), noun="wine").row_name(2) == "c"
+    assert Dataset(X).counted(2) == "2 objects"
+    assert pickle.loads(pickle.dumps(data)).noun == "wine"  # noqa: S301
+    with pytest.raises(ValueError, match="what one object is called"):
+        Dataset(X, noun=" ")
+
+
 def test_arrays_are_read_only_copies() -> None:
     matrix, labels = X.copy(), np.array([0, 1, 1])
     data = Dataset(matrix, labels)
