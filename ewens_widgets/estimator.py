@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ewens_widgets.analysis.answer import TREES, tree_to_cut
+from ewens_widgets.analysis.answer import ANSWER_PRIOR, TREES, tree_to_cut
 from ewens_widgets.analysis.evidence_tree import check_consensus_fits
 from ewens_widgets.analysis.expected_loss import LOSSES
 from ewens_widgets.analysis.levels import shared_companions
@@ -29,7 +29,6 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets._frames import frame_of, is_frame
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Concentration
-from ewens_widgets.model.priors.finite_mixture import FiniteMixture
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.chains.plan import Plan, Start, Until, chain_starts, make_plan, until
 from ewens_widgets.sampling.chains.result import Chains
@@ -64,6 +63,8 @@ _STEPS = 20  # What a progress bar moves in.
 _RHAT, _ESS = 1.05, 100.0  # When chains agree well enough for an answer.
 _FEWEST_DRAWS, _MOST_DRAWS = 300, 3000  # Of each chain, where it is not said how many.
 _WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: seconds of a processor core.
+_LITTLE_WORK = 6e6  # … and so much of it that nobody minds: more draws, and the seed matters less.
+_ENOUGH_DRAWS = 1000
 _MANY_ROWS = 5000
 _FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
 
@@ -106,8 +107,9 @@ class AffineClustering(
     shapes
         ``"own"``: each cluster has its own shape; ``"common"``: all have one, as in the paper.
     prior
-        Prior on partitions from ``ew.priors``. None for a finite mixture with an unknown number of
-        components where shapes are own, and for Ewens' where they are common or a `concentration` is given.
+        Prior on partitions from ``ew.priors``. None for a finite mixture where shapes are own, of four
+        components on average (``FiniteMixture(1.0, Poisson(3.0))``), and for Ewens' where they are common or
+        a `concentration` is given.
     concentration
         Concentration λ of the Ewens prior, or ``Gamma(shape, rate)``: then it is sampled too. None for 1.
     alpha
@@ -358,7 +360,7 @@ class AffineClustering(
         if self.concentration is not None:
             settings["concentration"] = self.concentration
         elif self.prior is None and self.shapes == "own":
-            settings["prior"] = FiniteMixture()
+            settings["prior"] = ANSWER_PRIOR
         n_rows, n_columns = (data.X if isinstance(data, Dataset) else data).shape
         goal = _goal(n_rows, n_columns) if self.draws is None else None
         initial, seed = self.initial, self._seed()
@@ -465,8 +467,10 @@ def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own
 
 def _goal(n_rows: int, n_columns: int) -> Until:
     """When to stop: a sweep costs about as much as there are entries of all rows' outer products."""
-    most = int(np.clip(_WORK / (n_rows * (n_columns + 2) ** 2), _FEWEST_DRAWS, _MOST_DRAWS))
-    return until(rhat=_RHAT, ess=_ESS, most=most, first=_FEWEST_DRAWS)
+    cost = n_rows * (n_columns + 2) ** 2
+    most = int(np.clip(_WORK / cost, _FEWEST_DRAWS, _MOST_DRAWS))
+    first = int(np.clip(_LITTLE_WORK / cost, _FEWEST_DRAWS, _ENOUGH_DRAWS))
+    return until(rhat=_RHAT, ess=_ESS, most=most, first=first)
 
 
 def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:

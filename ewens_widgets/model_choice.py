@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.analysis.answer import ANSWER_PRIOR
 from ewens_widgets.analysis.predictive import CanonicalMap, log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
-from ewens_widgets.model.priors.finite_mixture import FiniteMixture
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
 
@@ -257,7 +257,7 @@ def compare(
             for family in shapes:
                 chosen = {"model": model, "shapes": family, "seed": seed, **settings}
                 if family == "own" and "prior" not in settings and "concentration" not in settings:
-                    chosen["prior"] = FiniteMixture()
+                    chosen["prior"] = ANSWER_PRIOR
                 rows.append(_compared(matrix, parts, chosen, chain, bar))
     if all(row.problem for row in rows):
         raise ValueError(f"none of these can be fitted to the data. {rows[0].name}: {rows[0].problem}")

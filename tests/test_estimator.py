@@ -1,12 +1,13 @@
 import signal
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score, make_scorer
@@ -251,6 +252,31 @@ def test_not_fitted() -> None:
     with pytest.raises(NotFittedError):
         AffineClustering().predict_proba([[1.0, 2.0]])
     assert not hasattr(AffineClustering(), "similarity_")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of clusters that touch
+def test_four_small_clusters_that_touch_are_found_without_a_number() -> None:
+    """Data of the first five seeds: mclust's BIC, with the same four, has a mean index of 0.85."""
+    scores = []
+    for seed in range(5):
+        data = ew.datasets.unit_square(transform="III", seed=seed)
+        found = AffineClustering(random_state=seed).fit(data.X)
+        assert found.n_clusters_ == 4, f"seed {seed}"
+        scores.append(ew.adjusted_rand(data.labels, found.labels_))
+    assert np.mean(scores) >= 0.85
+    # A prior that has one component most probably loses them in one of the five.
+    data = ew.datasets.unit_square(transform="III", seed=3)
+    assert AffineClustering(prior=ew.priors.FiniteMixture(), random_state=3).fit(data.X).n_clusters_ < 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("load", "at_least"), [(load_wine, 0.9), (load_iris, 0.85)], ids=["wine", "iris"])
+def test_known_kinds_are_found_without_a_number(load: Callable[..., tuple], at_least: float) -> None:
+    X, kinds = load(return_X_y=True)
+    found = AffineClustering(random_state=0).fit_predict(X)
+    assert found.max() == 2
+    assert ew.adjusted_rand(kinds, found) >= at_least
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ counted.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from ewens_widgets.analysis.evidence_tree import (
 )
 from ewens_widgets.analysis.export import labels_csv
 from ewens_widgets.analysis.levels import (
+    SEEN,
     Level,
     LevelReading,
     merge_levels_down,
@@ -34,6 +35,7 @@ from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.own_shapes import statistics_of
+from ewens_widgets.model.priors.finite_mixture import FiniteMixture, Poisson
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.draws import read_only
 
@@ -41,14 +43,24 @@ if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["TREES", "Answer", "Levels", "answer", "tree_to_cut"]
+__all__ = ["ANSWER_PRIOR", "TREES", "Answer", "Levels", "answer", "tree_to_cut"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+ANSWER_PRIOR = FiniteMixture(1.0, Poisson(3.0))
+"""Prior of `AffineClustering` where none is chosen: four components on average.
+
+A geometric number is most probably one, and counts against every component more. Small clusters that touch
+are then taken for fewer, and nothing in the answer can part them again, while parts of one cluster are
+merged by it.
+"""
+
 TREES = ("auto", "consensus", "evidence", *METHODS)
 _DOUBT = 0.8  # An object is in doubt if no cluster has it with so much probability.
 _MOST_NAMED = 12  # objects that a text names
+_LOSS_DRAWS = 12, 100  # Draws of the parameters that losses are averaged over, fewest and most …
+_LOSS_WORK = 2e4  # … times pairs of clusters: a second or two in 13 columns.
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +75,18 @@ class Levels:
         Which of them is the answer, and why.
     start
         Labels of the point estimate, which the levels are made of.
+    placed
+        Sizes of the answer's clusters, the largest first. They may differ from those of its level, which are
+        sums of its parts: the answer puts each object where it most probably belongs, leftovers too.
     """
 
     levels: tuple[Level, ...] = field(repr=False)
     reading: LevelReading
     start: IntArray = field(repr=False)
+    placed: tuple[int, ...] = ()
 
     def labels(self, n_clusters: int) -> IntArray:
-        """Labels at the level with so many clusters."""
+        """Labels at the level with so many clusters: its parts put together, none of their objects moved."""
         for level in self.levels:
             if level.n_clusters == n_clusters:
                 return canonical_labels(level.labels(self.start))
@@ -78,9 +94,7 @@ class Levels:
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as dictionaries: clusters, exchanged, loss, sizes, note."""
-        counted = count_large(self.levels[self.reading.chosen].sizes)
-        few = counted < self.levels[self.reading.chosen].n_clusters
-        notes = {self.reading.chosen: f"the answer: {counted} of a size that counts" if few else "the answer"}
+        notes = {self.reading.chosen: self._answer_note()}
         if self.reading.second is not None:
             notes[self.reading.second] = "another good level"
         return [
@@ -93,6 +107,15 @@ class Levels:
             }
             for place, level in enumerate(self.levels)
         ]
+
+    def _answer_note(self) -> str:
+        level = self.levels[self.reading.chosen]
+        counted = count_large(level.sizes)
+        note = f"the answer: {counted} of a size that counts" if counted < level.n_clusters else "the answer"
+        if self.placed and self.placed != tuple(sorted(level.sizes, reverse=True)):
+            sizes = _listed([str(size) for size in self.placed])
+            note += f"; {sizes} with each object where it most probably belongs"
+        return note
 
     def to_frame(self) -> Any:  # noqa: ANN401 - pandas is optional
         """The table as a pandas DataFrame."""
@@ -273,8 +296,11 @@ def answer(trace: "Trace", evidence: Evidence | None = None) -> Answer:
     start = trace.point_estimate().labels
     shares = shared_companions(trace.labels, start)
     clusters = statistics_of(posterior.coordinates, start, posterior.model)
-    levels = merge_levels_down(shares, start, clusters, evidence or evidence_of(posterior, trace))
+    if evidence is None:
+        most = int(np.clip(_LOSS_WORK / clusters.sizes.size**2, *_LOSS_DRAWS))
+        evidence = evidence_of(posterior, trace, most=most)
     free = parameters_of_cluster(posterior.n_features, posterior.model)
+    levels = merge_levels_down(shares, start, clusters, evidence, free)
     table = Levels(levels, read_levels(levels, free), read_only(start))
     return answer_of_levels(table, shares, posterior)
 
@@ -325,9 +351,8 @@ def _consensus_fits(n_objects: int) -> bool:
 
 def answer_of_levels(table: Levels, shares: FloatArray, posterior: "Posterior") -> Answer:
     """Make the answer of levels: memberships, leftovers and words."""
-    level, reading = table.levels[table.reading.chosen], table.reading
-    gathered, found = _without_leftovers(level.gather(shares), level.labels(table.start))
-    lost = 0.0 if reading.bent else reading.lost
+    gathered, found = _without_leftovers(shares, table)
+    lost = 0.0 if table.reading.bent else table.reading.lost
     memberships = robust_memberships(posterior.coordinates, gathered, posterior.model, lost)
     memberships = memberships[:, np.bincount(memberships.argmax(axis=1), minlength=memberships.shape[1]) > 0]
     memberships /= memberships.sum(axis=1, keepdims=True)
@@ -335,8 +360,10 @@ def answer_of_levels(table: Levels, shares: FloatArray, posterior: "Posterior") 
     first = memberships.argmax(axis=1)
     order = np.argsort([int(np.argmax(first == cluster)) for cluster in range(memberships.shape[1])])
     memberships = memberships[:, order]
+    labels = memberships.argmax(axis=1)
+    table = replace(table, placed=tuple(np.sort(np.bincount(labels))[::-1].tolist()))
     return Answer(
-        labels=read_only(memberships.argmax(axis=1)),
+        labels=read_only(labels),
         memberships=read_only(memberships),
         leftovers=read_only(found),
         table=table,
@@ -359,14 +386,22 @@ def _least_size(n_objects: int) -> float:
     return max(3.0, float(np.sqrt(n_objects)) / 3.0)
 
 
-def _without_leftovers(shares: FloatArray, labels: IntArray) -> tuple[FloatArray, IntArray]:
-    """Drop the columns of clusters that are too small to count; also the numbers of their objects."""
-    small = ~_is_large(np.bincount(labels, minlength=shares.shape[1]))
+def _without_leftovers(shares: FloatArray, table: Levels) -> tuple[FloatArray, IntArray]:
+    """Shares of the clusters that are not too small to count; also the numbers of the other objects."""
+    level, coarser = table.levels[table.reading.chosen], table.levels[table.reading.chosen + 1 :]
+    gathered, labels = level.gather(shares), level.labels(table.start)
+    small = ~_is_large(np.asarray(level.sizes))
     if small.all() or not small.any():
-        return shares, np.empty(0, dtype=np.intp)
-    kept = shares[:, ~small]
-    # Who has no companions elsewhere gets an even chance; the mixture, or the first cluster, then decides.
-    return kept + 1e-9, np.flatnonzero(small[labels])
+        return gathered, np.empty(0, dtype=np.intp)
+    # What is left over, and is hardly exchanged with anything, belongs to what it is merged with first.
+    first = np.array([members[0] for members in level.parts])
+    joined = np.zeros((small.size, small.size))
+    for cluster in np.flatnonzero(small):
+        together = (place[first] == place[first[cluster]] for place in map(Level.cluster_of_part, coarser))
+        joined[cluster] = next(row for row in together if np.any(row & ~small))
+    found = np.flatnonzero(small[labels])
+    gathered[found] += SEEN * joined[labels[found]]
+    return gathered[:, ~small] + 1e-9, found
 
 
 def _reason(table: Levels, n_clusters: int) -> str:

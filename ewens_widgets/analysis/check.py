@@ -573,11 +573,14 @@ def _skewed(
         return
     positive = [place for place in places if has_units and columns[:, place].min() > 0.0]
     helped: list[int] = []
+    is_cut = False
     if positive:
         rows = clusters.rows
         logs = _centred_rows(np.log(columns[rows][:, positive]), clusters.labels, rows)
         better = np.abs(_pooled_skewness(logs)[0]) < 0.5 * np.abs(skewness[positive])
-        helped = [place for place, helps in zip(positive, better, strict=True) if helps]
+        even = [_is_even_in_logarithms(columns[:, place]) for place in positive]
+        helped = [place for place, *helps in zip(positive, better, even, strict=True) if any(helps)]
+        is_cut = any(even)
     listed = ", ".join(
         f"{named_columns([place], names)} ({skewness[place]:.1f})" for place in places[:_MOST_NAMED]
     )
@@ -590,12 +593,34 @@ def _skewed(
         way_out = "Take logarithms of those that are positive, and cluster again."
     yield Finding(
         "skewed columns",
-        "warning" if is_skewed or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
+        "warning" if is_skewed or is_cut or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
         f"Column(s) {listed}{more} are skewed within clusters (skewness in brackets): a long tail on one "
         "side may be cut into clusters.",
         way_out,
         tuple(places),
     )
+
+
+def _is_even_in_logarithms(column: FloatArray) -> bool:
+    """Whether a column is very skewed as a whole, and its logarithms are not.
+
+    A long tail that was cut into clusters is less skewed within each of them, but still one tail.
+    """
+    return abs(_skewness(column)) > _SKEWED_COLUMN and abs(_skewness(np.log(column))) < _SKEWED
+
+
+def _skewness(column: FloatArray) -> float:
+    """Skewness of a column as a whole; 0 if it is constant.
+
+    SciPy's would be the only use of its statistics, which take longer to import than all else of it that an
+    Explorer needs.
+    """
+    deviations = column - column.mean()
+    largest = np.abs(deviations).max()
+    if largest == 0.0:
+        return 0.0
+    unit = deviations / largest  # so that no power is lost, whatever the unit of the column
+    return float(np.mean(unit**3) / np.mean(unit**2) ** 1.5)
 
 
 def _pooled_skewness(clusters: _CheckedClusters) -> tuple[FloatArray, FloatArray]:

@@ -83,7 +83,7 @@ _BLOCK_ENTRIES = 100_000  # Pairs × features at once: a block's arrays stay in 
 _FACTORS = 16
 _DRAWS = 100
 _FEWEST_DRAWS = 5
-_PARAMETER_DRAWS = 12  # Draws of (θ, ν, Σ) that losses are averaged over; more change them little.
+_PARAMETER_DRAWS = 12  # Draws of (θ, ν, Σ) that a tree's losses are averaged over.
 _WORK = 1e8  # Candidate merges × θ × features that all the evidence trees together may cost: a few seconds.
 
 
@@ -151,7 +151,9 @@ class OwnEvidence:
         return np.asarray(log_sizes + averages, dtype=np.float64)
 
 
-def evidence_of(posterior: Posterior, draws: "Recorded | Trace", start: int = 0) -> Evidence:
+def evidence_of(
+    posterior: Posterior, draws: "Recorded | Trace", start: int = 0, most: int = _PARAMETER_DRAWS
+) -> Evidence:
     """What merges lose in the family of a posterior.
 
     Parameters
@@ -163,13 +165,16 @@ def evidence_of(posterior: Posterior, draws: "Recorded | Trace", start: int = 0)
         spaced.
     start
         How many of the first draws to leave out.
+    most
+        How many draws of the parameters to average over. A dozen give the order of merges; what a merge of
+        two that overlap loses is then known to a few nats only.
     """
     if posterior.shapes == "common":
         return CommonEvidence(posterior)
     count = len(draws.theta) - start
     if count < 1:
         raise ValueError("with own shapes, losses are averaged over draws of the parameters; there are none.")
-    chosen = start + np.unique(np.linspace(0, count - 1, min(_PARAMETER_DRAWS, count)).astype(np.intp))
+    chosen = start + np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))
     sigma = unpack_sigma(draws.column("sigma")[chosen], posterior.n_features, posterior.model)
     return OwnEvidence(posterior, draws.theta[chosen], draws.column("nu")[chosen], sigma)
 

@@ -16,28 +16,37 @@ idea of Hennig (2010) to merge components of a mixture that misclassify each oth
 posterior draws in place of the estimated densities: small components, whose densities fit their own few
 objects too well, look separate by their densities, but the draws do not keep them.
 
-**The rule.** The pair that exchanges most is merged if it exchanges at least `MIXED` (a quarter): nobody
-could say who belongs where. If it exchanges at least `DOUBTFUL` (0.15), it is merged where that loses
-little: at most `PER_PARAMETER` nats for each free parameter of a cluster (d + d(d+1)/2 of them in model III,
-2d in II, d + 1 in I), or at most `TIMES` as much as a merge that was already made, for where Gaussians fit
-badly, a loss of so many nats has been shown not to mean a group (up to two nats never do). The loss is that
-of one Gaussian cluster in place of two, averaged over draws of the parameters.
+**The rule.** Two clusters are merged if they exchange at least `MIXED` (a quarter): nobody could say who
+belongs where. If they exchange at least `DOUBTFUL` (0.15), they are merged where that loses little: at most
+`PER_PARAMETER` nats for each free parameter of a cluster (d + d(d+1)/2 of them in model III, 2d in II, d + 1
+in I), or at most `TIMES` as much as a merge that was already made, for where Gaussians fit badly, a loss of
+so many nats has been shown not to mean a group (up to two nats never do). The loss is that of one Gaussian
+cluster in place of two, averaged over many draws of the parameters: a dozen leave several nats to chance, and
+then the seed decides. Of several such pairs the one that exchanges most is merged first. A pair that is kept
+apart, because the merge would lose much, does not keep others from being merged that exchange less.
 
 **Long or bent groups.** Clusters are merged on, down to one, for the table of levels. If a level is reached
 by exchanges of at least `SEEN` each, if then no two clusters exchange anything (`GONE`), and if, as
 Gaussians, two of them would nearly as well be one (merging them gains, or loses far less than joining their
 parts did), then these are groups that no ellipse describes, such as half-moons, and that level is the answer.
 
-**Who belongs where.** Where merges lost something, clusters have longer tails than Gaussians. The shares
-:math:`r_i` are then averaged with the responsibilities of a mixture of Student distributions that is fitted
-from them by a few steps of expectation and maximisation (Peel & McLachlan 2000), a cluster for each, with
-shapes pooled towards a common one. Everything is deterministic, and invariant like the model.
+**Who belongs where.** Where merges lost something, clusters have longer tails than Gaussians, often on one
+side. The shares :math:`r_i` are then averaged with the responsibilities of a mixture of skewed Student
+distributions, a cluster for each, that is fitted from them by a few steps of expectation and maximisation
+(Peel & McLachlan 2000; Browne & McNicholas 2015):
+
+.. math:: y = \mu_k + w \gamma_k + \sqrt{w} \, \Sigma_k^{1/2} z, \qquad
+          w \sim \operatorname{InvGamma}(\nu / 2, \nu / 2), \quad z \sim N(0, I),
+
+with shapes :math:`\Sigma_k` pooled towards a common one and skewness :math:`\gamma_k` towards none.
+Everything is deterministic, and invariant like the model.
 
 The numbers were chosen on the simulations of `paper.simulations` (seeds `tune`) and judged on others.
 
 References: C. Hennig (2010), Methods for merging Gaussian mixture components, Adv. Data Anal. Classif. 4,
 3–34; D. Peel & G. J. McLachlan (2000), Robust mixture modelling using the t distribution, Stat. Comput. 10,
-339–348.
+339–348; R. P. Browne & P. D. McNicholas (2015), A mixture of generalized hyperbolic distributions, Can. J.
+Stat. 43, 176–198.
 """
 
 from collections.abc import Sequence
@@ -81,13 +90,14 @@ GONE = 0.005
 
 _SMALL = 1.0  # A loss of so few nats never speaks for two groups.
 _MISFIT = 5.0  # Nats lost by merges in all, from which on Gaussians do not fit.
-_FREEDOM = 5.0  # degrees of freedom of the Student mixture
+_FREEDOM = 5.0  # degrees of freedom of the skewed Student mixture
 _STEPS = 50  # of expectation and maximisation, at most
 _CHEAP = 0.25  # … of what was lost by joining the parts of bent groups, if these lie side by side
 _GROUP = 0.05  # Share of the objects that makes a group.
 _CLEARER = 2.0  # A second level's next merge loses so many times what any before it did …
 _CLEAR = 0.05  # … and there less than this is exchanged.
-_DRAWS = 300
+_DRAWS = 300, 2000  # Draws whose companions are counted, fewest and most …
+_OBJECTS = 2_000_000  # … times objects.
 
 
 def shared_companions(draws: NDArray[np.integer], labels: IntArray) -> FloatArray:
@@ -104,7 +114,8 @@ def shared_companions(draws: NDArray[np.integer], labels: IntArray) -> FloatArra
     own = np.zeros((n_objects, width))
     own[np.arange(n_objects), labels] = 1.0
     total = np.zeros((n_objects, width))
-    chosen = np.unique(np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(np.intp))
+    most = min(int(np.clip(_OBJECTS / n_objects, *_DRAWS)), len(draws))
+    chosen = np.unique(np.linspace(0, len(draws) - 1, most).astype(np.intp))
     for row in draws[chosen].astype(np.intp):
         counts = np.bincount(row * width + labels, minlength=(int(row.max()) + 1) * width).reshape(-1, width)
         companions = counts[row] - own
@@ -157,9 +168,13 @@ class Level:
 
 
 def merge_levels_down(
-    shares: FloatArray, start: IntArray, clusters: ClusterStatistics, evidence: Evidence
+    shares: FloatArray,
+    start: IntArray,
+    clusters: ClusterStatistics,
+    evidence: Evidence,
+    free_parameters: float,
 ) -> tuple[Level, ...]:
-    """Merge clusters one by one, down to one: what is exchanged most, and then what loses least.
+    """Merge clusters down to one: by the rule, then what is exchanged most, then what loses least.
 
     Parameters
     ----------
@@ -171,6 +186,8 @@ def merge_levels_down(
         Statistics of its clusters.
     evidence
         What merges lose.
+    free_parameters
+        Number of free parameters of a cluster (`parameters_of_cluster`).
     """
     parts: list[tuple[int, ...]] = [(cluster,) for cluster in range(shares.shape[1])]
     columns = [shares[:, cluster] for cluster in range(shares.shape[1])]
@@ -178,18 +195,23 @@ def merge_levels_down(
     exchange = np.zeros((len(parts), len(parts)))
     for second in range(len(parts)):
         exchange[:second, second] = [_exchanged(columns, members, first, second) for first in range(second)]
-    levels = []
+    levels: list[Level] = []
+    largest = 0.0
     while len(parts) > 1:
         left, right = np.triu_indices(len(parts), k=1)
+        order = np.argsort(-exchange[left, right], kind="stable")
+        left, right = left[order], right[order]
         shown = exchange[left, right]
-        if shown.max() >= SEEN:
-            best = int(np.argmax(shown))
-            loss = float(evidence.losses(clusters, left[best : best + 1], right[best : best + 1])[0])
+        # All pairs where nothing is seen to be exchanged; else those that the rule may merge, or the first.
+        count = max(int(np.sum(shown >= DOUBTFUL)), 1) if shown[0] >= SEEN else shown.size
+        losses = evidence.losses(clusters, left[:count], right[:count])
+        if shown[0] >= SEEN:
+            one = [_is_one(*pair, largest, free_parameters) for pair in zip(shown, losses, strict=False)]
+            best = one.index(True) if any(one) else 0
         else:
-            losses = evidence.losses(clusters, left, right)
             best = int(np.argmin(losses))
-            loss = float(losses[best])
-        a, b = int(left[best]), int(right[best])
+        a, b, loss = int(left[best]), int(right[best]), float(losses[best])
+        largest = max(largest, loss)
         sizes = tuple(map(len, members))
         levels.append(Level(tuple(parts), sizes, (a, b), float(shown[best]), loss))
         parts[a] += parts.pop(b)
@@ -212,6 +234,12 @@ def _exchanged(columns: Sequence[FloatArray], members: Sequence[IntArray], a: in
         both = here + there
         shares.append(float(np.mean(np.divide(there, both, out=np.zeros_like(both), where=both > 0))))
     return max(shares)
+
+
+def _is_one(exchanged: float, loss: float, largest: float, free_parameters: float) -> bool:
+    """Whether the rule merges a pair, where the costliest merge so far lost `largest`."""
+    little = max(TIMES * max(largest, _SMALL), PER_PARAMETER * free_parameters)
+    return bool(exchanged >= MIXED or (exchanged >= DOUBTFUL and loss <= little))
 
 
 def parameters_of_cluster(n_features: int, model: ModelName) -> int:
@@ -254,8 +282,7 @@ def read_levels(levels: Sequence[Level], free_parameters: float) -> LevelReading
     usual, largest = 0, 0.0
     while levels[usual].pair is not None:
         level = levels[usual]
-        little = max(TIMES * max(largest, _SMALL), PER_PARAMETER * free_parameters)
-        if level.exchanged < MIXED and not (level.exchanged >= DOUBTFUL and level.loss <= little):
+        if not _is_one(level.exchanged, level.loss, largest, free_parameters):
             break
         largest = max(largest, level.loss)
         usual += 1
@@ -300,7 +327,7 @@ def _clear_level(levels: Sequence[Level], chosen: int) -> int | None:
 def robust_memberships(
     coordinates: FloatArray, shares: FloatArray, model: ModelName, lost: float
 ) -> FloatArray:
-    """Probabilities of the objects for clusters (n × K): their shares, or averaged with a Student mixture's.
+    """Probabilities of the objects for clusters (n × K): their shares, or averaged with a skewed mixture's.
 
     Parameters
     ----------
@@ -317,39 +344,68 @@ def robust_memberships(
     if own.shape[1] == 1 or lost <= _MISFIT:
         return np.asarray(own, dtype=np.float64)
     found = own
-    heavy = np.ones_like(own)
+    scale, inverse = np.ones_like(own), np.ones_like(own)
     for _ in range(_STEPS):
         before = found
-        found, heavy = _student_step(coordinates, found, heavy, model)
+        found, scale, inverse = _student_step(coordinates, found, scale, inverse, model)
         if np.abs(found - before).max() < 1e-4:
             break
     return np.asarray(0.5 * (own + found), dtype=np.float64)
 
 
 def _student_step(
-    Y: FloatArray, found: FloatArray, heavy: FloatArray, model: ModelName
-) -> tuple[FloatArray, FloatArray]:
-    """One step: centres and shapes from memberships and weights, and new ones from these."""
+    Y: FloatArray, found: FloatArray, scale: FloatArray, inverse: FloatArray, model: ModelName
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """One step: centres, skewness and shapes from memberships and from means of w and 1/w, and new ones."""
     n_objects, d = Y.shape
     sizes = found.sum(axis=0) + 1e-9
-    weights = found * heavy
-    centres = weights.T @ Y / (weights.sum(axis=0) + 1e-12)[:, None]
+    centres, skewness = np.empty((sizes.size, d)), np.empty((sizes.size, d))
     scatters = np.empty((sizes.size, d, d))
-    for cluster, centre in enumerate(centres):
-        gaps = Y - centre
-        scatters[cluster] = _in_form((gaps * weights[:, cluster, None]).T @ gaps, model)
+    for cluster, size in enumerate(sizes):
+        weights = found[:, cluster] * inverse[:, cluster]
+        total, spread = weights.sum() + 1e-12, float(found[:, cluster] @ scale[:, cluster])
+        mode, mean = weights @ Y / total, found[:, cluster] @ Y / size
+        # d objects more without skewness: it is not read off a few.
+        skewness[cluster] = size * (mean - mode) / (max(spread - size**2 / total, 0.0) + d)
+        centres[cluster] = mode - skewness[cluster] * size / total
+        gaps = Y - centres[cluster]
+        drift = np.outer(found[:, cluster] @ gaps, skewness[cluster])
+        scatter = (gaps * weights[:, None]).T @ gaps - drift - drift.T
+        scatters[cluster] = _in_form(scatter + spread * np.outer(skewness[cluster], skewness[cluster]), model)
     common = scatters.sum(axis=0) / n_objects
-    likeness = 2.0 * d
-    log_weights, forms = np.empty_like(found), np.empty_like(found)
-    for cluster, centre in enumerate(centres):
-        shape = (likeness * common + scatters[cluster]) / (likeness + sizes[cluster]) + 1e-9 * np.eye(d)
+    likeness, order = 2.0 * d, 0.5 * (_FREEDOM + d)
+    log_weights, scale, inverse = np.empty_like(found), np.empty_like(found), np.empty_like(found)
+    for cluster, size in enumerate(sizes):
+        shape = (likeness * common + scatters[cluster]) / (likeness + size) + 1e-9 * np.eye(d)
         root = np.linalg.cholesky(shape)
-        whitened = np.linalg.solve(root, (Y - centre).T)
-        forms[:, cluster] = np.sum(whitened * whitened, axis=0)
-        log_weights[:, cluster] = np.log(sizes[cluster]) - np.log(np.diag(root)).sum()
-    log_weights -= 0.5 * (_FREEDOM + d) * np.log1p(forms / _FREEDOM)
+        whitened = np.linalg.solve(root, (Y - centres[cluster]).T)
+        skew = np.linalg.solve(root, skewness[cluster])
+        # w, given an object, is generalised inverse Gaussian.
+        forms, pull = _FREEDOM + np.sum(whitened * whitened, axis=0), max(float(skew @ skew), 1e-12)
+        ratio, argument = np.sqrt(forms / pull), np.sqrt(forms * pull)
+        log_k = _log_bessel(order, argument)
+        inverse[:, cluster] = np.exp(_log_bessel(order + 1.0, argument) - log_k) / ratio
+        mean = ratio * np.exp(_log_bessel(order - 1.0, argument) - log_k)
+        # Jensen's inequality, against rounding: scatters would else not be positive.
+        scale[:, cluster] = np.maximum(mean, 1.0 / inverse[:, cluster])
+        log_weights[:, cluster] = np.log(size) - np.log(np.diag(root)).sum()
+        log_weights[:, cluster] += skew @ whitened + log_k - order * np.log(ratio)
     log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
-    return np.exp(log_weights), (_FREEDOM + d) / (_FREEDOM + forms)
+    return np.exp(log_weights), scale, inverse
+
+
+def _log_bessel(order: float, x: FloatArray) -> FloatArray:
+    """Log of Bessel's K, orders of 2 and more, by Debye's expansion: to 0.01, also where K overflows."""
+    z = x / order
+    root = np.sqrt(1.0 + z * z)
+    slope = (3.0 / root - 5.0 / root**3) / 24.0
+    log_ratio = np.log(z / (1.0 + root))
+    return np.asarray(
+        0.5 * np.log(np.pi / (2.0 * order))
+        - order * (root + log_ratio)
+        - 0.5 * np.log(root)
+        + np.log1p(-slope / order)
+    )
 
 
 def _in_form(scatter: ArrayLike, model: ModelName) -> FloatArray:

@@ -25,7 +25,7 @@ partition.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -122,8 +122,8 @@ class RunningSimilarity:
         self.n_draws = 0
         self._counts = np.zeros((self._n_rows, self._n_rows), dtype=np.int32)
         self._since = np.zeros(self._n_rows, dtype=np.int32)
-        self._names = np.zeros(self._n_rows, dtype=np.intp)
-        self._labels = np.full(self._n_rows, -1, dtype=np.intp)
+        self._names = np.zeros(self._n_rows, dtype=np.int64)
+        self._labels = np.full(self._n_rows, -1, dtype=np.int64)
 
     def add(self, labels: ArrayLike) -> None:
         """Count one more draw, given by its labels (canonical, or any integers from 0 to n − 1)."""
@@ -137,18 +137,26 @@ class RunningSimilarity:
                 f"each draw must have {self.n_objects} labels, one an object; got shape {block.shape}."
             )
         chosen = block if self.rows is None else block[:, self.rows]
-        # Always a copy: a read-only array would be another type to the compiler, and be compiled for anew.
-        draws = np.array(chosen, dtype=np.intp, order="C")
+        draws = np.array(chosen, dtype=np.int64, order="C")
         # As unsigned numbers, negative labels are large ones: one pass finds both faults.
-        if draws.size and draws.view(np.uintp).max() >= self.n_objects:
+        if draws.size and draws.view(np.uint64).max() >= self.n_objects:
             raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
-        state = (self._labels, self._names, self._since, self._counts)
-        arguments = (draws, self.n_draws, *state, self.n_objects)
-        count: Callable[..., None] = _count_draws
+        count, arguments = self.trial(draws)
         if draws.size <= _FEW_LABELS:
-            count = at_once(_count_draws, arguments)
+            count = at_once(count, arguments)
         count(*arguments)
         self.n_draws += len(draws)
+        if len(draws):
+            self._labels = draws[-1]
+
+    def trial(self, draws: NDArray[np.int64]) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The call that would count draws, of which those like the draw before them need no work."""
+        before = np.concatenate([self._labels[None], draws])[:-1]
+        changed = np.flatnonzero((draws != before).any(axis=1))
+        # Always copies: a read-only array would be another type to the compiler, and be compiled for anew.
+        times = (self.n_draws + changed).astype(np.int64)
+        scratch = _make_scratch(self._n_rows, self.n_objects)
+        return _count_draws, (draws[changed], times, scratch, self._names, self._since, self._counts)
 
     def similarity(self, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Similarity of the draws counted so far; the identity before the first one."""
@@ -263,45 +271,50 @@ def _shares(
     np.fill_diagonal(result, 1)
 
 
+class _Scratch(NamedTuple):
+    """Room for one draw: objects by their old name and by their new label, and what names are given by."""
+
+    old_start: NDArray[np.int64]
+    old_members: NDArray[np.int64]
+    new_start: NDArray[np.int64]
+    new_members: NDArray[np.int64]
+    name_of_label: NDArray[np.int64]
+    overlap: NDArray[np.int64]
+    holder: NDArray[np.int64]
+    claim: NDArray[np.int64]
+
+
+def _make_scratch(n_objects: int, n_labels: int) -> _Scratch:
+    lengths = (n_objects + 1, n_objects, n_labels + 1, n_objects, n_labels, n_objects, n_objects, n_objects)
+    return _Scratch(*(np.zeros(length, dtype=np.int64) for length in lengths))
+
+
 @entry
 def _count_draws(
-    draws: NDArray[np.intp],
-    n_before: int,
-    labels: NDArray[np.intp],
-    names: NDArray[np.intp],
+    draws: NDArray[np.int64],
+    times: NDArray[np.int64],
+    scratch: _Scratch,
+    names: NDArray[np.int64],
     since: NDArray[np.int32],
     counts: NDArray[np.int32],
-    n_labels: int,
 ) -> None:
-    """Count draws one after another; the state is changed in place.
+    """Count draws one after another, each other than the one before it; the state is changed in place.
 
-    `labels` are those of the last draw; `names` calls the clusters by numbers that stay the same from draw to
-    draw.
+    `names` calls the clusters of the last draw by numbers that stay the same from draw to draw.
     """
-    n_objects = names.size
-    old_start = np.empty(n_objects + 1, dtype=np.intp)
-    old_members = np.empty(n_objects, dtype=np.intp)
-    new_start = np.empty(n_labels + 1, dtype=np.intp)
-    new_members = np.empty(n_objects, dtype=np.intp)
-    name_of_label = np.empty(n_labels, dtype=np.intp)
-    overlap = np.zeros(n_objects, dtype=np.intp)
-    holder = np.empty(n_objects, dtype=np.intp)
-    claim = np.empty(n_objects, dtype=np.intp)
+    old_start, old_members, name_of_label = scratch.old_start, scratch.old_members, scratch.name_of_label
     for row in range(draws.shape[0]):
-        time = n_before + row
-        if time > 0 and np.array_equal(draws[row], labels):
-            continue
-        labels[:] = draws[row]
-        _group(labels, new_start, new_members)
+        labels = draws[row]
+        _group(labels, scratch.new_start, scratch.new_members)
         _group(names, old_start, old_members)
-        _match(names, new_start, new_members, overlap, claim, holder, name_of_label)
-        _credit_movers(time, labels, name_of_label, names, old_start, old_members, since, counts)
-        for item in range(n_objects):
+        _match(names, scratch)
+        _credit_movers(int(times[row]), labels, name_of_label, names, old_start, old_members, since, counts)
+        for item in range(names.size):
             names[item] = name_of_label[labels[item]]
 
 
 @jit
-def _group(labels: NDArray[np.intp], start: NDArray[np.intp], members: NDArray[np.intp]) -> None:
+def _group(labels: NDArray[np.int64], start: NDArray[np.int64], members: NDArray[np.int64]) -> None:
     """List the objects by label: those with label k are members[start[k]:start[k + 1]]."""
     start[:] = 0
     for item in range(labels.size):
@@ -319,16 +332,10 @@ def _group(labels: NDArray[np.intp], start: NDArray[np.intp], members: NDArray[n
 
 
 @jit
-def _match(
-    names: NDArray[np.intp],
-    new_start: NDArray[np.intp],
-    new_members: NDArray[np.intp],
-    overlap: NDArray[np.intp],
-    claim: NDArray[np.intp],
-    holder: NDArray[np.intp],
-    name_of_label: NDArray[np.intp],
-) -> None:
+def _match(names: NDArray[np.int64], scratch: _Scratch) -> None:
     """Give each new cluster the name of the old one it shares most with, or a free one if it must."""
+    new_start, new_members, name_of_label = scratch.new_start, scratch.new_members, scratch.name_of_label
+    overlap, holder, claim = scratch.overlap, scratch.holder, scratch.claim
     claim[:] = 0
     holder[:] = -1
     for label in range(name_of_label.size):
@@ -348,7 +355,9 @@ def _match(
 
 
 @jit
-def _hand_out(new_start: NDArray[np.intp], holder: NDArray[np.intp], name_of_label: NDArray[np.intp]) -> None:
+def _hand_out(
+    new_start: NDArray[np.int64], holder: NDArray[np.int64], name_of_label: NDArray[np.int64]
+) -> None:
     """Note who holds which name, and give free names to the clusters that have none."""
     for name in range(holder.size):
         if holder[name] >= 0:
@@ -365,11 +374,11 @@ def _hand_out(new_start: NDArray[np.intp], holder: NDArray[np.intp], name_of_lab
 @jit
 def _credit_movers(
     time: int,
-    labels: NDArray[np.intp],
-    name_of_label: NDArray[np.intp],
-    names: NDArray[np.intp],
-    old_start: NDArray[np.intp],
-    old_members: NDArray[np.intp],
+    labels: NDArray[np.int64],
+    name_of_label: NDArray[np.int64],
+    names: NDArray[np.int64],
+    old_start: NDArray[np.int64],
+    old_members: NDArray[np.int64],
     since: NDArray[np.int32],
     counts: NDArray[np.int32],
 ) -> None:

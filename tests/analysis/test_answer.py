@@ -12,16 +12,16 @@ from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.trace import Trace
 
 
-def data(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def data(rng: np.random.Generator, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Two groups of 40, the first of which is described by two clusters, and a pair apart."""
     true = np.repeat([0, 1, 2], [40, 40, 2])
-    centres = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 30.0]])
+    centres = np.array([[0.0, 0.0], [9.0, 0.0], pair])
     return rng.normal(size=(82, 2)) + centres[true], true
 
 
-def made_trace(seed: int = 0, pair_together: bool = True) -> Trace:
+def made_trace(seed: int = 0, pair_together: bool = True, pair: tuple[float, float] = (0.0, 30.0)) -> Trace:
     rng = np.random.default_rng(seed)
-    X, true = data(rng)
+    X, true = data(rng, pair)
     draws = []
     for _ in range(60):
         row = true.copy()
@@ -43,6 +43,17 @@ def test_parts_of_a_group_are_merged_and_leftovers_are_named() -> None:
     assert answer.sizes.sum() == 82
     assert trace.levels() is answer.table
     assert trace.answer() is answer
+
+
+@pytest.mark.parametrize(("place", "cluster"), [(-6.0, 0), (15.0, 1)])
+def test_leftovers_join_what_they_are_nearest_to_though_nothing_is_exchanged(
+    place: float, cluster: int
+) -> None:
+    trace = made_trace(pair=(place, 0.0))
+    answer = trace.answer()
+    np.testing.assert_array_equal(answer.leftovers, [80, 81])
+    np.testing.assert_array_equal(answer.labels[80:], cluster)
+    np.testing.assert_array_equal(answer.labels[80:], trace.levels().labels(2)[80:])
 
 
 def test_memberships_are_probabilities_and_the_labels_their_largest() -> None:
@@ -68,10 +79,15 @@ def test_the_words_say_why() -> None:
 
 
 def test_the_table_has_a_row_for_each_number_of_clusters() -> None:
-    levels = made_trace().levels()
+    trace = made_trace()
+    levels, sizes = trace.levels(), sorted(trace.answer().sizes.tolist(), reverse=True)
     rows = levels.rows()
     assert [row["clusters"] for row in rows] == list(range(len(levels), 0, -1))
-    assert [row["note"] for row in rows].count("the answer: 2 of a size that counts") == 1
+    # Sizes of the level are those of its parts; those of the answer, leftovers placed, are told beside them.
+    note = "the answer: 2 of a size that counts; {} and {} with each object where it most probably belongs"
+    assert [row["note"] for row in rows].count(note.format(*sizes)) == 1
+    assert rows[levels.reading.chosen]["sizes"] != sizes
+    assert list(levels.placed) == sizes
     assert np.isnan(rows[-1]["loss"])
     assert all(sum(row["sizes"]) == 82 for row in rows)
     assert str(levels).splitlines()[0].split()[:2] == ["clusters", "exchanged"]

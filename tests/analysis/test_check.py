@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import skew
+from sklearn.mixture import GaussianMixture
 from traces import own_trace, synthetic_trace
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.check import ModelCheck, _large_clusters, _within
+from ewens_widgets.analysis.check import ModelCheck, _large_clusters, _skewness, _within
 from ewens_widgets.analysis.report import Report
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.trace import Trace
 
 N_DRAWS = 200
@@ -72,6 +75,14 @@ def test_common_shapes_are_not_trusted_on_wine() -> None:
     assert 'shapes="own"' in text
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1.0, 1e150])
+def test_the_skewness_of_a_column_has_no_unit(unit: float) -> None:
+    column = np.random.default_rng(0).lognormal(size=200)
+    assert _skewness(unit * column) == pytest.approx(skew(column), rel=1e-12)
+    assert _skewness(np.full(5, unit)) == 0.0
+
+
+@pytest.mark.slow
 def test_a_lognormal_sample_is_told_to_take_logarithms() -> None:
     X = np.exp(np.random.default_rng(0).normal(size=(300, 3)))
     trace = run(X, draws=1_000, **OWN)
@@ -83,6 +94,19 @@ def test_a_lognormal_sample_is_told_to_take_logarithms() -> None:
     after = run(np.log(X), **OWN)
     assert after.answer().n_clusters == 1
     assert after.check(np.log(X)).is_calm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_clusters", [3, 6])
+def test_a_long_tail_that_was_cut_is_still_one(n_clusters: int) -> None:
+    logs = np.random.default_rng(0).normal(size=(300, 3))
+    # Cut across the tail, so that no piece is very skewed.
+    labels = GaussianMixture(n_clusters, random_state=0).fit_predict(np.exp(logs))
+    found = resting(np.exp(logs), canonical_labels(labels)).check(np.exp(logs))
+    assert "skewed columns" in kinds(found)
+    assert any("Take logarithms of column(s)" in finding.way_out for finding in found.findings)
+    # The same pieces of Gaussian columns are no tail.
+    assert "skewed columns" not in kinds(resting(logs, canonical_labels(labels)).check(logs))
 
 
 def assert_doubted(found: Report, kind: str) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 import tracemalloc
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -27,10 +26,6 @@ from ewens_widgets.analysis.report import chains_sentence, report
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.trace import Trace
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)
-    import arviz
 
 NAMES = ("chain 1", "chain 2", "chain 3", "chain 4")
 
@@ -60,7 +55,10 @@ def bulk_ess(values: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize("memory", [-0.4, 0.0, 0.5, 0.95])
 @pytest.mark.parametrize("n_draws", [10, 23, 100, 401])
 @pytest.mark.parametrize("apart", [0.0, 2.0])
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of ArviZ, when it is loaded
 def test_both_numbers_are_those_of_arviz(n_draws: int, memory: float, apart: float) -> None:
+    import arviz  # It takes two seconds, which only who runs this should wait for.
+
     for values in (
         autoregressive(n_draws, memory, 3, apart),
         np.round(autoregressive(n_draws, memory, 4, apart)),
@@ -303,6 +301,7 @@ def peak_of(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_objects", "n_draws", "n_chains"), [(2400, 10, 12), (1000, 10, 40), (5000, 200, 4)]
 )
@@ -319,6 +318,7 @@ def test_a_limit_of_memory_is_kept_to(
     assert within == pytest.approx(diagnose(traces).similarity_gap, abs=0.02)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_objects_need_little_memory() -> None:
     (trace,) = many_objects(20_000, 60, 1)
     assert peak_of(lambda: report(trace)) < 100_000_000

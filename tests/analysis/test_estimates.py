@@ -41,6 +41,7 @@ def small_trace() -> Trace:
     return synthetic_trace(labels, exact.posterior, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_is_the_best_of_all_partitions(small_trace: Trace, loss: str) -> None:
     rows, counts = np.unique(small_trace.labels, axis=0, return_counts=True)

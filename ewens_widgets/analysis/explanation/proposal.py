@@ -26,6 +26,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
+from ewens_widgets.sampling.compiled import at_once
 from ewens_widgets.sampling.draws import Records
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.kernel.workspace import (
@@ -224,7 +225,8 @@ class Sweep:
         rng.bit_generator.state = state.generator
         workspace = state.workspace(self._problem)
         outcome = make_outcome(self._posterior.n_objects, ACCOUNT, room)
-        self._make(self._problem, workspace, outcome, item, rng)
+        arguments = self._problem, workspace, outcome, item, rng
+        at_once(self._make, arguments)(*arguments)
         self._drawn = workspace.labels
         self.state = replace(state, generator=dict(rng.bit_generator.state))
         notes = Notes(state.labels, outcome, self._move.factors)

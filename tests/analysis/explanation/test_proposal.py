@@ -4,15 +4,17 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ewens_widgets as ew
+from ewens_widgets.analysis.explanation.inspection import stages_of
 from ewens_widgets.analysis.explanation.proposal import Proposal, explain, explain_sweep
-from ewens_widgets.analysis.explanation.telling import stages_of
 from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling import compiled
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
@@ -229,6 +231,20 @@ def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
         item = draw.choices[0].objects[0]
         company = candidates.by_object[draw.labels == draw.labels[item]]
         assert np.ptp(company) == 0.0, "members of a cluster share its probability"
+
+
+def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = ew.Sampler(DATA, model="III", initial="prior", seed=5)
+    expected = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    calls: list[object] = []
+    absent = SimpleNamespace(is_at_hand=lambda: calls.append(1))
+    monkeypatch.setenv("EWENS_WIDGETS_WAIT", "")
+    monkeypatch.setattr(compiled, "code_for", lambda *_: absent)
+    found = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    assert len(calls) == len(found) == DATA.n_objects
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.proposed, other.proposed)
+        assert one.forward.log_probability == pytest.approx(other.forward.log_probability, rel=1e-12)
 
 
 def test_the_first_draw_of_a_sweep_is_what_the_move_is_explained_by() -> None:

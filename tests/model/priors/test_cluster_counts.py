@@ -46,6 +46,7 @@ def test_laws_agree_with_enumeration(n: int, concentration: float) -> None:
     assert expected_growth(n, concentration)[-1] == pytest.approx(law @ np.arange(n + 1), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_components", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("n", [1, 2, 5, 7])
 def test_laws_of_finitely_many_components_agree_with_enumeration(n: int, n_components: int) -> None:
@@ -64,6 +65,7 @@ def test_laws_of_finitely_many_components_agree_with_enumeration(n: int, n_compo
         )
 
 
+@pytest.mark.slow
 def test_eight_objects_agree_with_enumeration_too() -> None:
     law, sizes = enumerated(8, lambda labels: ewens.log_pmf(labels, 1.3))
     np.testing.assert_allclose(ewens.cluster_count_pmf(8, 1.3), law, atol=1e-13)
