@@ -3,11 +3,18 @@
     .venv/bin/python benchmarks/answers.py
 
 Agreement with known labels is printed beside scikit-learn's methods, told the true number of clusters; times
-are processor times, as ratios to sampling the draws that the answer is made of.
+are processor times, as ratios to sampling the draws that the answer is made of. `answers.py fits` prints what
+a whole fit takes that is told nothing: seconds (by the clock, so on an otherwise idle machine), those of the
+processor where one process does it all, and the largest memory that a process had.
 """
 
+import multiprocessing
+import resource
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.predictive import predict_clusters
-from ewens_widgets.paper.rivals import gaussian_mixture, k_means, our_answer
+from ewens_widgets.paper.simulations import gaussian_mixture, k_means, our_answer
 
 SEEDS = 3
 DATA = {
@@ -86,6 +93,50 @@ def costs() -> None:
         print(f"{model:6}{chain:7.2f}s{row}")
 
 
+SIZES = {"wine, 178 × 13": None, "2 000 × 10": 2_000, "20 000 × 10": 20_000}
+CLUSTERS = 5
+
+
+def large(n_rows: int, n_columns: int = 10) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Clusters with shapes of their own that hardly overlap."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(CLUSTERS, size=n_rows)
+    centres = 2.5 * rng.normal(size=(CLUSTERS, n_columns))
+    roots = np.eye(n_columns) + 0.3 * rng.normal(size=(CLUSTERS, n_columns, n_columns))
+    return centres[labels] + np.einsum(
+        "nij,nj->ni", roots[labels], rng.normal(size=(n_rows, n_columns))
+    ), labels
+
+
+def one_fit(n_rows: int | None, n_jobs: int) -> tuple[float, float, float, int, float]:
+    """Seconds, those of this processor, megabytes, clusters found, and agreement; compiled before."""
+    wine = ew.datasets.wine()
+    X, labels = (wine.X, wine.labels) if n_rows is None else large(n_rows)
+    warnings.simplefilter("ignore")
+    ew.AffineClustering(draws=10, burn_in=10, n_jobs=n_jobs).fit(X[:: max(1, len(X) // 100)])
+    start, busy = time.perf_counter(), time.process_time()
+    found = ew.AffineClustering(random_state=0, n_jobs=n_jobs).fit(X)
+    passed, busy = time.perf_counter() - start, time.process_time() - busy
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return passed, busy, peak / 1024, found.n_clusters_, ew.adjusted_rand(labels, found.labels_)
+
+
+def fits() -> None:
+    titles = f"{'processes':>10}{'seconds':>9}{'processor':>11}{'MB':>7}{'clusters':>10}{'ARI':>6}"
+    print(f"{'a fit, told nothing':22}{titles}")
+    context = multiprocessing.get_context("spawn")
+    for name, n_rows in SIZES.items():
+        for n_jobs in (1, 2):
+            # A process of its own, so that the memory is its own.
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                passed, busy, peak, count, score = pool.submit(one_fit, n_rows, n_jobs).result()
+            alone = f"{busy:11.1f}" if n_jobs == 1 else f"{'–':>11}"
+            print(f"{name:22}{n_jobs:10}{passed:9.1f}{alone}{peak:7.0f}{count:10}{score:6.2f}", flush=True)
+
+
 if __name__ == "__main__":
-    agreement()
-    costs()
+    if sys.argv[1:] == ["fits"]:
+        fits()
+    else:
+        agreement()
+        costs()

@@ -9,8 +9,7 @@ import json
 import sys
 
 from ewens_widgets.paper.experiments import EXPERIMENTS, Settings
-from ewens_widgets.paper.rivals import STORED, mclust_score, mclust_version
-from ewens_widgets.paper.simulations import SCENARIOS, SEEDS, Simulation
+from ewens_widgets.paper.simulations import SCENARIOS, SEEDS, STORED, Simulation, mclust_score, mclust_version
 
 
 def main() -> None:

@@ -17,8 +17,7 @@ from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.paper.rivals import gaussian_mixture, k_means, mclust_score, our_answer
-from ewens_widgets.paper.simulations import Simulation
+from ewens_widgets.paper.simulations import Simulation, gaussian_mixture, k_means, mclust_score, our_answer
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL

@@ -36,8 +36,7 @@ from ewens_widgets.paper.experiments import (
     run_chain,
     run_trial,
 )
-from ewens_widgets.paper.rivals import ANSWERING, Score, run_rival, simulation_table
-from ewens_widgets.paper.simulations import SCENARIOS, SEEDS
+from ewens_widgets.paper.simulations import ANSWERING, SCENARIOS, SEEDS, Score, run_rival, simulation_table
 from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.sampler import progress_bar
 

@@ -31,6 +31,7 @@ def outcomes(key: str, rhat: float = 1.01) -> list[TrialResult]:
     ]
 
 
+@pytest.mark.slow
 def test_one_piece_of_work_is_reproducible() -> None:
     for method in METHODS:
         first, second = (run_trial(Trial("leukemia-1", method, 1), TINY) for _ in range(2))

@@ -1,16 +1,20 @@
 import numpy as np
 import pytest
 
-from ewens_widgets.paper import rivals
+from ewens_widgets.paper import simulations
 from ewens_widgets.paper.experiments import EXPERIMENTS, Settings
-from ewens_widgets.paper.rivals import Score, mclust_score, run_rival, score, simulation_table
 from ewens_widgets.paper.simulations import (
     BAYES_ERROR,
     SCENARIOS,
     SEEDS,
     Scenario,
+    Score,
     Simulation,
+    mclust_score,
+    run_rival,
     scenario_named,
+    score,
+    simulation_table,
 )
 
 
@@ -75,7 +79,7 @@ def test_scores_are_reproducible_and_tell_whether_the_number_is_right() -> None:
 
 
 def test_without_r_mclust_has_its_stored_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rivals, "mclust_version", lambda: None)
+    monkeypatch.setattr(simulations, "mclust_version", lambda: None)
     for scenario in SCENARIOS:
         for seed in SEEDS["held-out"][: Settings().simulations]:
             assert run_rival(scenario.key, "mclust, BIC", seed).n_clusters >= 1
