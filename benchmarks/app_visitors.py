@@ -2,19 +2,26 @@
 
     .venv/bin/python benchmarks/app_visitors.py
     .venv/bin/python benchmarks/app_visitors.py --visitors 5 --data wine --speed "as fast as it goes"
+    .venv/bin/python benchmarks/app_visitors.py --elsewhere
+    .venv/bin/python benchmarks/app_visitors.py --elsewhere --greedy upload
 
-Server, kernels and all the browser's pages share this machine, so what is measured is the worst case. Needs
-the extra `test`, a browser (`make browser` tells how to get one), and an otherwise idle machine: the load
-average is printed with the table.
+Server, kernels and all the browser's pages share this machine, so what is measured is the worst case. With
+`--elsewhere` the pages are on other computers: visitors are played who acknowledge frames and paint nothing.
+With `--greedy` one of them does more than the others, and these are measured before and meanwhile: at full
+speed, or uploading tables of 5 MB one after another. Needs the extra `test`, a browser unless `--elsewhere`
+(`make browser` tells how to get one), and an otherwise idle machine: the load average is printed with the
+table.
 """
 
 import argparse
+import asyncio
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +31,7 @@ from playwright.sync_api import Browser, expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from app.far_visitor import FarVisitor, far_visit
 from browser.app_server import running_app
 from browser.explorer_page import ExplorerPage
 from browser.opened import new_page
@@ -148,16 +156,83 @@ def measure(browser: Browser, options: argparse.Namespace, folder: Path) -> bool
         return min(rates) >= 1.0 and not any(visitor.faults for visitor in pages)
 
 
+# Visitors elsewhere.
+
+GREEDY = {"no": "", "full-speed": "plays as fast as it goes", "upload": "uploads tables of 5 MB"}
+FULL_SPEED = "as fast as it goes"
+LARGE_TABLE = b"x,y,z\n" + b"".join(b"%d.25,%d.5,%d\n" % (k, k % 977, k % 31) for k in range(300_000))
+
+
+async def be_greedy(visitor: FarVisitor, how: str) -> None:
+    """Take as much as one can, until cancelled."""
+    if how == "full-speed":
+        visitor.choose(FULL_SPEED)
+        return
+    while True:
+        await visitor.upload("large.csv", LARGE_TABLE)
+
+
+async def watch(visitors: list[FarVisitor], seconds: float, server: subprocess.Popen[bytes]) -> list[float]:
+    """Frames a second of each, and the processor time that a frame takes, which is printed."""
+    before, spent = [len(visitor.frames) for visitor in visitors], processor_seconds(server)
+    started = time.monotonic()
+    await asyncio.sleep(seconds)
+    passed = time.monotonic() - started
+    counts = [len(visitor.frames) - count for visitor, count in zip(visitors, before, strict=True)]
+    costs = {name: after - spent[name] for name, after in processor_seconds(server).items()}
+    said = ", ".join(f"{name} {1000 * cost / sum(counts):.1f}" for name, cost in costs.items() if cost)
+    say(f"processor time of a frame in ms: {said}")
+    return [count / passed for count in counts]
+
+
+def tell_rates(rates: list[float], who: str) -> None:
+    say(
+        f"frames a second of {who}: fewest {min(rates):.1f}, median {statistics.median(rates):.1f}, "
+        f"most {max(rates):.1f}"
+    )
+
+
+async def measure_elsewhere(
+    address: str, server: subprocess.Popen[bytes], options: argparse.Namespace
+) -> bool:
+    """Print the table of visitors who are elsewhere; tell whether each got a frame a second."""
+    started = time.monotonic()
+    async with AsyncExitStack() as opened:
+        visits = (opened.enter_async_context(far_visit(address)) for _ in range(options.visitors))
+        visitors = await asyncio.gather(*visits)
+        passed = time.monotonic() - started
+        say(f"{options.visitors} visitors at once, elsewhere: widgets after {passed:.1f} s")
+        for visitor in visitors:
+            visitor.choose(options.speed)
+            visitor.press("Play")
+        await asyncio.gather(*(visitor.until(5) for visitor in visitors))
+        rates = await watch(visitors, options.seconds, server)
+        tell_rates(rates, "all")
+        if options.greedy != "no":
+            greed = asyncio.create_task(be_greedy(visitors[0], options.greedy))
+            rates = await watch(visitors[1:], options.seconds, server)
+            greed.cancel()
+            tell_rates(rates, f"the others, while one {GREEDY[options.greedy]}")
+        tell_memory(server)
+    return min(rates) >= 1.0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the web app with many visitors who all play.")
     parser.add_argument("--visitors", type=int, default=10)
     parser.add_argument("--data", default="unit square")
     parser.add_argument("--speed", default="1 iteration a frame", help="as the page's list names it")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to watch")
+    parser.add_argument("--elsewhere", action="store_true", help="the pages are on other computers")
+    parser.add_argument("--greedy", choices=GREEDY, default="no", help="what the first of them does")
     options = parser.parse_args()
+    say(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    if options.elsewhere:
+        arguments = [f"--visitors={options.visitors}", f"--data={options.data}"]
+        with tempfile.TemporaryDirectory() as place, running_app(Path(place), *arguments) as running:
+            return 0 if asyncio.run(measure_elsewhere(*running, options)) else 1
     expect.set_options(timeout=PATIENCE)
     with tempfile.TemporaryDirectory() as folder, started_browser() as browser:
-        say(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         succeeded = measure(browser, options, Path(folder))
     return 0 if succeeded else 1
 

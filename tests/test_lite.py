@@ -99,6 +99,41 @@ def test_the_wheel_is_made_from_what_is_installed(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()
     assert lite.package_wheel(again).read_bytes() == wheel.read_bytes()
+    # Compiled chains are in the wheels of sites only.
+    module = "ewens_widgets/sampling/kernels.wasm"
+    assert module not in names
+    with zipfile.ZipFile(lite.package_wheel(again, b"compiled")) as archive:
+        assert archive.read(module) == b"compiled"
+        assert (
+            archive.read(f"ewens_widgets-{version}.dist-info/RECORD").decode().count(f"{module},sha256=") == 1
+        )
+
+
+def test_chains_are_compiled_once_for_their_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command[-1])
+        Path(command[-1]).write_bytes(b"compiled")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(pyodide.subprocess, "run", run)
+    assert [pyodide.browser_module(tmp_path / "cache") for _ in range(2)] == [b"compiled"] * 2
+    assert len(asked) == 1
+    monkeypatch.setattr("ewens_widgets.sampling.compiled.fingerprint", lambda _: "other sources")
+    pyodide.browser_module(tmp_path / "cache")
+    assert len(set(asked)) == 2
+
+
+def test_a_compiler_that_fails_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, "", "no such target")
+
+    monkeypatch.setattr(pyodide.subprocess, "run", run)
+    with pytest.raises(
+        StartError, match=r"could not be compiled for browsers:\nno such target\n.*--interpreted"
+    ):
+        pyodide.browser_module(tmp_path)
 
 
 @pytest.mark.slow
@@ -224,12 +259,20 @@ def test_widgets_of_another_version_are_refused(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(lite.importlib.metadata, "version", version)
     with pytest.raises(StartError, match=r"has bqplot 0\.0\.1; .* pip install bqplot=="):
-        lite.build_site(tmp_path / "site", cache=tmp_path / "cache")
+        lite.build_site(tmp_path / "site", cache=tmp_path / "cache", interpreted=True)
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ewens_widgets.app.command_line.find_spec", lambda _: None)
     with pytest.raises(StartError, match=r"pip install \"ewens-widgets\[lite\]\""):
+        lite.build_site(tmp_path / "site")
+
+
+def test_a_missing_linker_is_named_with_a_way_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ewens_widgets.app.command_line.find_spec", lambda name: name != "ziglang" or None)
+    with pytest.raises(StartError, match=r"linker for WebAssembly \(which --interpreted does without\)"):
         lite.build_site(tmp_path / "site")
 
 
@@ -308,7 +351,8 @@ def test_the_site_has_the_wheel_the_notebooks_and_the_widgets(repository: Path, 
     index = json.loads((site / "pypi" / "all.json").read_text())
     (release,) = index["ewens-widgets"]["releases"].values()
     assert release[0]["filename"].endswith("-py3-none-any.whl")
-    assert (site / "pypi" / release[0]["filename"]).is_file()
+    with zipfile.ZipFile(site / "pypi" / release[0]["filename"]) as archive:
+        assert archive.read("ewens_widgets/sampling/kernels.wasm").startswith(b"\0asm")
     extensions = {path.parent.name for path in (site / "extensions").rglob("package.json")}
     assert extensions == {name.rpartition("/")[2] for name in lite.EXTENSIONS}
     page = (site / "index.html").read_text()

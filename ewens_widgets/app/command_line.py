@@ -1,33 +1,43 @@
-"""The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``app`` and ``lite``.
+"""The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``compile``, and more.
 
-``app``, the Explorer as a web page, and ``lite``, a site without a server, have chapters of their own,
-`web_app` and `lite`. They are read when the parser is made, since they use what the commands share here:
+``compile`` makes all machine code beforehand, for an image for instance; ``lab`` begins with it in the
+background. ``app``, the Explorer as a web page, and ``lite``, a site without a server, have chapters of their
+own, `web_app` and `lite`. They are read when the parser is made, since they use what the commands share here:
 checked arguments, and the error that ends a command.
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ewens_widgets._version import __version__
 
 __all__ = [
     "FIRST_TUTORIAL",
+    "UNKNOWN_DATA",
     "StartError",
+    "add_compile",
     "add_lab",
     "add_paper",
+    "compile_chains",
     "copy_tutorials",
     "main",
     "need_package",
     "port",
     "positive_integer",
     "positive_number",
+    "precompile",
     "shipped_tutorials",
+    "start_compiling",
 ]
+
+UNKNOWN_DATA = 3  # exit code
 
 _EXAMPLES = """\
 examples:
@@ -40,6 +50,7 @@ examples:
                                            for a class: other data, more visitors at a time
   ewens-widgets lite --output site         a site that runs in browsers, without a server
   ewens-widgets paper --output results     run the paper's experiments again
+  ewens-widgets compile                    make all machine code now, in an image for instance
 
 `ewens-widgets COMMAND --help` tells the options of a command.
 """
@@ -57,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    for add_command in (add_lab, add_explorer, add_lite, add_paper):
+    for add_command in (add_lab, add_explorer, add_lite, add_paper, add_compile):
         add_command(commands.add_parser)
     return parser
 
@@ -124,8 +135,6 @@ def _lab_arguments(directory: Path, port: int, no_browser: bool) -> list[str]:
 
 def _open_lab(options: argparse.Namespace) -> int:
     need_package("jupyterlab", "JupyterLab")
-    from ewens_widgets.app.precompile import start_compiling
-
     directory: Path = options.directory.expanduser().resolve()
     try:
         copied = copy_tutorials(shipped_tutorials(), directory)
@@ -177,6 +186,68 @@ def _run_paper(options: argparse.Namespace) -> int:
     except (ImportError, OSError, ValueError) as error:
         raise StartError(str(error)) from error
     print(f"Wrote {page}")
+    return 0
+
+
+# Settings that are compiled apart, those that are wanted first in front.
+_KINDS: tuple[dict[str, Any], ...] = ({}, {"shapes": "own"}, {"moves": "paper-2"})
+
+
+def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    command = add_parser(
+        "compile",
+        help="compile the sampler now, so that nobody waits for it later",
+        description="Compile the sampler, keep its machine code on disk, beside the sources, and try the "
+        "Explorer. Without it, chains start interpreted while they are compiled.",
+    )
+    command.add_argument(
+        "--data", default="unit square", metavar="NAME", help="data set to try (default: %(default)s)"
+    )
+    command.set_defaults(run=lambda options: precompile(options.data))
+
+
+def start_compiling() -> None:
+    """Have a process of its own compile the chains, in the background."""
+    from ewens_widgets.sampling.compiled import run_aside
+
+    with contextlib.suppress(OSError):  # Then who needs them will compile them.
+        run_aside([sys.executable, "-c", f"from {__name__} import compile_chains; compile_chains()"])
+
+
+def compile_chains() -> None:
+    """Wait until the chains are compiled."""
+    from ewens_widgets.sampling.sampler import Sampler
+
+    for settings in _KINDS:
+        Sampler([[0.0], [1.0], [3.0]], **settings).compile(progress=False)
+
+
+def precompile(data: str) -> int:
+    """Run every compiled function that the Explorer may need.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, as the Explorer's own list has it.
+
+    Returns
+    -------
+    The exit code.
+    """
+    import ewens_widgets as ew
+    from ewens_widgets.datasets import LOADERS
+
+    if data not in LOADERS:
+        known = ", ".join(repr(name) for name in LOADERS)
+        print(f"There is no data set {data!r}. Choose one of {known}", file=sys.stderr)
+        return UNKNOWN_DATA
+    compile_chains()
+    for moves in ("default", "paper-2"):
+        explorer = ew.Explorer(LOADERS[data](), moves=moves)
+        explorer.player.step_sync(2)
+        explorer.player.current_frame()
+        explorer.close()
     return 0
 
 

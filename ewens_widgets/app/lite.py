@@ -72,13 +72,13 @@ class Lab:
 
 
 # Seeds with which the chains find the four corners within the first dozens of iterations: with others it may
-# take hundreds, and a browser makes some twenty a second.
+# take hundreds, and a player begins slowly.
 LABS = (
     Lab(
         "explorer",
         "Explorer",
         "Watch a chain find clusters: in one of our data sets, or in a table of your own.",
-        "ew.Explorer(ew.datasets.unit_square(seed=0), seed=2)",
+        "ew.Explorer(ew.datasets.unit_square(seed=0), seed=15)",
     ),
     Lab(
         "prior",
@@ -135,13 +135,19 @@ def add_lite(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="where --offline keeps what it got (default: %(default)s)",
     )
+    lite.add_argument(
+        "--interpreted",
+        action="store_true",
+        help="leave out the compiled chains: no linker is needed, and chains are a hundred times slower",
+    )
     lite.add_argument("--serve", action="store_true", help="then serve it on this computer, and open it")
     lite.add_argument("--port", type=port, default=8000, help="port on localhost (default: %(default)s)")
     lite.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    site = build_site(options.output, cache=options.cache if options.offline else None)
+    cache = options.cache if options.offline else None
+    site = build_site(options.output, cache, interpreted=options.interpreted)
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"{site}: {size:.0f} MB")
     if options.serve:
@@ -150,7 +156,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def build_site(output: Path, cache: Path | None = None) -> Path:
+def build_site(output: Path, cache: Path | None = None, interpreted: bool = False) -> Path:
     """Build the site.
 
     Parameters
@@ -159,6 +165,8 @@ def build_site(output: Path, cache: Path | None = None) -> Path:
         Folder for the site. One that holds something else than a site is refused.
     cache
         Where packages are kept that were got from the index; if given, the site needs no web.
+    interpreted
+        Leave out the compiled chains.
 
     Returns
     -------
@@ -167,10 +175,11 @@ def build_site(output: Path, cache: Path | None = None) -> Path:
     for name in ("jupyterlite_core", "jupyterlite_pyodide_kernel", "jupyter_server", "nbformat"):
         need_package(name, "JupyterLite", extra="lite")
     output = _empty(output)
+    module = None if interpreted else _compiled_chains(cache or cache_directory() / "lite")
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "pypi").mkdir()  # wheels in there are offered to %pip on the site
-        wheel = package_wheel(folder / "pypi")
+        wheel = package_wheel(folder / "pypi", module)
         settings: dict[str, object] = {}
         if cache is not None:
             settings = _write_offline(folder, wheel, cache)
@@ -189,6 +198,11 @@ def build_site(output: Path, cache: Path | None = None) -> Path:
         _run_jupyterlite(folder, output)
     _write_pages(output, titles, install)
     return output
+
+
+def _compiled_chains(cache: Path) -> bytes:
+    need_package("ziglang", "The linker for WebAssembly (which --interpreted does without)", extra="lite")
+    return pyodide.browser_module(cache.expanduser())
 
 
 def _empty(output: Path) -> Path:
@@ -237,13 +251,22 @@ def _extension(name: str) -> Path:
     return folder
 
 
-def package_wheel(folder: Path) -> Path:
+def package_wheel(folder: Path, module: bytes | None = None) -> Path:
     """Make a wheel of this package as it is installed, or as it is in the checkout.
 
     Building it anew would need the sources and a build tool; all that a wheel of pure Python has besides the
     files of the package is what the installation knows about it. The tutorials are left out: they are on the
     site.
+
+    Parameters
+    ----------
+    folder
+        Where to put it.
+    module
+        The compiled loops as WebAssembly; without them chains are interpreted.
     """
+    from ewens_widgets.sampling.webassembly import MODULE
+
     distribution = importlib.metadata.distribution(_PACKAGE)
     package = Path(__file__).resolve().parent.parent
     files = {
@@ -256,6 +279,8 @@ def package_wheel(folder: Path) -> Path:
     foreign = [name for name in files if Path(name).suffix in (".so", ".pyd", ".dylib")]
     if foreign:
         raise StartError(f"{foreign[0]} is machine code: a browser could not run this package")
+    if module is not None:
+        files[f"{package.name}/{MODULE.relative_to(package).as_posix()}"] = module
     stem = f"{package.name}-{distribution.version}"
     files[f"{stem}.dist-info/METADATA"] = (distribution.read_text("METADATA") or "").encode()
     files[f"{stem}.dist-info/WHEEL"] = (

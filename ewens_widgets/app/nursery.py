@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ewens_widgets.app.precompile import precompile
+from ewens_widgets.app.command_line import precompile
 
 __all__ = ["ForkedKernel", "Nursery"]
 
@@ -91,7 +91,7 @@ class Nursery:
         if process in self._ended or not self._is_closed:
             return self._ended.get(process)
         # Nobody is left to tell, and the kernel is about to notice.
-        return None if Path(f"/proc/{process}").exists() else 1
+        return 1 if _has_ended(process) else None
 
     def forget(self, process: int) -> None:
         """Note that nobody will ask for this kernel again."""
@@ -107,10 +107,7 @@ class Nursery:
         """Take in what the nursery says within some time; return whether it said anything."""
         if self._is_closed or not select.select([self._link], [], [], seconds)[0]:
             return False
-        try:
-            heard = self._link.recv(65536)
-        except ConnectionError:
-            heard = b""
+        heard = _received(self._link)
         self._is_closed = not heard
         *lines, self._heard = (self._heard + heard).split(b"\n")
         for line in lines:
@@ -122,6 +119,18 @@ class Nursery:
             else:
                 self._reports.append((message["code"], message["said"]))
         return bool(heard)
+
+
+def _has_ended(process: int) -> bool:
+    """Whether a process is gone; one that nobody has buried yet, as in a container without init, is."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 0.0)[0])
+    finally:
+        os.close(handle)
 
 
 class ForkedKernel:
@@ -210,7 +219,7 @@ def _tend(link: socket.socket) -> dict[str, Any] | None:
             _tell(link, ended=process, code=os.waitstatus_to_exitcode(status))
         if link not in ready:
             continue
-        received = link.recv(65536)
+        received = _received(link)
         if not received:
             return None
         *lines, heard = (heard + received).split(b"\n")
@@ -224,6 +233,14 @@ def _tend(link: socket.socket) -> dict[str, Any] | None:
                 return dict(json.loads(line))
             children += 1
             _tell(link, born=process)
+
+
+def _received(link: socket.socket) -> bytes:
+    """What came; nothing if there is nobody any more, who may have been killed with our words unread."""
+    try:
+        return link.recv(65536)
+    except ConnectionError:
+        return b""
 
 
 def _tell(link: socket.socket, **message: object) -> None:

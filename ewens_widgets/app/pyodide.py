@@ -5,25 +5,41 @@ it is put beside the page, from packages of the ordinary index: ``site/packages.
 version and hash. The compiled part, Pyodide itself and the likes of NumPy, is carried by the wheel of
 another project (open-webui, which runs Python in its users' browsers too); the rest is pure Python. Pyodide
 is told about all of them by one file, its lock, so that a page that is opened has nothing to resolve.
+
+Chains run compiled there too: `browser_module` has their loops as WebAssembly, for the wheel of this package.
 """
 
 import email.message
 import email.parser
+import gc
 import hashlib
+import importlib.metadata
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ewens_widgets.app.command_line import StartError
+from ewens_widgets.files import write_atomically
 
-__all__ = ["PINS", "Pin", "fetch", "read_pins", "wheel_names", "write_runtime"]
+__all__ = [
+    "PINS",
+    "Pin",
+    "browser_module",
+    "fetch",
+    "read_pins",
+    "wheel_names",
+    "write_browser_module",
+    "write_runtime",
+]
 
 PINS = Path(__file__).parent / "site" / "packages.txt"
 
@@ -235,3 +251,56 @@ def _metadata(archive: zipfile.ZipFile) -> email.message.Message:
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def browser_module(cache: Path) -> bytes:
+    """The compiled loops of chains as WebAssembly, made by a process of its own or found in a cache.
+
+    Parameters
+    ----------
+    cache
+        Folder in which it is kept, under a name that tells sources and compilers; made if need be.
+    """
+    from ewens_widgets.analysis import similarity
+    from ewens_widgets.sampling import compiled, webassembly
+
+    sources = (__file__, webassembly.__file__, similarity.__file__)
+    made_from = [f"{name} {importlib.metadata.version(name)}" for name in ("llvmlite", "numba", "ziglang")]
+    made_from += [Path(path).read_text(encoding="utf-8") for path in sources]
+    made_from.append(compiled.fingerprint(Path(compiled.__file__).parent))
+    path = cache / f"kernels-{hashlib.sha256(''.join(made_from).encode()).hexdigest()[:16]}.wasm"
+    if not path.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        print("Compiling the chains for browsers, which takes a minute or two, once", flush=True)
+        code = f"import sys; from {__name__} import write_browser_module; write_browser_module(sys.argv[1])"
+        # The same sources are to give the same bytes, whatever the order of sets.
+        variables = {**os.environ, "PYTHONHASHSEED": "0", "EWENS_WIDGETS_INTERPRETED": ""}
+        command = [sys.executable, "-c", code, str(path)]
+        result = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)  # noqa: S603 - this interpreter
+        if result.returncode:
+            raise StartError(
+                f"The chains could not be compiled for browsers:\n{result.stderr[-2000:]}\n"
+                "For a site on which they are interpreted:  --interpreted"
+            )
+    return path.read_bytes()
+
+
+def write_browser_module(target: str) -> None:
+    """Write the loops of chains, of both families of shapes, and of counting, into a file as WebAssembly."""
+    import numpy as np
+
+    from ewens_widgets.analysis.similarity import RunningSimilarity
+    from ewens_widgets.model.posterior import Posterior
+    from ewens_widgets.sampling.driver import Driver
+    from ewens_widgets.sampling.moves.schedule import resolve_schedule
+    from ewens_widgets.sampling.state import first_state
+    from ewens_widgets.sampling.webassembly import make_module
+
+    calls = [RunningSimilarity(3).trial(np.zeros((1, 3), dtype=np.int64))]
+    for shapes, moves in product(("common", "own"), ("default", "paper-2")):
+        posterior = Posterior.from_data([[0.0], [1.0], [3.0]], shapes=shapes)
+        driver = Driver(posterior, resolve_schedule(moves, shapes), np.zeros((3, 3)), as_printed=False)
+        driver.load(first_state(posterior, None, np.random.Generator(np.random.PCG64(0))))
+        calls += driver.trials()
+    gc.disable()  # As `make_code` does.
+    write_atomically(target, make_module(calls))

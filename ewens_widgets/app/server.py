@@ -7,10 +7,11 @@ touched it for long.
 
 import asyncio
 import errno
+import gc
 import json
 import shutil
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import socket
 from typing import Any
@@ -149,6 +150,9 @@ class ExplorerServer(Voila):
         if self.open_browser:
             self.launch_browser()
         self.ioloop = IOLoop.current()
+        # Looking for garbage then means looking at what visits have brought, and takes milliseconds.
+        gc.collect()
+        gc.freeze()
         try:
             self.ioloop.start()
         except KeyboardInterrupt:
@@ -172,6 +176,7 @@ class ExplorerServer(Voila):
 
 
 _GLANCE = 0.1
+_CLOCK_JUMP = timedelta(seconds=5)
 
 
 class OwnKernelSpecs(KernelSpecManager):
@@ -228,6 +233,7 @@ class VisitorKernels(AsyncMappingKernelManager):
         self._arriving: set[str] = set()
         self._leaving: set[str] = set()
         self._visited: set[str] = set()
+        self._set_off = time.time() - time.monotonic()
 
     @property
     def taken(self) -> int:
@@ -257,6 +263,21 @@ class VisitorKernels(AsyncMappingKernelManager):
         finally:
             self._leaving.discard(kernel_id)
             self._visited.discard(kernel_id)
+            # Thousands of objects now refer to each other in circles, 2 MB of them. Python looks for such
+            # garbage when a quarter as many have been added as there are, after dozens of visits.
+            gc.collect()
+
+    def start_buffering(self, kernel_id: str, session_key: str, channels: dict[str, Any]) -> None:
+        """Keep messages for a page that has lost its connection; of a kernel that is leaving, keep nothing.
+
+        A page that is closed drops its connection and has its kernel stopped at the same time. The original
+        keeps four sockets for good where the former is noticed while the latter is under way.
+        """
+        if kernel_id not in self._leaving:
+            super().start_buffering(kernel_id, session_key, channels)
+            return
+        for stream in channels.values():
+            stream.close()
 
     def start_watching_activity(self, kernel_id: str) -> None:
         """Note when anything happens in a kernel; with every picture there are some twenty messages.
@@ -285,6 +306,16 @@ class VisitorKernels(AsyncMappingKernelManager):
         """Note that a page has connected to its kernel."""
         super().notify_connect(kernel_id)
         self._visited.add(kernel_id)
+
+    async def cull_kernels(self) -> None:
+        """Stop those that were idle for long; a clock that was set, or a computer that slept, ends none."""
+        now, set_off = datetime.now(UTC), time.time() - time.monotonic()
+        jump = timedelta(seconds=set_off - self._set_off)
+        if abs(jump) > _CLOCK_JUMP:
+            for kernel in self._kernels.values():
+                kernel.last_activity = min(kernel.last_activity + jump, now)
+        self._set_off = set_off
+        await super().cull_kernels()
 
     async def cull_kernel_if_idle(self, kernel_id: str) -> None:
         """Stop a kernel whose page is gone, besides those that nobody has touched for long.

@@ -10,14 +10,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ewens_widgets.app.command_line import StartError, need_package, port, positive_integer, positive_number
+from ewens_widgets.app.command_line import (
+    UNKNOWN_DATA,
+    StartError,
+    need_package,
+    port,
+    positive_integer,
+    positive_number,
+)
 
 if TYPE_CHECKING:
     from ewens_widgets.app.nursery import Nursery
 
-__all__ = ["UNKNOWN_DATA", "add_explorer"]
-
-UNKNOWN_DATA = 3  # exit code
+__all__ = ["add_explorer"]
 
 _DESCRIPTION = """\
 Serve the Explorer as a web page on this computer, with Voilà. Nobody sees or runs code. Each visitor has a
@@ -74,7 +79,7 @@ def _prepare(data: str) -> "Nursery | None":
     -------
     That process, if visitors' processes can be had from it.
     """
-    command = [sys.executable, "-m", "ewens_widgets.app.precompile", data]
+    command = [sys.executable, "-m", "ewens_widgets.app", "compile", "--data", data]
     nursery = None
     if sys.platform == "linux":
         from ewens_widgets.app.nursery import Nursery

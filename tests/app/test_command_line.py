@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ewens_widgets import Sampler, __version__, app
-from ewens_widgets.app import command_line, precompile
+from ewens_widgets.app import command_line
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def lab_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Arguments that JupyterLab would have been started with."""
     calls: list[list[str]] = []
     monkeypatch.setattr("jupyterlab.labapp.main", calls.append)
-    monkeypatch.setattr(precompile, "start_compiling", lambda: None)
+    monkeypatch.setattr(command_line, "start_compiling", lambda: None)
     return calls
 
 
@@ -23,7 +23,7 @@ def test_lab_compiles_in_the_background(
     tmp_path: Path, lab_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    monkeypatch.setattr(precompile, "start_compiling", lambda: order.append("compiler"))
+    monkeypatch.setattr(command_line, "start_compiling", lambda: order.append("compiler"))
     monkeypatch.setattr("jupyterlab.labapp.main", lambda _: order.append("lab"))
     assert app.main(["lab", "--directory", str(tmp_path)]) == 0
     assert order == ["compiler", "lab"]
@@ -32,14 +32,14 @@ def test_lab_compiles_in_the_background(
 
 def test_what_runs_in_the_background_is_all_kinds_of_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
-    monkeypatch.setattr(precompile, "run_aside", commands.append)
-    precompile.start_compiling()
+    monkeypatch.setattr("ewens_widgets.sampling.compiled.run_aside", commands.append)
+    command_line.start_compiling()
     ((interpreter, option, code),) = commands
     assert (interpreter, option) == (sys.executable, "-c")
     compiled: list[str] = []
     monkeypatch.setattr(Sampler, "compile", lambda self, **_: compiled.append(self.posterior.shapes))
-    assert code == "from ewens_widgets.app.precompile import compile_chains; compile_chains()"
-    precompile.compile_chains()
+    assert code == "from ewens_widgets.app.command_line import compile_chains; compile_chains()"
+    command_line.compile_chains()
     assert compiled == ["common", "own", "common"]
 
 

@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from traitlets import Instance
 from traitlets.config import LoggingConfigurable
 
-from ewens_widgets.app.nursery import Nursery
+from ewens_widgets.app.nursery import ForkedKernel, Nursery
 from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernel
 from ewens_widgets.app.web_app import UNKNOWN_DATA
 
@@ -58,6 +57,7 @@ async def visit(nursery: Nursery, folder: Path) -> AsyncIterator[VisitorKernel]:
         kernel_name="python3",
         kernel_spec_manager=OwnKernelSpecs(),
         connection_file=str(folder / "connection.json"),
+        shutdown_wait_time=600.0,  # by default a kernel that takes five seconds to end is terminated
     )
     await manager.start_kernel(env={**os.environ, "FOR_THIS_VISITOR": "yes"}, cwd=str(folder))
     try:
@@ -79,8 +79,32 @@ async def values(manager: VisitorKernel, expressions: dict[str, str]) -> dict[st
 
 
 async def until_gone(process: int) -> None:
-    while psutil.pid_exists(process) and psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
-        await asyncio.sleep(0.02)
+    """Wait until a process has ended; the system tells."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    try:
+        await until_readable(handle)
+    finally:
+        os.close(handle)
+
+
+async def until_readable(handle: int) -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(handle, told.set)
+    try:
+        await told.wait()
+    finally:
+        loop.remove_reader(handle)
+
+
+async def exit_code(nursery: Nursery, kernel: ForkedKernel) -> int | None:
+    """Wait until the nursery tells that a kernel has ended, or is itself gone."""
+    while kernel.poll() is None and nursery.is_open:
+        await until_readable(nursery._link.fileno())
+    await until_gone(kernel.pid)
+    return kernel.poll()
 
 
 def test_a_kernel_is_a_process_of_its_own_with_everything_loaded(nursery: Nursery, tmp_path: Path) -> None:
@@ -90,8 +114,8 @@ def test_a_kernel_is_a_process_of_its_own_with_everything_loaded(nursery: Nurser
             assert process.poll() is None
             seen = await values(manager, SEEN)
             await manager.shutdown_kernel()
-            await until_gone(process.pid)
-        return process.pid, seen, process.poll()
+            code = await exit_code(nursery, process)
+        return process.pid, seen, code
 
     process, seen, code = asyncio.run(scene())
     assert seen == {
@@ -114,10 +138,10 @@ def test_the_end_of_a_kernel_that_was_killed_is_heard(nursery: Nursery, tmp_path
         async with visit(nursery, tmp_path) as manager:
             process = manager.provisioner.process
             process.kill()
-            while await manager.is_alive():
-                await asyncio.sleep(0.02)
+            code = await exit_code(nursery, process)
+            assert not await manager.is_alive()
             process.send_signal(signal.SIGINT)  # goes nowhere
-            return process.returncode
+            return code
 
     assert asyncio.run(scene()) == -signal.SIGKILL
 
@@ -128,9 +152,7 @@ def test_kernels_follow_a_nursery_that_is_gone_and_new_ones_start_by_themselves(
             process = manager.provisioner.process
             await values(manager, {})  # It is up, and watches its parent.
             nursery._process.kill()
-            await until_gone(process.pid)
-            while process.poll() is None:
-                await asyncio.sleep(0.02)
+            assert await exit_code(nursery, process) == 1
         assert not nursery.is_open
         async with visit(nursery, tmp_path) as manager:
             return await values(manager, {"parent": SEEN["parent"]})

@@ -1,7 +1,9 @@
 """`ewens-widgets app` without a server (tests/browser starts one): its arguments, and who gets a kernel."""
 
 import asyncio
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,7 @@ from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
 
 from ewens_widgets import app
-from ewens_widgets.app import command_line, nursery, precompile, server, web_app
+from ewens_widgets.app import command_line, nursery, server, web_app
 from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernels, server_settings, write_page
 
 
@@ -143,7 +145,7 @@ def test_an_environment_that_cannot_run_it_is_told(
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "No module named 'bqplot'" in message
-    assert "-m ewens_widgets.app.precompile" in message
+    assert "-m ewens_widgets.app compile --data" in message
 
 
 def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +160,7 @@ def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatc
             return _original(*given)
 
         monkeypatch.setattr(driver, name, noted)
-    assert precompile.precompile() == 0
+    assert app.main(["compile"]) == 0
     assert called == {"advance_by_likelihood", "advance_by_distance"}
 
 
@@ -204,7 +206,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
     async def keep(self: VisitorKernels, kernel_id: str) -> None:
         pass
 
-    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[0], time=lambda: clock[0]))
     monkeypatch.setattr(server, "asyncio", SimpleNamespace(sleep=pass_time))
     monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", start)
     monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", shut_down)
@@ -250,6 +252,52 @@ def test_a_place_is_free_while_its_kernel_is_being_stopped(kernels: VisitorKerne
     assert kernels.taken == 1
 
 
+def test_what_a_visit_leaves_in_circles_goes_when_it_ends(kernels: VisitorKernels) -> None:
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    async def visit() -> weakref.ref[Circle]:
+        kernel = await kernels.start_kernel()
+        circle = Circle()
+        gc.collect(1)  # A visit takes so long that it no longer counts as new.
+        trace = weakref.ref(circle)
+        del circle
+        assert trace() is not None
+        await kernels.shutdown_kernel(kernel)
+        return trace
+
+    assert asyncio.run(visit())() is None
+
+
+@pytest.mark.parametrize("is_leaving", [True, False])
+def test_a_page_that_closes_while_its_kernel_is_being_stopped_leaves_no_sockets(
+    kernels: VisitorKernels, is_leaving: bool
+) -> None:
+    closed: list[str] = []
+    channels = {
+        name: SimpleNamespace(
+            close=lambda name=name: closed.append(name),
+            on_recv=lambda _: None,
+            socket=SimpleNamespace(closed=False),
+        )
+        for name in ("shell", "iopub")
+    }
+
+    async def leave() -> None:
+        first, _ = [await kernels.start_kernel() for _ in range(2)]
+        stopping = asyncio.create_task(kernels.shutdown_kernel(first)) if is_leaving else None
+        await asyncio.sleep(0)
+        kernels.start_buffering(first, "session", channels)
+        if stopping is not None:
+            await stopping
+
+    asyncio.run(leave())
+    # One whose connection was lost may come back.
+    assert closed == (["shell", "iopub"] if is_leaving else [])
+    assert len(kernels._kernel_buffers) == (0 if is_leaving else 1)
+
+
 def test_a_kernel_that_does_not_start_leaves_its_place(
     kernels: VisitorKernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +327,29 @@ def test_a_kernel_without_a_page_is_stopped_after_a_minute(
 
     asyncio.run(cull())
     assert kernels.taken == stays
+
+
+@pytest.mark.parametrize(("jump", "silent"), [(3.2e7, 10.0), (-3.2e7, 10.0), (0.0, 10.0), (0.0, 3700.0)])
+def test_a_clock_that_jumps_ends_no_visit(
+    kernels: VisitorKernels, monkeypatch: pytest.MonkeyPatch, jump: float, silent: float
+) -> None:
+    """Time of day and time that has passed go apart; visits end after what has passed."""
+    idle: list[float] = []
+    later = datetime.now(UTC) + timedelta(seconds=jump + silent)
+
+    async def cull(self: VisitorKernels) -> None:
+        idle.extend((later - kernel.last_activity).total_seconds() for kernel in self._kernels.values())
+
+    async def visit() -> None:
+        await kernels.start_kernel()
+        clock = SimpleNamespace(time=lambda: 100.0 + jump + silent, monotonic=lambda: 100.0 + silent)
+        monkeypatch.setattr(server, "time", clock)
+        monkeypatch.setattr(server, "datetime", SimpleNamespace(now=lambda _: later))
+        await kernels.cull_kernels()
+
+    monkeypatch.setattr(AsyncMappingKernelManager, "cull_kernels", cull)
+    asyncio.run(visit())
+    assert idle == [pytest.approx(silent, abs=5.0)]
 
 
 def test_activity_is_noted_as_the_original_does(

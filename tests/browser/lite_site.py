@@ -8,6 +8,7 @@ from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import nbformat
 from browser.opened import VIEWPORT
@@ -26,15 +27,19 @@ TUTORIAL = 1_500_000
 
 @dataclass
 class Site:
-    """A site on localhost, and which other addresses pages asked for."""
+    """A site on localhost, and which other hosts pages asked."""
 
     address: str
     folder: Path
     asked: list[str] = field(default_factory=list)
 
     def note(self, request: Request) -> None:
-        """Note a request that is not for the site."""
-        if not request.url.startswith((self.address, "data:", "blob:")):
+        """Note a request that is not for the site's host.
+
+        Of this JupyterLite asks for one thing outside the folder of the site, a sign of life of its service
+        worker, and does without.
+        """
+        if not request.url.startswith((urljoin(self.address, "/"), "data:", "blob:")):
             self.asked.append(request.url)
 
 
@@ -50,12 +55,12 @@ def strip_outputs(folder: Path) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Site]:
-    """Serve a site for as long as the context lasts."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SiteHandler, directory=str(folder)))
+    """Serve a site for as long as the context lasts; not as the whole of a host, as project pages are not."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SiteHandler, directory=str(folder.parent)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield Site(f"http://127.0.0.1:{server.server_port}/", folder)
+        yield Site(f"http://127.0.0.1:{server.server_port}/{folder.name}/", folder)
     finally:
         server.shutdown()
         thread.join()

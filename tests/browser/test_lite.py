@@ -1,6 +1,7 @@
 """The site without a server, with every other address blocked: labs that play, tutorials from top to bottom.
 
-They take long, and are run by `make lite-test`.
+`make test` opens the Explorer and the first tutorial there. The rest takes long, and is run by
+`make lite-test`.
 """
 
 import re
@@ -12,21 +13,33 @@ from browser.explorer_page import FIGURES, ExplorerPage
 from browser.lab_page import CODE_PROMPT, ERROR_OUTPUT, OUTPUT, STDERR_OUTPUT
 from browser.labs_page import OpenedLab
 from browser.lite_site import CUT_OFF, START, TUTORIAL, Site, cut_off_page, framed, served, strip_outputs
+from browser.opened import do_without
 from browser.opened_widget import OpenedWidget
 from playwright.sync_api import Browser, Page, expect
 
+from ewens_widgets.app.command_line import StartError
 from ewens_widgets.app.lite import LABS, build_site
+from ewens_widgets.app.pyodide import fetch, read_pins
 from ewens_widgets.files import cache_directory
 
-NOTEBOOKS = sorted(path.name for path in Path(__file__).parents[2].glob("notebooks/*.ipynb"))
+QUICK = "01_quickstart.ipynb"
+NOTEBOOKS = [
+    pytest.param(path.name, marks=() if path.name == QUICK else pytest.mark.lite)
+    for path in sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
+]
 
-pytestmark = [pytest.mark.timeout(2 * TUTORIAL / 1000), pytest.mark.lite]
+pytestmark = [pytest.mark.timeout(2 * TUTORIAL / 1000)]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site that has everything in its folder; packages come from the index, once."""
-    folder = build_site(tmp_path_factory.mktemp("lite") / "site", cache=cache_directory() / "lite")
+    cache = cache_directory() / "lite"
+    try:
+        fetch(read_pins(), cache)
+    except StartError as error:
+        do_without(str(error))
+    folder = build_site(tmp_path_factory.mktemp("lite") / "site", cache=cache)
     strip_outputs(folder / "files")
     with served(folder) as site:
         yield site
@@ -96,6 +109,7 @@ def test_the_explorer_plays(page: Page, site: Site, screenshot: Callable[[str], 
     assert explorer.faults == []
 
 
+@pytest.mark.lite
 def test_the_prior_lab_plays(page: Page, site: Site, screenshot: Callable[[str], Path]) -> None:
     lab = OpenedLab(open_lab(page, site, "PriorLab"))
     wait_for_lab(page)
@@ -109,6 +123,7 @@ def test_the_prior_lab_plays(page: Page, site: Site, screenshot: Callable[[str],
     assert lab.faults == []
 
 
+@pytest.mark.lite
 def test_the_affine_lab_plays(page: Page, site: Site, screenshot: Callable[[str], Path]) -> None:
     lab = OpenedLab(open_lab(page, site, "AffineLab"))
     wait_for_lab(page)
@@ -123,6 +138,7 @@ def test_the_affine_lab_plays(page: Page, site: Site, screenshot: Callable[[str]
     assert lab.faults == []
 
 
+@pytest.mark.lite
 def test_the_move_inspector_plays(page: Page, site: Site, screenshot: Callable[[str], Path]) -> None:
     inspector = OpenedWidget(open_lab(page, site, "MoveInspector"))
     wait_for_lab(page)
@@ -137,6 +153,7 @@ def test_the_move_inspector_plays(page: Page, site: Site, screenshot: Callable[[
     assert inspector.faults == []
 
 
+@pytest.mark.lite
 def test_chains_run_one_after_another(page: Page, site: Site, screenshot: Callable[[str], Path]) -> None:
     chains = OpenedWidget(open_lab(page, site, "ChainsView"))
     wait_for_lab(page)
@@ -155,12 +172,13 @@ def test_a_tutorial_runs_from_top_to_bottom(
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(f"{site.address}notebooks/index.html?path={name}")
-    expect(page.locator(".jp-Notebook")).to_be_visible()
+    expect(page.locator(".jp-Notebook")).to_be_visible(timeout=START)
     expect(page.locator(".jp-NotebookKernelStatus, .jp-Notebook-ExecutionIndicator").first).to_be_visible()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name=re.compile("^Run All( Cells)?$")).click()
-    # An error ends the run: no need to wait for what will not come.
-    ended = page.locator(ERROR_OUTPUT).or_(page.locator(OUTPUT).get_by_text("All claims hold.", exact=True))
+    # An error ends the run, here on the error stream: no need to wait for what will not come.
+    ended = page.locator(f"{ERROR_OUTPUT}, {STDERR_OUTPUT}")
+    ended = ended.or_(page.locator(OUTPUT).get_by_text("All claims hold.", exact=True))
     expect(ended.first).to_be_attached(timeout=TUTORIAL)
     screenshot(f"lite-{Path(name).stem}")
     expect(page.locator(ERROR_OUTPUT)).to_have_count(0)
