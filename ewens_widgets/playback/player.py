@@ -42,7 +42,7 @@ from functools import partial
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Screen, ViewErrorHook
-from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick, WorkerStatus
+from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick, WorkerStatus, number_text
 from ewens_widgets.playback.loop import Engine, posted
 from ewens_widgets.playback.pacing import Pacing, check_speed
 from ewens_widgets.playback.summaries import RunningSummaries
@@ -314,7 +314,7 @@ class Player(Engine[Frame, PlayerStatus]):
     def _end_message(self) -> str:
         if self._chain.is_exhausted:
             return "The source has no more iterations."
-        return f"All {self._chain.target} iterations are done."
+        return f"All {number_text(self._chain.target)} iterations are done."
 
     def _become_idle(self) -> None:
         self._steps = 0

@@ -20,6 +20,8 @@ __all__ = ["RunningSummaries", "Summary"]
 # Draws counted at once: bounds the memory for catching up after a long time without a viewer.
 _BLOCK = 1024
 
+_RUN, _LOOKED_BACK = 20, 5000  # draws whose mean is compared, and among how many
+
 
 class Summary(Recorded):
     """Traces and averages up to one iteration; a view may keep it. All arrays are read-only.
@@ -111,6 +113,30 @@ class Summary(Recorded):
             posterior=block.posterior,
         )
         return everything[self.start :] if self.start else everything
+
+    def leap(self) -> int | None:
+        """Iteration of the last leap of the log posterior; None where there was none lately.
+
+        A leap is a run of `_RUN` draws whose mean is higher than that of any run before, by more than the
+        standard deviation of either. The climb from the start is not counted.
+        """
+        values = self.log_posterior[-_LOOKED_BACK:]
+        if len(values) < 3 * _RUN:
+            return None
+        runs = np.lib.stride_tricks.sliding_window_view(values, _RUN)
+        means, spreads = runs.mean(axis=1), runs.std(axis=1)
+        # The best run that had ended when each run begins.
+        best = np.maximum.accumulate(
+            np.where(np.diff(np.maximum.accumulate(means), prepend=-np.inf) > 0, np.arange(means.size), 0)
+        )[_RUN:-_RUN]
+        now = slice(2 * _RUN, None)
+        margin = np.maximum(spreads[now], spreads[best])
+        found = np.flatnonzero(means[now] > means[best] + margin)
+        if not found.size:
+            return None
+        # Of a leap that several runs take part in, the first.
+        starts = found[np.diff(found, prepend=-2 * _RUN) > _RUN]
+        return int(self.iterations[-values.size :][2 * _RUN + starts[-1]])
 
     def best(self) -> tuple[int, NDArray[Any]] | None:
         """Iteration and labels of the draw with the highest posterior, burn-in included; None before any."""

@@ -7,14 +7,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import bqplot  # noqa: F401
 
+from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import View
-from ewens_widgets.views.count_view import CountView
 from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.stage import Cut, Stage
-from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.tree_view import TreeView
 

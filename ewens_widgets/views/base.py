@@ -62,12 +62,10 @@ def note(css_class: str = "ew-note", text: str = "") -> HTML:
     return line
 
 
-def chip(colour: str, text: str, *, is_line: bool = False) -> str:
-    """An entry of a legend: a patch or a line of a colour, and what it stands for."""
-    kind = "ew-swatch ew-line" if is_line else "ew-swatch"
-    return (
-        f'<span class="ew-chip"><span class="{kind}" style="background:{colour}"></span>{escape(text)}</span>'
-    )
+def chip(colour: str, text: str, *, shape: str = "patch") -> str:
+    """An entry of a legend: a patch, a line or a marker of a colour, and what it stands for."""
+    swatch = f'<span class="ew-swatch ew-{shape}" style="background:{colour}"></span>'
+    return f'<span class="ew-chip">{swatch}{escape(text)}</span>'
 
 
 class Panel(VBox):
@@ -113,17 +111,20 @@ class Panel(VBox):
     def _heading(self) -> str:
         """Heading, a question mark that explains, and a button that enlarges; the page knows what it does."""
         title = escape(self.title)
-        about = (
-            f'<details class="ew-explain"><summary aria-label="What is {title}?" title="What is this?">'
-            f"?</summary><div>{escape(self.about)}</div></details>"
-            if self.about
-            else ""
-        )
         larger = (
             f'<button type="button" class="ew-enlarge" aria-label="Enlarge {title}" aria-pressed="false" '
             'title="Enlarge">⤢</button>'
         )
-        return f"<b>{title}</b>{about}{larger}"
+        return f"<b>{title}</b>{self.explanation()}{larger}"
+
+    def explanation(self) -> str:
+        """A question mark that opens two sentences; nothing where there is nothing to say."""
+        if not self.about:
+            return ""
+        return (
+            f'<details class="ew-explain"><summary aria-label="What is {escape(self.title.rstrip("?"))}?" '
+            f'title="What is this?">?</summary><div>{escape(self.about)}</div></details>'
+        )
 
     def paint(self, axes: "Axes") -> None:
         """Draw what is on display with matplotlib, for static pictures."""

@@ -87,11 +87,11 @@ def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: f
     assign(axis, tick_values=nice_ticks(low, high, ticks))
 
 
-def fit_axis(axis: bqplot.Axis, values: NDArray[np.float64], label: str) -> None:
-    """Have an axis show all values of a feature, with a small margin, and its name."""
+def fit_axis(axis: bqplot.Axis, values: NDArray[np.float64], label: str, margin: float = 0.05) -> None:
+    """Have an axis show all values of a feature, with a share of them as margin, and its name."""
     low, high = float(values.min()), float(values.max())
-    margin = 0.05 * (high - low) or 1.0
-    set_limits(axis.scale, axis, low - margin, high + margin, ticks=6)
+    beside = margin * (high - low) or 1.0
+    set_limits(axis.scale, axis, low - beside, high + beside, ticks=6)
     assign(axis, label=label)
 
 
@@ -295,13 +295,17 @@ class FeaturePlane:
         Brings a command to the event loop.
     on_place
         Called with the objects' x and y whenever the plane shows something else.
+    margin
+        What is left free around the objects, as a share of their spread.
     """
 
     def __init__(
         self,
         post: Callable[[Callable[[], None]], None],
         on_place: Callable[[NDArray[np.float64], NDArray[np.float64]], None],
+        margin: float = 0.05,
     ) -> None:
+        self._margin = margin
         self._on_place = on_place
         self._projections: dict[str, FloatArray] = {}
         self._comparable: set[str] = set()
@@ -352,6 +356,15 @@ class FeaturePlane:
     def resize(self, width: float, height: float) -> None:
         """Follow the size that the plot has on the page."""
         self._size = (width, height)
+        self._fit()
+
+    def widen(self, margin: float) -> None:
+        """Leave another margin around the objects."""
+        if margin != self._margin:
+            self._margin = margin
+            self._fit()
+
+    def _fit(self) -> None:
         if self._projections:
             self._set_limits(*(self._projections[chooser.value] for chooser in self.choosers))
 
@@ -363,10 +376,10 @@ class FeaturePlane:
     def _set_limits(self, x: FloatArray, y: FloatArray) -> None:
         if not self.is_equal:
             for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):
-                fit_axis(axis, values, chooser.value)
+                fit_axis(axis, values, chooser.value, self._margin)
             return
         corners = np.array([x.min(), y.min()]), np.array([x.max(), y.max()])
-        low, high = equal_limits(*corners, self._size)
+        low, high = equal_limits(*corners, self._size, self._margin)
         for place, (axis, chooser) in enumerate(zip(self.axes, self.choosers, strict=True)):
             set_limits(axis.scale, axis, float(low[place]), float(high[place]), ticks=6)
             assign(axis, label=chooser.value)

@@ -6,7 +6,7 @@ classes. So the number of clusters that is read is the number of clusters that i
 
 from collections.abc import Callable
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ipywidgets import HBox, ToggleButtons
@@ -18,6 +18,9 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Silence, assign, note
 from ewens_widgets.views.stage import COLOURINGS, Stage
+
+if TYPE_CHECKING:
+    from ewens_widgets.analysis.answer import Answer
 
 __all__ = ["Headline"]
 
@@ -40,8 +43,7 @@ class Headline(HBox):
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._shape = (0, 0)
-        self._classes: NDArray[np.intp] | None = None
+        self._data: Dataset | None = None
         self._frame: Frame | None = None
         self._silence = Silence()
         self.sentence = note("ew-headline")
@@ -63,8 +65,7 @@ class Headline(HBox):
 
     def prepare(self, dataset: Dataset) -> None:
         """Turn to other data."""
-        self._shape = dataset.n_objects, dataset.n_features
-        self._classes = dataset.labels
+        self._data = dataset
         self._frame = None
         known = dataset.labels is not None
         kinds = [kind for kind in COLOURINGS if known or kind != "classes"]
@@ -88,82 +89,104 @@ class Headline(HBox):
             return
         with self._silence:
             assign(self.colouring, value=self._stage.colouring)
-        assign(self.sentence, value=escape(self.text(self._frame)))
+        aside = self.aside(self._frame)
+        more = f'<div class="ew-aside">{escape(aside)}</div>' if aside else ""
+        assign(self.sentence, value=f"{escape(self.text(self._frame))}{more}")
 
     def text(self, frame: Frame) -> str:
         """The sentence."""
         labels = self._stage.labels(frame)
-        if labels is None:
+        if labels is None or self._data is None:
             return ""
         if frame.status.iteration == 0 and self._stage.shown(frame) == "draw":
-            return self._invitation(labels)
-        sentences: dict[str, Callable[[Frame, NDArray[Any]], str]] = {
+            return _invitation(self._data, labels)
+        sentences: dict[str, Callable[[Frame, NDArray[Any], Dataset], str]] = {
             "draw": self._of_draw,
             "answer": self._of_answer,
             "cut": self._of_cut,
             "classes": self._of_classes,
         }
-        return sentences[self._stage.shown(frame)](frame, labels)
+        return sentences[self._stage.shown(frame)](frame, labels, self._data)
 
-    def _invitation(self, labels: NDArray[Any]) -> str:
-        n_objects, n_features = self._shape
-        count = int(labels.max()) + 1
-        start = "each alone" if count == n_objects else f"in {_plural(count, 'cluster')}"
-        return (
-            f"{n_objects} objects × {n_features} features, {start} to begin with. Press Play, or the "
-            "space bar: which of them belong together?"
-        )
+    def aside(self, frame: Frame) -> str:
+        """What all draws say so far, beside a single one, and whether the chain has found something."""
+        if self._data is None or self._stage.shown(frame) != "draw" or not frame.status.iteration:
+            return ""
+        reading = self._stage.live_answer.reading(frame)
+        parts = []
+        if frame.status.is_running and reading is not None:
+            draws = number_text(reading.iteration)
+            parts.append(f"all draws up to iteration {draws}: {_groups(reading.answer, self._data)}")
+        leap = frame.summary.leap()
+        if leap is not None:
+            late = "" if frame.summary.is_burning_in or leap <= frame.summary.start else ", after the burn-in"
+            parts.append(f"a leap to better draws at iteration {number_text(leap)}{late}")
+        text = " · ".join(parts)
+        return text[:1].upper() + text[1:]
 
-    def _of_draw(self, frame: Frame, labels: NDArray[Any]) -> str:
+    def _of_draw(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
         sizes = np.bincount(labels)
         alone = int((sizes == 1).sum())
-        singles = (
-            "" if not alone else f", {alone} of them single objects" if alone > 1 else ", one a single object"
-        )
-        text = self._with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels)
+        singles = "" if not alone else f", {alone} of them of a single {data.noun}"
+        text = _with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
         live = self._stage.live_answer
         if live.is_busy and not frame.status.is_running:
             return f"{text} · the answer is on its way"
         return f"{text} · {live.reason}" if self._stage.colouring == "answer" and live.reason else text
 
-    def _of_answer(self, frame: Frame, labels: NDArray[Any]) -> str:
+    def _of_answer(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
         reading = self._stage.live_answer.reading(frame)
         if reading is None:
             return ""
-        answer = reading.answer
-        count, n_objects = answer.n_clusters, answer.labels.size
         # An answer may be older than the picture: while the chain runs, and when looking back.
         is_old = reading.iteration != frame.status.shown_iteration
         when = f"After {number_text(reading.iteration)} iterations: " if is_old else ""
-        groups = "one group" if count == 1 else f"{count} groups"
-        sure = n_objects - answer.doubtful.size
-        share = f"all {n_objects}" if sure == n_objects else f"{sure} of {n_objects}"
-        certainty = "" if count == 1 else f"; {share} objects are sure"
         likely = "probably" if reading.verdict == "agree" else "so far"
-        text = f"{when}{likely} {groups}{certainty}. {reading.sentence}"
-        index = self._agreement(labels)
+        text = f"{when}{likely} {_groups(reading.answer, data)}. {reading.sentence}"
+        index = _agreement(labels, data)
         agreement = "" if index is None else f" Agreement with classes {index:.2f}."
         return f"{text[0].upper()}{text[1:]}{agreement}"
 
-    def _of_cut(self, _: Frame, labels: NDArray[Any]) -> str:
+    def _of_cut(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:
         left = int((labels < 0).sum())
-        rest = f", {_plural(left, 'object')} left over" if left else ""
+        rest = f", {data.counted(left)} left over" if left else ""
         count = _plural(int(labels.max()) + 1, "cluster")
-        return self._with_agreement(f"Tree cut into {count}{rest}", labels)
+        return _with_agreement(f"Tree cut into {count}{rest}", labels, data)
 
-    def _of_classes(self, _: Frame, labels: NDArray[Any]) -> str:
+    def _of_classes(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:  # noqa: ARG002 - one signature
         return f"Known classes: {np.unique(labels).size}. The chain does not see them."
 
-    def _with_agreement(self, text: str, labels: NDArray[Any]) -> str:
-        index = self._agreement(labels)
-        return text if index is None else f"{text} · agreement with classes {index:.2f}"
 
-    def _agreement(self, labels: NDArray[Any]) -> float | None:
-        if self._classes is None:
-            return None
-        # Leftovers are clusters of their own.
-        full = np.where(labels >= 0, labels, labels.max() + 1 + np.arange(labels.size))
-        return adjusted_rand(self._classes, full)
+def _invitation(data: Dataset, labels: NDArray[Any]) -> str:
+    count = int(labels.max()) + 1
+    start = "each alone" if count == data.n_objects else f"in {_plural(count, 'cluster')}"
+    return (
+        f"{data.counted(data.n_objects)} × {data.n_features} features, {start} to begin with. "
+        "Press Play: which of them belong together?"
+    )
+
+
+def _with_agreement(text: str, labels: NDArray[Any], data: Dataset) -> str:
+    index = _agreement(labels, data)
+    return text if index is None else f"{text} · agreement with classes {index:.2f}"
+
+
+def _agreement(labels: NDArray[Any], data: Dataset) -> float | None:
+    if data.labels is None:
+        return None
+    # Leftovers are clusters of their own.
+    full = np.where(labels >= 0, labels, labels.max() + 1 + np.arange(labels.size))
+    return adjusted_rand(data.labels, full)
+
+
+def _groups(answer: "Answer", data: Dataset) -> str:
+    """How many groups, and how many objects are sure."""
+    if answer.n_clusters == 1:
+        return "one group"
+    everything = data.counted(data.n_objects)
+    sure = data.n_objects - answer.doubtful.size
+    share = f"all {everything}" if sure == data.n_objects else f"{sure} of {everything}"
+    return f"{answer.n_clusters} groups; {share} are sure"
 
 
 def _plural(count: int, what: str) -> str:

@@ -98,7 +98,7 @@ class HeatmapView(View):
         table = picture_palette(self.colours.value, dark=self._is_dark)[:LEVELS:25]
         shades = ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in table.tolist())
         bar = f'<span class="ew-key" style="background:linear-gradient(to right, {shades})"></span>'
-        assign(self.key, value=f"always together {bar} never")
+        assign(self.key, value=f"pairs: always together {bar} never")
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
@@ -128,17 +128,15 @@ class HeatmapView(View):
         one, other = int(self._order[row]), int(self._order[column if x >= 0.0 else row])
         self.stage.pointed.set([one, other])
         if one == other:
-            return self._name(one)
+            return self._data.row_name(one)
         places = (one, other) if self._rows is None else np.searchsorted(self._rows, [one, other])
         share = float(self._frame.summary.similarity(self._rows)[places[0], places[1]])
-        return f"{self._name(one)} and {self._name(other)}\ntogether in {100 * share:.0f} % of draws"
-
-    def _name(self, found: int) -> str:
-        return f"object {found}" if self._names is None else str(self._names[found])
+        names = f"{self._data.row_name(one)} and {self._data.row_name(other)}"
+        return f"{names}\ntogether in {100 * share:.0f} % of draws"
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Forget the order of other objects."""
-        self._names = dataset.row_names
+        self._data = dataset
         self._n_objects = posterior.n_objects
         self._rows = spread_rows(self._n_objects) if self._n_objects > MOST_OBJECTS else None
         self._order = np.arange(self._n_objects) if self._rows is None else self._rows
@@ -146,7 +144,9 @@ class HeatmapView(View):
         assign(self._x_scale, min=-share)
         assign(self.image, x=(-share, 1.0))
         shown = (
-            "" if self._rows is None else f"{self._rows.size} of {self._n_objects} objects, evenly spaced."
+            ""
+            if self._rows is None
+            else f"{self._rows.size} of {dataset.counted(self._n_objects)}, evenly spaced."
         )
         assign(self.note, value=shown)
 

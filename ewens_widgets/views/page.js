@@ -9,6 +9,9 @@ const SILENCE = 3000;
 const SWEPT_FRAMES = 50;
 const LEFT_BEHIND = ".bargroup ~ g:empty:not([class])";
 
+// Headings of the sections that open and close; ipywidgets has them for the mouse alone.
+const SECTION = ".jupyter-widget-Collapse-header";
+
 // What has a use of its own for arrow keys or for letters.
 const USES_ARROWS = "select, .noUi-handle, input, textarea, [contenteditable]";
 const USES_LETTERS = "select, input:not([type=checkbox]), textarea, [contenteditable]";
@@ -121,6 +124,13 @@ function render({ model, el }) {
       const label = part.closest(".widget-inline-hbox")?.querySelector(".widget-label")?.textContent;
       return label?.trim() || part.title;
     });
+    for (const section of root()?.querySelectorAll(SECTION) ?? []) {
+      const isOpen = section.parentElement.classList.contains("jupyter-widget-Collapse-open");
+      section.tabIndex = 0;
+      section.setAttribute("role", "button");
+      section.setAttribute("aria-label", section.textContent.trim()); // without the sign before it
+      section.setAttribute("aria-expanded", String(isOpen));
+    }
     call("img", "alt", (part) => {
       const view = part.closest("[role=group]")?.getAttribute("aria-label") ?? "";
       return `${view}: ${part.parentElement?.textContent ?? ""}`;
@@ -137,8 +147,10 @@ function render({ model, el }) {
 
   const isPresenting = () => around?.classList.contains("ew-presenting") ?? false;
 
-  // Fit the widget to its window, and tell the kernel of what it decides about: margins, and the lengths of units.
+  // Fit the widget to its window, and tell the kernel of what it decides about: margins, and the lengths of units. While data-ew-room is
+  // "asked", its answer is still to come.
   let told = "";
+  let tellings = 0;
   const fit = () => {
     if (!around?.isConnected || !isVisible()) return;
     const scroller = scrollerOf(around);
@@ -170,8 +182,13 @@ function render({ model, el }) {
     const now = JSON.stringify([scale, sizes, dark]);
     if (now !== told) {
       told = now;
-      say("room", { scale, sizes, dark });
+      tellings += 1;
+      around.dataset.ewRoom = "asked";
+      say("room", { scale, sizes, dark, number: tellings });
     }
+  };
+  const settle = (message) => {
+    if (message.kind === "fitted" && message.viewer === viewer && message.number === tellings) around.dataset.ewRoom = "given";
   };
   const nameOf = (figure) => [...figure.classList].find((name) => name.startsWith("ew-") && name !== "ew-figure");
   let fitting = 0;
@@ -180,8 +197,11 @@ function render({ model, el }) {
     fitting = requestAnimationFrame(fit);
   };
   const sizeWatch = new ResizeObserver(fitSoon);
-  const themeWatch = new MutationObserver(() => setTimeout(fitSoon, 300)); // its stylesheet comes later
-  themeWatch.observe(document.body, { attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  // The stylesheet gives the surface's colour to something that is not seen, and lets that pass gradually: so there is an event when a
+  // theme has arrived, however late its own stylesheet comes.
+  const onTheme = ({ target, propertyName }) => {
+    if (target === around && propertyName === "text-decoration-color") fitSoon();
+  };
   const watchSizes = () => {
     for (const part of [scrollerOf(around), around, ...around.querySelectorAll(".ew-figure")]) sizeWatch.observe(part);
     fitSoon();
@@ -229,6 +249,7 @@ function render({ model, el }) {
     const button = target.closest?.("button");
     if (button?.matches(".ew-enlarge")) enlarge(button.closest(".ew-view"));
     else if (button?.matches(".ew-present")) present(!isPresenting());
+    if (target.closest?.(SECTION)) requestAnimationFrame(name); // it is open then, or closed, and so is another one
     for (const help of around.querySelectorAll("details.ew-explain[open]")) {
       if (!help.contains(target)) help.open = false;
     }
@@ -282,7 +303,13 @@ function render({ model, el }) {
     return true;
   };
   const commands = {
+    Enter: (target) => {
+      if (!target.matches(SECTION)) return false;
+      target.click();
+      return true;
+    },
     " ": (target) => {
+      if (commands.Enter(target)) return true;
       // On other buttons the space bar presses them.
       if (target.closest("button, summary, input, label") && !target.closest(".ew-play, .ew-pause")) return false;
       // The button is told of every change of state, a page of those that come with a frame.
@@ -319,8 +346,20 @@ function render({ model, el }) {
     // Not while the chain rests: each message counts as activity of the kernel.
     if (isVisible() && model.get("is_running") && performance.now() - lastSign > SILENCE) say("here");
   }, SILENCE / 3);
-  const namings = [0, 500, 2000].map((delay) => setTimeout(name, delay));
   let around = null;
+  let arriving = 0;
+  const arrive = () => {
+    name();
+    watchSizes();
+  };
+  // Widgets come one after the other, some of them long after this one.
+  const isWidget = (node) => node instanceof HTMLElement && (node.matches(".jupyter-widgets, img") || node.querySelector(".jupyter-widgets, img"));
+  const arrivals = new MutationObserver((changes) => {
+    if (changes.some(({ addedNodes }) => [...addedNodes].some(isWidget))) {
+      cancelAnimationFrame(arriving);
+      arriving = requestAnimationFrame(arrive);
+    }
+  });
   const watching = setTimeout(() => {
     // Once this element is on the page.
     watchPictures();
@@ -333,16 +372,17 @@ function render({ model, el }) {
     around.addEventListener("pointermove", onMove);
     around.addEventListener("pointerdown", leaveFigure);
     around.addEventListener("pointerleave", leaveFigure);
-    watchSizes();
+    around.addEventListener("transitionend", onTheme);
+    arrivals.observe(around, { childList: true, subtree: true });
+    arrive();
     markButtons();
   });
-  // Figures come one after the other.
-  const settled = [300, 1000, 3000].map((delay) => setTimeout(() => around && watchSizes(), delay));
 
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
   model.on("msg:custom", copy);
   model.on("msg:custom", showTip);
+  model.on("msg:custom", settle);
   document.addEventListener("visibilitychange", greet);
   document.addEventListener("visibilitychange", fitSoon);
   document.addEventListener("fullscreenchange", onFullscreen);
@@ -353,11 +393,12 @@ function render({ model, el }) {
 
   return () => {
     clearInterval(heartbeat);
-    [...namings, ...settled, watching].forEach(clearTimeout);
-    cancelAnimationFrame(fitting);
+    clearTimeout(watching);
+    [fitting, arriving].forEach(cancelAnimationFrame);
     letGo.disconnect();
     sizeWatch.disconnect();
-    themeWatch.disconnect();
+    arrivals.disconnect();
+    around?.removeEventListener("transitionend", onTheme);
     around?.removeEventListener("focusin", keepKeys);
     around?.removeEventListener("keydown", onKey);
     around?.removeEventListener("click", onClick);
@@ -369,6 +410,7 @@ function render({ model, el }) {
     model.off("msg:custom", download);
     model.off("msg:custom", copy);
     model.off("msg:custom", showTip);
+    model.off("msg:custom", settle);
     document.removeEventListener("visibilitychange", greet);
     document.removeEventListener("visibilitychange", fitSoon);
     document.removeEventListener("fullscreenchange", onFullscreen);

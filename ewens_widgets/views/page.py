@@ -78,7 +78,8 @@ class Page(anywidget.AnyWidget):
     Parameters
     ----------
     on_room
-        Called when a page was laid out anew, on the thread of the message.
+        Called when a page was laid out anew, on the thread of the message: with what it has room for, and
+        with a function to be called when all has been sent that follows from this.
     on_point
         Called when the mouse rests on a figure, or has left it: with the viewer, the class of the figure and
         the pixel in it. `tip` answers.
@@ -98,7 +99,7 @@ class Page(anywidget.AnyWidget):
 
     def __init__(
         self,
-        on_room: Callable[["Room"], None] | None = None,
+        on_room: Callable[["Room", Callable[[], None]], None] | None = None,
         on_point: Callable[[str, str, tuple[float, float] | None], None] | None = None,
     ) -> None:
         super().__init__()
@@ -131,16 +132,17 @@ class Page(anywidget.AnyWidget):
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
         if not isinstance(content, dict):
             return
-        if content.get("kind") == "room" and self._on_room is not None:
+        kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
+        number = content.get("number")
+        if kind == "room" and self._on_room is not None:
             room = Room.of_message(content)
             if room is not None:
-                self._on_room(room)
-        kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
+                answer = {"kind": "fitted", "viewer": viewer, "number": number}
+                self._on_room(room, lambda: self.send(answer))
         if kind == "point" and self._on_point is not None:
             self._on_point(viewer, str(content.get("figure", "")), _pixel(content))
         if self._engine is None:
             return
-        number = content.get("number")
         if kind == "painted" and isinstance(number, int):
             self._engine.acknowledge(number, viewer)
         elif kind == "here":
@@ -185,7 +187,7 @@ class Dashboard(VBox):
         self.post: Post = Mailbox().post if post is None else post
         self._pointed: Canvas | None = None
         self.page = _page_class(self.stylesheet)(
-            lambda room: self.post(lambda: self.fit(room)),
+            lambda room, answer: self.post(lambda: self._make_room(room, answer)),
             lambda *where: self.post(lambda: self.point(*where)),
         )
 
@@ -215,6 +217,10 @@ class Dashboard(VBox):
             canvas.fit(room.scale, room.sizes.get(canvas.css_class))
         for panel in self.panels:
             panel.darken(room.is_dark)
+
+    def _make_room(self, room: Room, answer: Callable[[], None]) -> None:
+        self.fit(room)
+        answer()
 
     def point(self, viewer: str, figure: str, pixel: tuple[float, float] | None) -> None:
         """Say what is under the mouse of a page.

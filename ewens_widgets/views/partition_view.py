@@ -1,156 +1,71 @@
 """The objects in two dimensions, coloured by cluster, with an ellipse around each cluster."""
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import bqplot
 import numpy as np
 from ipywidgets import Button, ToggleButton, Widget
 from numpy.typing import NDArray
-from traitlets import List
 
-from ewens_widgets.analysis.plots.ellipses import Projection, cluster_ellipses, projection_onto
-from ewens_widgets.analysis.plots.palette import ALONE, GREY, SELECTED, changed_objects, colour_of
+from ewens_widgets.analysis.plots.palette import (
+    ALONE,
+    GREY,
+    SELECTED,
+    SHAPES,
+    changed_objects,
+    colour_of,
+    shape_of,
+)
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
+from ewens_widgets.playback.frame import move_text
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
+from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Outlines", "PartitionView"]
+__all__ = ["PartitionView"]
 
 FloatArray = NDArray[np.float64]
 
-_MOST_IN_LEGEND = 12
+_MOST_IN_LEGEND = 9
 _MOST_NAMED = 8
-_SMALLEST = 3  # Members of a cluster: two objects span a line, and their ellipse would be the prior's.
-_MOST_OUTLINED = 20_000  # Objects: the statistics of more take longer than a frame.
-_STEPS = 36  # Corners of an outline.
-
+_MARGIN = 0.05  # Around the objects, as a share of their spread.
 
 _NONE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 
 
-def _proposed(frame: Frame, event: Event) -> tuple[NDArray[np.intp], str]:
+def _proposed(
+    frame: Frame, event: Event, before: NDArray[np.intp] | None, data: Dataset
+) -> tuple[NDArray[np.intp], str]:
     """Objects that a single proposal would move, and a sentence on them."""
-    previous = frame.summary.labels[-2:-1]
-    before = event.labels if not event.accepted else previous[0] if len(previous) else None
+    before = before if event.accepted else event.labels.astype(np.intp)
     if before is None or event.proposed_labels is None:
         return _NONE, ""
-    moved = changed_objects(before.astype(np.intp), event.proposed_labels)
-    decision = "accepted" if event.accepted else "rejected"
-    return moved, f"ringed: {moved.size} objects that the {decision} proposal moves"
+    moved = changed_objects(before, event.proposed_labels)
+    text = move_text(frame)
+    went = "joined another" if text.startswith("merge") else "left their"
+    if not event.accepted:
+        went = went.replace("left", "would have left").replace("joined", "would have joined")
+    return moved, f"{text}: {escape(data.counted(moved.size))} {went} cluster (ringed)"
 
 
-def _moved(frame: Frame, event: Event) -> tuple[NDArray[np.intp], str]:
+def _moved(event: Event, before: NDArray[np.intp] | None, data: Dataset) -> tuple[NDArray[np.intp], str]:
     """Objects that an iteration has moved, and a sentence on them."""
-    previous = frame.summary.labels[-2:-1]
-    if not len(previous):
+    if before is None:
         return _NONE, ""
-    before = previous[0].astype(np.intp)
     moved = changed_objects(before, event.labels)
     gained = event.n_clusters - (int(before.max()) + 1)
     change = "as many clusters as before"
     if gained:
         clusters = "cluster" if abs(gained) == 1 else "clusters"
         change = f"{abs(gained)} {clusters} {'more' if gained > 0 else 'fewer'}"
-    objects = "1 object" if moved.size == 1 else f"{moved.size} objects"
-    return moved, f"ringed: {objects} that changed cluster in this iteration; {change}"
-
-
-class _Points(bqplot.Scatter):
-    """Scatter that takes colours as they come: checking a thousand of them takes longer than the rest."""
-
-    colors: Any = List().tag(sync=True)
-    """One colour an object, or one for all."""
-
-
-class Outlines:
-    """Ellipses of the clusters that hold half and nine tenths of them, as one mark.
-
-    A cluster is one line, in which something that is no number parts the two ellipses: bqplot makes elements
-    for each line, whatever its points.
-
-    Parameters
-    ----------
-    scales
-        Of the scatter that the ellipses belong to.
-    """
-
-    def __init__(self, scales: dict[str, bqplot.Scale]) -> None:
-        self._posterior: Posterior | None = None
-        self._projection: Projection | None = None
-        self.mark = bqplot.Lines(
-            x=np.zeros((1, 2)), y=np.zeros((1, 2)), scales=scales, stroke_width=1.3, visible=False
-        )
-
-    def place(self, posterior: Posterior | None, x: FloatArray, y: FloatArray) -> None:
-        """Turn to other coordinates of the objects; whatever is no function of their features has none."""
-        self._posterior, self._projection = posterior, None
-        if posterior is not None and posterior.n_objects <= _MOST_OUTLINED:
-            self._projection = projection_onto(posterior, np.column_stack([x, y]))
-
-    def hide(self) -> None:
-        """Show no ellipse."""
-        assign(self.mark, visible=False)
-
-    def show(
-        self, colours: NDArray[np.intp], theta: float, nu: float = np.inf, sigma: FloatArray | None = None
-    ) -> None:
-        """Show the ellipses of clusters.
-
-        Parameters
-        ----------
-        colours
-            Number of each object's colour, by which clusters are told apart.
-        theta, nu, sigma
-            Variance ratio; of own shapes also the likeness and the packed scale.
-        """
-        if self._posterior is None or self._projection is None:
-            self.hide()
-            return
-        # Objects that are alone have one colour, and are no cluster.
-        apart = np.where(colours == ALONE, colours.size + np.arange(colours.size), colours)
-        found = cluster_ellipses(
-            self._posterior,
-            apart,
-            theta,
-            nu,
-            sigma,
-            self._projection,
-            n_points=_STEPS,
-            smallest=_SMALLEST,
-        )
-        if not found.clusters.size:
-            self.hide()
-            return
-        # The first object of each cluster, in the order in which canonical labels count them.
-        first = np.sort(np.unique(apart, return_index=True)[1])[found.clusters]
-        lines = found.outlines
-        gap = np.full((len(lines), lines.shape[1], 1, 2), np.nan)
-        gap[..., 0] = lines[..., -1:, 0]
-        # Not behind the last of them: bqplot puts a label, if only an empty one, at the end of a line.
-        points = np.concatenate([lines, gap], axis=2).reshape(len(lines), -1, 2)[:, :-1]
-        traits: dict[str, Any] = {"colors": [colour_of(number) for number in colours[first].tolist()]}
-        # What is no number is not equal to itself, and would be sent again and again.
-        shown = (np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y))
-        if not np.array_equal(np.stack([points[..., 0], points[..., 1]]), shown, equal_nan=True):
-            traits |= {"x": points[..., 0], "y": points[..., 1]}
-        assign(self.mark, **traits, visible=True)
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw the ellipses with matplotlib."""
-        if not self.mark.visible:
-            return
-        # Of one line, bqplot keeps the points alone.
-        xs, ys = np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y)
-        for x, y, colour in zip(xs, ys, self.mark.colors, strict=True):
-            axes.plot(x, y, color=colour, linewidth=0.9)
+    return moved, f"{escape(data.counted(moved.size))} changed cluster (ringed), {change}"
 
 
 class PartitionView(View):
@@ -170,20 +85,13 @@ class PartitionView(View):
         self._dataset: Dataset | None = None
         self._posterior: Posterior | None = None
         self._iterations = (-1, -1)  # on display now, and before
-        self.plane = FeaturePlane(self.stage.post, self._place)
-        self.points = _Points(
-            x=np.zeros(1),
-            y=np.zeros(1),
-            # One colour an object, and no scale of colours: bqplot then only paints what is there. With a
-            # scale it would place every object again, at several times the cost.
-            colors=[GREY],
-            scales=self.plane.scales,
-            default_size=36,
-            stroke="#80808080",
-            stroke_width=0.6,
-            unselected_style={"opacity": "0.15"},
-            selected_style={"opacity": "1"},
+        self._is_slow = False  # so that single iterations can be followed
+        self._start: NDArray[np.intp] | None = (
+            None  # the partition before the first iteration, if it was seen
         )
+        self.plane = FeaturePlane(self.stage.post, self._place, _MARGIN)
+        self.dots = Dots(self.plane.scales)
+        self.points = self.dots.circles
         self.proposal = make_scatter(
             self.plane.scales, default_size=140, fill=False, colors=[SELECTED], stroke_width=1.8
         )
@@ -208,7 +116,7 @@ class PartitionView(View):
             300,
             (8, 8, 38, 48),
             self.plane.resize,
-            marks=[self.outlines.mark, self.points, self.proposal, self.pointed],
+            marks=[self.outlines.mark, *self.dots.marks, self.proposal, self.pointed],
             axes=self.plane.axes,
             interaction=self.brush.selector,
         )
@@ -238,8 +146,8 @@ class PartitionView(View):
         found = spot.nearest(self.points.x, self.points.y, self.plane.scales)
         if found is None:
             return ""
-        names, classes = self._dataset.row_names, self._dataset.classes
-        lines = [f"object {found}" if names is None else str(names[found])]
+        classes = self._dataset.classes
+        lines = [self._dataset.row_name(found)]
         if classes is not None:
             lines.append(f"class: {classes[found]}")
         return "\n".join([*lines, self._membership(self._frame, found)]).strip()
@@ -266,15 +174,18 @@ class PartitionView(View):
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Offer the new columns and place the objects."""
         self._dataset, self._posterior = dataset, posterior
+        self._start = None
         self.outlines.hide()
-        assign(self.points, colors=[GREY], selected=None)
+        self.dots.show([GREY])
         self.plane.offer(dataset)
         assign(self.legend, value="")
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         if self.stage.selection.source is self.brush:
             self.stage.selection.source = None  # its rectangle means other objects now
-        assign(self.points, x=x, y=y)
+        if self._frame is not None and not self._frame.status.is_running:
+            self.figure.add_class(GLIDES)
+        self.dots.place(x, y)
         self.outlines.place(self._posterior, x, y)
         self.stage.pointed.clear()
         self.redraw()
@@ -282,16 +193,22 @@ class PartitionView(View):
     def draw(self, frame: Frame) -> None:
         """Send colours, selection, proposal and legend; positions stay."""
         self.brush.follow()
+        self.plane.widen(ROOMY if self.ellipses.value else _MARGIN)
+        if frame.event is not None and not frame.status.shown_iteration:
+            self._start = frame.event.labels.astype(np.intp)
         colours = self.stage.colours(frame)
+        shades = [GREY] if colours is None else [colour_of(colour) for colour in colours.tolist()]
+        # Before everything else: what changes after it glides, or does not.
+        self._glide(frame, has_changed=shades != self.points.colors)
         chosen = self.stage.selection.objects
         selected = chosen if chosen.size else None
         assign(self.clear.layout, display="" if chosen.size else "none")
         if colours is None:
-            assign(self.points, colors=[GREY], selected=selected)
+            self.dots.show(shades, selected=selected)
             assign(self.legend, value="")
             self.outlines.hide()
             return
-        assign(self.points, colors=[colour_of(colour) for colour in colours.tolist()], selected=selected)
+        self.dots.show(shades, colours, selected)
         if self.ellipses.value and frame.event is not None:
             event = frame.event
             self.outlines.show(colours, event.theta, event.nu, event.sigma)
@@ -300,14 +217,17 @@ class PartitionView(View):
         # With every picture: a legend of other sizes than those that are seen is wrong.
         assign(self.legend, value=self._legend(frame, colours) + self._draw_movers(frame))
 
-    def _is_slow(self, frame: Frame) -> bool:
-        """Whether the eye can follow single iterations: at slow speeds, and at rest after a step."""
-        now, before = self._iterations
-        if frame.status.shown_iteration != now:
-            now, before = self._iterations = frame.status.shown_iteration, now
-        speed = frame.status.speed
-        is_step = not frame.status.is_running and before == now - 1
-        return is_step or (frame.status.is_running and speed is not None and speed < 1.0)
+    def _glide(self, frame: Frame, *, has_changed: bool) -> None:
+        """Have changes glide where the eye can follow: at slow speeds, after a step, and at rest."""
+        is_new = frame.status.shown_iteration != self._iterations[0]
+        if is_new:
+            self._iterations = frame.status.shown_iteration, self._iterations[0]
+        speed, is_rest = frame.status.speed, not frame.status.is_running
+        self._is_slow = self.follows if is_rest else speed is not None and speed < 1.0
+        if self._is_slow or (is_rest and not is_new and has_changed):
+            self.figure.add_class(GLIDES)
+        elif is_new:
+            self.figure.remove_class(GLIDES)
 
     @property
     def follows(self) -> bool:
@@ -321,11 +241,13 @@ class PartitionView(View):
     def _draw_movers(self, frame: Frame) -> str:
         """Ring the objects that move, where one can follow that; return a sentence on it."""
         moved, sentence = _NONE, ""
-        if frame.event is not None and self.stage.colouring == "draw":
+        if frame.event is not None and self._dataset is not None and self.stage.colouring == "draw":
+            previous = frame.summary.labels[-2:-1]
+            before = previous[0].astype(np.intp) if len(previous) else self._start
             if frame.event.proposed_labels is not None:
-                moved, sentence = _proposed(frame, frame.event)
-            elif self._is_slow(frame):
-                moved, sentence = _moved(frame, frame.event)
+                moved, sentence = _proposed(frame, frame.event, before, self._dataset)
+            elif self._is_slow:
+                moved, sentence = _moved(frame.event, before, self._dataset)
         assign(self.proposal, x=self.points.x[moved], y=self.points.y[moved])
         return f"<div>{sentence}</div>" if sentence else ""
 
@@ -336,13 +258,15 @@ class PartitionView(View):
         classes = self._dataset.classes if self._dataset and self.stage.shown(frame) == "classes" else None
         texts = [f"{counts[k]}" if classes is None else f"{classes[first[k]]}: {counts[k]}" for k in order]
         chips = [
-            chip(colour_of(values[k]), text) for k, text in zip(order[:_MOST_IN_LEGEND], texts, strict=False)
+            chip(colour_of(values[k]), text, shape=SHAPES[shape_of(values[k])])
+            for k, text in zip(order[:_MOST_IN_LEGEND], texts, strict=False)
         ]
         if order.size > _MOST_IN_LEGEND:
             chips.append(f"and {order.size - _MOST_IN_LEGEND} more")
         alone = int((colours == ALONE).sum())
         if alone:
-            chips.append(chip(GREY, f"{alone} alone" if not self.stage.shows_cut else f"{alone} left over"))
+            kind = "left over" if self.stage.shows_cut else "alone"
+            chips.append(chip(GREY, f"{alone} {kind}", shape=SHAPES[0]))
         return f"<div>{' '.join(chips)}{self._selected()}</div>"
 
     def _selected(self) -> str:
@@ -358,7 +282,6 @@ class PartitionView(View):
 
     def paint(self, axes: "Axes") -> None:
         """Draw the scatter with matplotlib."""
-        colours = self.points.colors
-        axes.scatter(self.points.x, self.points.y, c=colours, s=16, edgecolors="0.4", linewidths=0.3)
+        self.dots.paint(axes, 16)
         self.outlines.paint(axes)
         self.plane.paint_names(axes)

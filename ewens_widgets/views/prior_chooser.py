@@ -196,7 +196,7 @@ KINDS = (
     ),
     PriorKind(
         "finite-geometric",
-        "Finite, geometric k",
+        "Finite, geometric",
         (_GAMMA, _PROBABILITY),
         lambda values: FiniteMixture(values["gamma"], Geometric(values["probability"])),
         _take_geometric,
@@ -205,7 +205,7 @@ KINDS = (
     ),
     PriorKind(
         "finite-poisson",
-        "Finite, Poisson k",
+        "Finite, Poisson",
         (_GAMMA, _COUNT),
         lambda values: FiniteMixture(values["gamma"], Poisson(values["count"])),
         _take_poisson,

@@ -10,14 +10,15 @@ tenth of the time is spent on trees.
 The answer (`trace.answer()`, and the verdict on the chain) takes longer, up to some seconds. It is worked out
 when the chain has come to its end, or where colours are to show it; on a thread of its own, if there can be
 one. When the first one of a finished run is there, colours turn to it by themselves, and back to the draws
-when the chain goes on.
+when the chain goes on. While the chain runs there is a brief one from time to time, of few draws, for the
+sentence alone.
 """
 
 import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +78,9 @@ MOST_OBJECTS = 2500
 """Most objects of a live similarity: its cost grows with the square of their number."""
 
 _MOST_LABELS = 1_000_000  # Objects times draws that an answer is made of; of more, every so manieth draw.
-_MOST_LABELS_AT_ONCE = 20_000  # The same where the page waits for it, as in a browser without a kernel.
+_MOST_LABELS_AT_ONCE = 20_000  # The same where the page waits for it, or somebody reads it in passing.
+_FEWEST_IN_BRIEF = 50  # Draws before an answer is told that nobody has asked for.
+_GROWTH = 1.5  # So many times the draws of the last one, before there is another such answer.
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,8 @@ class Stage:
     def _ask(self, frame: Frame) -> None:
         if self.colouring == "answer" or (_is_end(frame) and self.colouring == "draw"):
             self.live_answer.ask(frame)
+        elif frame.status.is_running and self.colouring == "draw":
+            self.live_answer.ask(frame, is_brief=True)
 
     def _turn(self, kind: str, *, by_itself: bool = False) -> None:
         self.colouring, self._has_turned = kind, by_itself
@@ -482,9 +487,12 @@ class LiveAnswer:
         self.reason = ""
         self._reading: ChainAnswer | None = None
         self._key: tuple[int, ...] = ()
+        self._is_brief = False
         self._future: Future[ChainAnswer] | None = None
         self._future_key: tuple[int, ...] = ()
-        self._started = self._due = 0.0
+        self._future_is_brief = False
+        self._started = self._clock()
+        self._due = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -496,29 +504,49 @@ class LiveAnswer:
         return self._reading if self._key[:1] == (frame.summary.epoch,) else None
 
     def is_of(self, frame: Frame) -> bool:
-        """Whether the answer is that of the draws on display, and no older one."""
-        return self._reading is not None and self._key == _key_of(frame)
+        """Whether the answer is that of the draws on display, of all of them, and no older one."""
+        return self._reading is not None and self._key == _key_of(frame) and not self._is_brief
 
-    def ask(self, frame: Frame) -> None:
-        """Have the answer of the draws on display worked out, if it is due."""
+    def ask(self, frame: Frame, *, is_brief: bool = False) -> None:
+        """Have the answer of the draws on display worked out, if it is due.
+
+        Parameters
+        ----------
+        frame
+            What is on display.
+        is_brief
+            Whether few of the draws are enough.
+        """
         if self._future is not None and self._future.done():
             self._land()
         key = _key_of(frame)
-        if self._future is not None or key == self._key:
+        if self._future is not None or (key == self._key and is_brief >= self._is_brief):
             return
-        if frame.summary.n_draws < FEWEST_DRAWS:
+        if frame.summary.n_draws < (_FEWEST_IN_BRIEF if is_brief else FEWEST_DRAWS):
             self.reason = "An answer needs some more draws."
             return
         if frame.status.is_running and (self._helper is None or self._clock() < self._due):
             return
-        self._started, self._future_key = self._clock(), key
+        # Few more draws say hardly anything new, and Python does one thing at a time: frames wait for this.
+        if is_brief and self.reading(frame) is not None and key[1] < _GROWTH * self._key[1]:
+            return
         is_aside = self._helper is not None and self._mailbox.capture_loop()
-        trace = _thinned(frame.summary.trace(), _MOST_LABELS if is_aside else _MOST_LABELS_AT_ONCE)
+        # The first seconds of a chain are no time to speak unasked.
+        if is_brief and not (is_aside and self._clock() >= self._started + self._rest):
+            return
+        self._started, self._future_key, self._future_is_brief = self._clock(), key, is_brief
+        most = _MOST_LABELS if is_aside and not is_brief else _MOST_LABELS_AT_ONCE
+        trace, last = _thinned(frame.summary.trace(), most), int(frame.summary.iterations[-1])
+
+        def work() -> ChainAnswer:
+            # The last of every so many draws may be an earlier one.
+            return replace(_read(trace), iteration=last)
+
         if self._helper is not None and is_aside:
-            self._future = self._helper.submit(_read, trace)
+            self._future = self._helper.submit(work)
             self._future.add_done_callback(self._tell)
         else:
-            self._take(lambda: _read(trace))
+            self._take(work)
 
     def _tell(self, future: "Future[ChainAnswer]") -> None:
         # On the helper's thread. Where the loop has gone, whoever asks next takes the answer over.
@@ -543,7 +571,8 @@ class LiveAnswer:
             self._take(future.result)
 
     def _take(self, work: Callable[[], ChainAnswer]) -> None:
-        self._key, self._reading, self.reason = self._future_key, None, ""
+        self._key, self._is_brief = self._future_key, self._future_is_brief
+        self._reading, self.reason = None, ""
         try:
             self._reading = work()
         except (TooLargeError, ValueError) as error:

@@ -55,7 +55,7 @@ class TracesView(View):
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures and a table."""
-        self.panels = trace_panels([_CLUSTERS], height=62, left=52)
+        self.panels = trace_panels([_CLUSTERS], height=62, left=60)
         self.acceptance = note("ew-acceptance")
         return *(panel.figure for panel in self.panels), self.acceptance
 

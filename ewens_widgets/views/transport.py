@@ -13,9 +13,18 @@ from ewens_widgets.playback.frame import number_text, status_text
 from ewens_widgets.views.base import Silence, assign, note
 from ewens_widgets.views.fields import buttons
 
-__all__ = ["SPEEDS", "Transport"]
+__all__ = ["RISING", "SPEEDS", "Speed", "Transport", "risen_speed"]
 
-SPEEDS: tuple[tuple[str, float], ...] = (
+Speed = float | str | None
+"""Iterations a frame, None for as fast as it goes, or `RISING`."""
+
+RISING = "rising"
+"""The speed that begins slowly, so that one sees what happens, and then keeps nobody waiting."""
+
+_RISE = ((60, 1.0), (150, 2.0), (400, 5.0))  # up to an iteration, so many a frame
+
+SPEEDS: tuple[tuple[str, float | str], ...] = (
+    ("slowly, then faster", RISING),
     ("1 iteration in 2 s", 1 / 40),
     ("2 iterations a second", 1 / 10),
     ("1 iteration a frame", 1.0),
@@ -24,6 +33,12 @@ SPEEDS: tuple[tuple[str, float], ...] = (
     ("as fast as it goes", math.inf),
 )
 """What the user reads, and iterations a frame, infinity for no limit; about 20 frames a second are shown."""
+
+
+def risen_speed(iteration: int) -> float:
+    """How fast the rising speed is by then, in iterations a frame."""
+    return next((speed for end, speed in _RISE if iteration < end), 20.0)
+
 
 MORE = 1000
 """Iterations that a run which has come to its end can be prolonged by, at a click."""
@@ -65,12 +80,9 @@ class Transport(VBox):
         self._silence = Silence()
         self._due = 0.0
         self.buttons = buttons(_BUTTONS, self._command)
-        # For a chooser None would mean that nothing is chosen.
-        speed = math.inf if player.speed is None else player.speed
-        unusual = () if speed in dict(SPEEDS).values() else ((f"{speed:g} iterations a frame", speed),)
-        self.speed = Dropdown(
-            options=(*SPEEDS, *unusual), value=speed, description="speed", tooltip="How fast the chain runs"
-        )
+        self._risen = player.speed  # the rising speed, as it was told to the player
+        self.speed = Dropdown(options=SPEEDS, description="speed", tooltip="How fast the chain runs")
+        self.choose_speed(player.speed)
         self.speed.add_class("ew-speed")
         self.speed.observe(self._on_speed, "value")
         self.status = HTML()
@@ -122,16 +134,31 @@ class Transport(VBox):
         self._player.extend(iterations)
         self._player.play()
 
-    def choose_speed(self, speed: float | None) -> None:
+    def choose_speed(self, speed: Speed) -> None:
         """Have the chain run at a speed, in iterations a frame; None: as fast as it goes."""
+        # For a chooser None would mean that nothing is chosen.
         wanted = math.inf if speed is None else speed
         if wanted not in dict(self.speed.options).values():
             self.speed.options = (*self.speed.options, (f"{wanted:g} iterations a frame", wanted))
         self.speed.value = wanted
 
     def _on_speed(self, change: dict[str, Any]) -> None:
-        if not self._silence:
+        if self._silence:
+            return
+        if change["new"] == RISING:
+            self._risen = self._player.speed
+            self._rise(self._player.status.iteration)
+        else:
             self._player.speed = None if change["new"] == math.inf else change["new"]
+
+    def _rise(self, iteration: int) -> None:
+        """Go as fast as befits an iteration, unless somebody else has told the player how fast to go."""
+        if self._player.speed != self._risen:
+            self.choose_speed(self._player.speed)
+            return
+        wanted = risen_speed(iteration)
+        if wanted != self._risen:
+            self._player.speed = self._risen = wanted
 
     def _on_seek(self, change: dict[str, Any]) -> None:
         if self._silence:
@@ -144,6 +171,8 @@ class Transport(VBox):
     def show(self, frame: Frame) -> None:
         """Show where the chain is."""
         self._frame = frame
+        if self.speed.value == RISING:
+            self._rise(frame.status.iteration)
         self._write(frame.status)
 
     def show_status(self, status: PlayerStatus) -> None:

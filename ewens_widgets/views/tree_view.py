@@ -1,5 +1,6 @@
 """The hierarchy of the objects, with a line that cuts it."""
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import bqplot
@@ -185,17 +186,18 @@ class TreeView(View):
         found = spot.nearest(middles, links[:, 1, 1], scales)
         if found is None:
             return ""
-        sizes = int(self._tree.linkage[found, 3])
+        objects = self._data.counted(int(self._tree.linkage[found, 3]))
         height = float(links[found, 1, 1])
         if self._tree.kind == "similarity":
-            return f"joins {sizes} objects\nthat are apart in {100 * height:.0f} % of draws"
-        return f"joins {sizes} objects\nat a loss of {height:.1f} nats"
+            return f"joins {objects}\nthat are apart in {100 * height:.0f} % of draws"
+        return f"joins {objects}\nat a loss of {height:.1f} nats"
 
     def _objects_in(self, ends: NDArray[np.float64]) -> NDArray[np.intp]:
         return self._order[places_between(ends[0], ends[1], self._n_objects)]
 
-    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Forget the tree of other objects."""
+        self._data = dataset
         self._tree = None
         self._n_objects = posterior.n_objects
         self._order = np.arange(self._n_objects)
@@ -242,7 +244,8 @@ class TreeView(View):
         assign(self.kind, value=stage.live_tree.method)
         assign(self.least, value=stage.cut.min_size)
         left = 0 if labels is None else int((labels < 0).sum())
-        assign(self.note, value=stage.cut_problem or (f"{left} objects are left over" if left else ""))
+        rest = f"{escape(self._data.counted(left))} left over" if left else ""
+        assign(self.note, value=stage.cut_problem or rest)
 
     def paint(self, axes: "Axes") -> None:
         """Draw the tree with matplotlib."""

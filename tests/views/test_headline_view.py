@@ -29,7 +29,7 @@ def stage_of(headline: Headline) -> Stage:
 
 def test_it_tells_the_clusters_of_the_draw(headline: Headline, chain: Chain) -> None:
     headline.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
-    assert headline.sentence.value.startswith("This draw: 4 clusters, 2 of them single objects")
+    assert headline.sentence.value.startswith("This draw: 4 clusters, 2 of them of a single object")
     assert "agreement with classes" in headline.sentence.value
 
 
@@ -81,6 +81,32 @@ def test_a_frame_is_two_messages_at_most(headline: Headline, chain: Chain, wire:
     wire.clear()
     headline.show(chain.frame(6))
     assert sum(wire.updates().values()) <= 2
+
+
+@pytest.mark.usefixtures("wire")
+def test_a_leap_is_told() -> None:
+    chain = Chain(n_draws=120)
+    stage = Stage()
+    stage.prepare(chain.posterior)
+    headline = Headline(stage)
+    headline.prepare(chain.dataset)
+    values = chain.recorder.log_posterior
+    values.setflags(write=True)
+    values[:] = np.random.default_rng(0).normal(size=values.size)
+    headline.show(chain.frame(120))
+    assert "leap" not in headline.sentence.value
+    values[64:] += 50.0
+    headline.show(chain.frame(70))
+    assert "leap" not in headline.sentence.value, "a few draws may be luck"
+    headline.show(chain.frame(100))
+    sentence = headline.sentence.value
+    found = int(sentence.rpartition("A leap to better draws at iteration ")[2].partition(",")[0])
+    # The first run of twenty draws most of which are better.
+    assert 50 <= found <= 65
+    assert sentence.endswith(", after the burn-in</div>")
+    chain.summaries.burn_in = 90
+    headline.show(chain.frame(100))
+    assert headline.sentence.value.endswith(f"at iteration {found}</div>")
 
 
 class TestAnswer:
@@ -194,3 +220,62 @@ class TestAnswer:
         assert before.startswith("This draw")
         assert before.endswith("the answer is on its way")
         assert "group" in after
+
+    @pytest.mark.usefixtures("wire")
+    def test_while_the_chain_runs_a_brief_one_is_told_and_colours_stay(self) -> None:
+        chain = Chain(n_draws=80)
+
+        async def run() -> tuple[str, str]:
+            stage = Stage()
+            stage.prepare(chain.posterior, chain.dataset.labels)
+            headline = Headline(stage)
+            headline.prepare(chain.dataset)
+            arrived = asyncio.Event()
+            stage.observe(arrived.set)
+            frame = chain.frame(60, PlayerState.PLAYING)
+            headline.show(frame)
+            assert not stage.live_answer.is_busy, "too early to speak unasked"
+            stage.live_answer._started -= 60.0
+            headline.show(chain.frame(40, PlayerState.PLAYING))
+            assert not stage.live_answer.is_busy, "too few draws to speak unasked"
+            headline.show(frame)
+            await arrived.wait()
+            told = headline.sentence.value
+            assert stage.shown(frame) == "draw"
+            # The same draws at the end: then all of them count.
+            end = chain.frame(60, PlayerState.FINISHED, target=60)
+            assert not stage.live_answer.is_of(end)
+            arrived.clear()
+            headline.show(end)
+            await arrived.wait()
+            assert stage.live_answer.is_of(end)
+            return told, headline.sentence.value
+
+        running, ended = asyncio.run(run())
+        assert running.startswith("This draw")
+        assert "All draws up to iteration 60: " in running
+        assert "All draws" not in ended
+        assert "group" in ended
+
+    @pytest.mark.usefixtures("wire")
+    def test_a_brief_one_waits_for_half_as_many_draws_again(self) -> None:
+        chain = Chain(n_draws=100)
+
+        async def run() -> list[bool]:
+            stage = Stage()
+            stage.prepare(chain.posterior, chain.dataset.labels)
+            live = stage.live_answer
+            live._started -= 60.0
+            arrived = asyncio.Event()
+            stage.observe(arrived.set)
+            stage.follow(chain.frame(60, PlayerState.PLAYING))
+            await arrived.wait()
+            asked = []
+            for iteration in (89, 90):
+                live._due, live._started = 0.0, live._started - 60.0
+                stage.follow(chain.frame(iteration, PlayerState.PLAYING))
+                asked.append(live.is_busy)
+            live.wait()
+            return asked
+
+        assert asyncio.run(run()) == [False, True]

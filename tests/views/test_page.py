@@ -1,5 +1,6 @@
 """What a dashboard gives to the explorer and to every lab."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from ipywidgets import HTML
 from views.chains import Chain, made
 
+import ewens_widgets as ew
 from ewens_widgets.playback import Player
 from ewens_widgets.views import Stage, ThetaView
 from ewens_widgets.views.base import Panel
@@ -88,7 +90,7 @@ def test_pages_with_further_styles_are_of_a_class_of_their_own(chain: Chain, tmp
 
 def test_a_page_tells_what_it_has_room_for() -> None:
     told: list[Room] = []
-    page = Page(told.append)
+    page = Page(lambda room, answer: told.append(room))  # noqa: ARG005 - nobody waits here
     for content in (
         {"kind": "room", "scale": 1.6, "sizes": {"ew-scatter": [300, 200]}, "dark": True},
         {"kind": "room", "scale": "wide", "sizes": {}},
@@ -98,6 +100,22 @@ def test_a_page_tells_what_it_has_room_for() -> None:
     ):
         page._handle_custom_msg(content, [])
     assert told == [Room(1.6, {"ew-scatter": (300.0, 200.0)}, is_dark=True)]
+
+
+def test_a_page_hears_when_all_has_been_sent_that_follows_from_its_room(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = Board(chain)
+    margin, sent = dict(board.view.figure.fig_margin), []
+    monkeypatch.setattr(
+        board.page, "send", lambda content: sent.append((content, dict(board.view.figure.fig_margin)))
+    )
+    board.page._handle_custom_msg(
+        {"kind": "room", "viewer": "one", "number": 3, "scale": 2.0, "sizes": {}}, []
+    )
+    [(answer, then)] = sent
+    assert answer == {"kind": "fitted", "viewer": "one", "number": 3}
+    assert then == {side: 2 * pixels for side, pixels in margin.items()}
 
 
 def test_figures_follow_the_room(chain: Chain) -> None:
@@ -146,3 +164,24 @@ def test_columns() -> None:
     assert "ew-columns" in row._dom_classes
     assert [len(box.children) for box in row.children] == [2, 0]
     assert "ew-left" in row.children[0]._dom_classes
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        ew.Explorer,
+        lambda: ew.ChainsView(chains=2),
+        lambda: ew.AffineLab(draws=1, burn_in=0),
+        lambda: ew.MoveInspector(ew.datasets.unit_square(seed=0), model="I"),
+        lambda: ew.PriorLab(compare=ew.priors.FiniteMixture()),
+    ],
+    ids=["explorer", "chains", "affine", "moves", "prior"],
+)
+def test_every_panel_explains_itself(make: Callable[[], Dashboard]) -> None:
+    dashboard = make()
+    assert dashboard.panels
+    for panel in dashboard.panels:
+        heading = panel.children[0].children[0]
+        assert len(panel.about.split()) > 10
+        assert 'class="ew-explain"' in heading.value
+    dashboard.close()

@@ -1,10 +1,12 @@
 """The scatter of the objects."""
 
+from dataclasses import replace
+
 import numpy as np
 from matplotlib.figure import Figure
 from views.chains import Chain, Wire, made
 
-from ewens_widgets.analysis.plots.palette import GREY, changed_objects
+from ewens_widgets.analysis.plots.palette import GREY, N_DISTINCT, changed_objects
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import HeatmapView, PartitionView, Stage, TreeView
 
@@ -95,9 +97,13 @@ class TestPartition:
         view = made(PartitionView, stage, chain)
         labels = np.zeros(30, dtype=int)
         proposed = np.where(np.arange(30) < 26, 0, 1)
-        view.show(chain.frame(5, labels=labels, proposed_labels=proposed, accepted=False, log_ratio=-3.0))
+        event = {"labels": labels, "n_clusters": 1, "proposed_labels": proposed, "log_ratio": -3.0}
+        view.show(chain.frame(5, accepted=False, **event))
         np.testing.assert_array_equal(view.proposal.x, view.points.x[26:])
-        assert "4 objects that the rejected proposal moves" in view.legend.value
+        assert "split rejected: 4 objects would have left their cluster (ringed)" in view.legend.value
+        view.adapt(replace(chain.dataset, noun="wine"), chain.posterior)
+        view.redraw()
+        assert "split rejected: 4 wines would have left their cluster (ringed)" in view.legend.value
         view.show(chain.frame(9))
         assert view.proposal.x.size == 0
 
@@ -109,11 +115,146 @@ class TestPartition:
         moved = changed_objects(before, after)
         assert moved.size
         np.testing.assert_array_equal(view.proposal.x, view.points.x[moved])
-        assert f"{moved.size} object" in view.legend.value
+        assert f">{moved.size} object" in view.legend.value
         view.show(chain.frame(8, PlayerState.PLAYING))
         assert view.proposal.x.size == 0
         view.show(chain.frame(20))
         assert view.proposal.x.size == 0
+
+    def test_the_first_iteration_is_compared_with_the_start(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        start = np.zeros(30, dtype=int)
+        view.show(replace(chain.frame(0), event=chain.events[0]._replace(labels=start, n_clusters=1)))
+        view.show(chain.frame(1))
+        moved = changed_objects(start, chain.events[0].labels)
+        assert moved.size
+        np.testing.assert_array_equal(view.proposal.x, view.points.x[moved])
+        assert "changed cluster (ringed)" in view.legend.value
+
+    def test_there_is_room_for_ellipses_where_they_are_shown(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        view.show(chain.frame(9))
+        x, y = view.plane.scales.values()
+        before = (x.min, x.max, y.min, y.max)
+        view.ellipses.value = True
+        outlines = view.outlines.mark
+        assert outlines.visible
+        assert x.min < before[0] < before[1] < x.max
+        assert y.min < before[2] < before[3] < y.max
+        assert x.min <= np.nanmin(outlines.x) < np.nanmax(outlines.x) <= x.max
+        assert y.min <= np.nanmin(outlines.y) < np.nanmax(outlines.y) <= y.max
+        view.ellipses.value = False
+        assert (x.min, x.max, y.min, y.max) == before
+
+
+class TestShapes:
+    """Eight colours can be told apart by everybody; beyond them shapes do."""
+
+    def test_up_to_eight_clusters_are_circles(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        view.show(chain.frame(5, labels=np.arange(30) % N_DISTINCT))
+        assert [cover.x.size for cover in view.dots.covers] == [0, 0, 0]
+
+    def test_the_ninth_cluster_has_another_shape(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        labels = np.arange(30) % 10
+        frame = chain.frame(5, labels=labels)
+        view.show(frame)
+        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
+        assert len(set(labels[others])) == 2
+        squares = view.dots.covers[0]
+        assert squares.marker == "square"
+        np.testing.assert_array_equal(squares.x, view.points.x[others])
+        assert squares.colors == [view.points.colors[place] for place in others]
+        assert view.legend.value.count("ew-circle") == 8
+        # The legend has nine entries, and says how many there are besides.
+        assert view.legend.value.count("ew-square") == 1
+        assert "and 1 more" in view.legend.value
+        drawn = Figure().subplots()
+        view.paint(drawn)
+        assert [len(points.get_offsets()) for points in drawn.collections] == [30 - others.size, others.size]
+
+    def test_each_shape_hides_the_circle_under_it(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        radius = np.sqrt(view.points.default_size / np.pi)
+        # The radius of the largest circle within a shape of an area, as d3 draws them.
+        inner = {
+            "square": lambda area: np.sqrt(area) / 2,
+            "triangle-up": lambda area: np.sqrt(area / (3 * np.sqrt(3))),
+            "diamond": lambda area: np.sqrt(area * np.sqrt(3) / 8),
+        }
+        for cover in view.dots.covers:
+            assert inner[cover.marker](cover.default_size) >= radius - 0.05
+
+    def test_they_fade_and_move_along_with_the_objects(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        frame = chain.frame(5, labels=np.arange(30) % 10)
+        view.show(frame)
+        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
+        stage.selection.set(others[1:3])
+        np.testing.assert_array_equal(view.dots.covers[0].selected, [1, 2])
+        view.plane.choosers[0].value = chain.dataset.feature_names[2]
+        np.testing.assert_array_equal(view.dots.covers[0].x, chain.dataset.X[others, 2])
+        stage.selection.clear()
+        assert view.dots.covers[0].selected is None
+        view.show(chain.frame(6, labels=np.zeros(30, dtype=int)))
+        assert view.dots.covers[0].x.size == 0
+
+
+class TestGliding:
+    def glides(self, view: PartitionView) -> bool:
+        return "ew-glides" in view.figure._dom_classes
+
+    def test_a_step_glides_and_a_leap_does_not(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        view.show(chain.frame(6))
+        assert not self.glides(view)
+        view.show(chain.frame(7))
+        assert self.glides(view)
+        view.show(chain.frame(20))
+        assert not self.glides(view)
+
+    def test_slow_speeds_glide_and_others_do_not(self, stage: Stage, chain: Chain) -> None:
+        view = made(PartitionView, stage, chain)
+        for iteration, speed, expected in ((5, 0.1, True), (6, 1.0, False), (7, None, False), (8, 0.1, True)):
+            frame = chain.frame(iteration, PlayerState.PLAYING)
+            view.show(replace(frame, status=replace(frame.status, speed=speed)))
+            assert self.glides(view) == expected
+
+    def test_what_is_chosen_at_rest_glides(self, stage: Stage, chain: Chain) -> None:
+        stage.prepare(chain.posterior, chain.dataset.labels)
+        view = made(PartitionView, stage, chain)
+        view.show(chain.frame(20))
+        stage.set_colouring("classes")
+        assert self.glides(view)
+        view.show(chain.frame(30, PlayerState.PLAYING))
+        assert not self.glides(view)
+        view.show(chain.frame(40))
+        view.plane.choosers[0].value = chain.dataset.feature_names[2]
+        assert self.glides(view)
+
+    def test_the_class_is_sent_before_what_changes(self, stage: Stage, chain: Chain, wire: Wire) -> None:
+        view = made(PartitionView, stage, chain)
+        view.show(chain.frame(6))
+        wire.clear()
+        view.show(chain.frame(7))
+        senders = [sender for sender, _ in wire.messages]
+        assert senders.index(view.figure.comm.comm_id) < senders.index(view.points.comm.comm_id)
+
+    def test_a_cluster_keeps_its_place_among_the_ellipses(self, stage: Stage, chain: Chain) -> None:
+        view = outlined(stage, chain)
+        labels = np.repeat([0, 1, 2], [14, 9, 7])
+        view.show(chain.frame(5, labels=labels))
+        first, _, third = view.outlines.mark.colors
+        # The second joins the first: nothing may turn into something else.
+        view.show(chain.frame(6, labels=np.repeat([0, 1], [23, 7])))
+        assert view.outlines.mark.colors == [first, GREY, third]
+        assert np.isnan(view.outlines.mark.y[1]).all()
+        assert not np.isnan(view.outlines.mark.y[2]).all()
+        # What is new takes a place that was empty.
+        view.show(chain.frame(7, labels=labels))
+        assert len(view.outlines.mark.colors) == 3
+        assert view.outlines.mark.colors[2] == third
 
 
 def outlined(stage: Stage, chain: Chain) -> PartitionView:

@@ -65,6 +65,27 @@ class TestTransport:
         assert Explorer(square(), speed=7).transport.speed.label == "7 iterations a frame"
         assert Explorer(square(), speed=None).transport.speed.label == "as fast as it goes"
 
+    def test_at_first_the_speed_rises(self, explorer: Explorer) -> None:
+        assert explorer.transport.speed.label == "slowly, then faster"
+        speeds = []
+        for _ in range(19):
+            speeds.append(explorer.player.speed)
+            step(explorer, 10)
+        assert speeds[0] == 1.0
+        assert speeds == sorted(speeds)
+        assert speeds[-1] == 5.0
+        explorer.player.reset()
+        explorer.player.refresh()
+        assert explorer.player.speed == 1.0
+
+    def test_who_tells_the_player_how_fast_to_go_is_obeyed(self, explorer: Explorer) -> None:
+        explorer.player.speed = 0.1
+        step(explorer, 100)
+        assert explorer.player.speed == 0.1
+        assert explorer.transport.speed.label == "2 iterations a second"
+        explorer.transport.choose_speed("rising")
+        assert explorer.player.speed == 2.0
+
     def test_preparing_is_told(self, explorer: Explorer) -> None:
         told = []
 

@@ -37,8 +37,12 @@ from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View, assign, note
-from ewens_widgets.views.chains_view.chain_diagnostics import ChainDiagnostics
-from ewens_widgets.views.chains_view.chain_pictures import ChainSimilarities, ChainsStage, ChainTraces
+from ewens_widgets.views.chains_view.chain_panels import (
+    ChainDiagnostics,
+    ChainSimilarities,
+    ChainsStage,
+    ChainTraces,
+)
 from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 

@@ -96,7 +96,7 @@ class DataPanel(VBox):
         with self._silence:
             assign(self.chooser, options=names, value=name)
         classes = "" if dataset.labels is None else f", {len(set(dataset.labels.tolist()))} known classes"
-        shape = f"{dataset.n_objects} objects × {dataset.n_features} features{classes}."
+        shape = f"{dataset.counted(dataset.n_objects)} × {dataset.n_features} features{classes}."
         assign(self.about, value=escape(f"{shape} {_first_sentences(dataset.description)}"))
         self.field.problem = ""
         self._table = self._tables.get(name)

@@ -30,8 +30,8 @@ from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.session import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.tables import read_table
+from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import Panel, View, assign, note
-from ewens_widgets.views.count_view import CountView
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
 from ewens_widgets.views.explorer.presets import PRESETS, Shown, parse_state, short_name, state_text
@@ -42,9 +42,8 @@ from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.stage import Cut, Stage
-from ewens_widgets.views.theta_view import ThetaView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.transport import Transport
+from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed
 from ewens_widgets.views.tree_view import TreeView
 
 __all__ = ["Explorer"]
@@ -70,7 +69,8 @@ class Explorer(Dashboard):
     burn_in
         First iterations that averages leave out.
     speed
-        Iterations a frame, or None for as fast as it goes.
+        Iterations a frame, or None for as fast as it goes; ``"rising"`` begins with one iteration a frame and
+        ends with twenty.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Explorer(Dashboard):
         nu_grid: ArrayLike | None = None,
         iterations: int = 3000,
         burn_in: int = 500,
-        speed: float | None = 1.0,
+        speed: Speed = RISING,
     ) -> None:
         settings = SamplerSettings(
             model=model,
@@ -131,7 +131,7 @@ class Explorer(Dashboard):
             sampler,
             Recorder(sampler.posterior, sampler.move_names),
             target_iterations=iterations,
-            speed=speed,
+            speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
         )
         super().__init__(self.player, self.stage.post)
@@ -162,6 +162,7 @@ class Explorer(Dashboard):
             (self.tour_button, self.settings_shown),
             lambda more: self.post(lambda: self._run_on(more)),
         )
+        self.transport.choose_speed(speed)
         self.headline = Headline(self.stage)
         self._build_panels(iterations, burn_in, data if is_frame(data) else None)
         self.lay_out(

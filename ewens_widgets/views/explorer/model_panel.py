@@ -34,7 +34,7 @@ _INVARIANCES = {
     "II": "Results do not change when the data are shifted, or each column is scaled.",
     "III": "Results do not change when the data are shifted, or mapped linearly.",
 }
-_SHAPES: list[tuple[str, ShapesName]] = [("one for all clusters", "common"), ("each its own", "own")]
+_SHAPES: list[tuple[str, ShapesName]] = [("one for all", "common"), ("each its own", "own")]
 _DEFAULT_GRIDS = {"grid": "2^-3 … 2^10", "nu": "2^1 … 2^8"}
 _MIXED = "mixed"
 

@@ -17,6 +17,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.model.priors import FiniteMixture, PartitionPrior
 from ewens_widgets.views.stage import COLOURINGS, TREE_KINDS
+from ewens_widgets.views.transport import RISING, Speed
 
 __all__ = ["DATA", "PRESETS", "Preset", "Shown", "parse_state", "short_name", "state_text"]
 
@@ -31,6 +32,7 @@ def _one_gaussian() -> Dataset:
         feature_names=("x", "y"),
         description="150 points of one Gaussian, drawn at random: there is one cluster, and no more.",
         same_units=True,
+        noun="point",
     )
 
 
@@ -177,15 +179,15 @@ PRESETS: dict[str, Preset] = {
         "data=gaussian&model=II", "There is one cluster. How many does the prior invent? Try λ = 0.1 and 10."
     ),
     "wine": Preset(
-        "data=wine&model=III&shapes=own&prior=finite",
+        "data=wine&model=III&shapes=own&prior=finite&iterations=2000",
         "178 wines, 13 measurements, three kinds. The chain is not told.",
     ),
 }
 """States for a lecture, by name."""
 
 
-def _speed(text: str) -> float | None:
-    return None if text == "fast" else float(text)
+def _speed(text: str) -> Speed:
+    return None if text == "fast" else text if text == RISING else float(text)
 
 
 _PRIORS = {"finite": FiniteMixture()}  # those that have a short name
@@ -230,7 +232,7 @@ def parse_state(text: str) -> tuple[dict[str, Any], Shown]:
     ----------
     text
         Like ``"data=moons&model=II&seed=0&cut=2"``, with or without a question mark before it. A speed is in
-        iterations a frame, or ``fast``.
+        iterations a frame, ``rising`` or ``fast``.
 
     Raises
     ------

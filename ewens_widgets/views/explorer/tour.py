@@ -29,7 +29,8 @@ class Stop(NamedTuple):
 
 
 def _begin(explorer: "Explorer") -> None:
-    explorer.use_preset("data=square&model=I&iterations=800&burn_in=200")
+    # Single linkage would leave one point alone and join two corners, where the caption promises four.
+    explorer.use_preset("data=square&model=I&iterations=800&burn_in=200&tree=average")
 
 
 def _walk(explorer: "Explorer") -> None:
@@ -49,7 +50,7 @@ STOPS = (
         _begin,
     ),
     Stop(
-        "One iteration. Points have joined others; rings mark those that moved, and the sentence above "
+        "One iteration. Points have joined others; rings mark those that moved, and the sentence below "
         "counts the clusters of this draw. It is a first guess, and a poor one.",
         lambda explorer: explorer.player.step(),
     ),

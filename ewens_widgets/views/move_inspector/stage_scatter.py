@@ -19,7 +19,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.moves.move import Scene
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import FeaturePlane, make_figure, make_scatter
-from ewens_widgets.views.partition_view import Outlines
+from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
 
 __all__ = ["FIRST_SIDE", "SECOND_SIDE", "StageScatter", "blend"]
 
@@ -63,11 +63,10 @@ class StageScatter(Panel):
         self._proposal: Proposal | None = None
         self._numbers: dict[str, NDArray[np.intp]] = {}
         self._ringed = self._cores = np.empty(0, dtype=np.intp)
-        self.plane = FeaturePlane(post, self._place)
+        self.plane = FeaturePlane(post, self._place, ROOMY)
         scales = self.plane.scales
-        self.points = make_scatter(
-            scales, default_size=44, stroke="#80808080", stroke_width=0.6, colors=[GREY]
-        )
+        self.dots = Dots(scales, 44)
+        self.points = self.dots.circles
         self.rings = make_scatter(scales, default_size=150, fill=False, colors=[SELECTED], stroke_width=1.8)
         self.cores = make_scatter(
             scales, default_size=190, marker="diamond", fill=False, colors=[SELECTED], stroke_width=2.6
@@ -78,15 +77,16 @@ class StageScatter(Panel):
             400,
             (8, 8, 38, 48),
             self.plane.resize,
-            marks=[self.outlines.mark, self.points, self.rings, self.cores],
+            marks=[self.outlines.mark, *self.dots.marks, self.rings, self.cores],
             axes=self.plane.axes,
         )
+        self.figure.add_class(GLIDES)
         self.legend = note("ew-legend")
         super().__init__((self.figure, self.legend), self.plane.choosers)
         self.plane.offer(dataset)
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
-        assign(self.points, x=x, y=y)
+        self.dots.place(x, y)
         self.outlines.place(self._posterior, x, y)
         self._point_at()
         self._outline()
@@ -117,7 +117,9 @@ class StageScatter(Panel):
             self._numbers["before"] = self._colours.assign(proposal.labels)
             proposed = proposal.labels if proposal.proposed is None else proposal.proposed
             self._numbers["after"] = self._colours.assign(proposed)
-        assign(self.points, colors=self._colours_of(stage), opacities=self._opacities(stage))
+        # Sides have no number: their colours say how likely each is.
+        numbers = None if stage.colours == "sides" else self._numbers[stage.colours]
+        self.dots.show(self._colours_of(stage), numbers, opacities=self._opacities(stage))
         self._ringed = np.asarray(stage.ringed, dtype=np.intp)
         self._cores = np.asarray(stage.cores, dtype=np.intp)
         self._stage = stage
@@ -175,10 +177,8 @@ class StageScatter(Panel):
     def paint(self, axes: "Axes") -> None:
         """Draw the scatter with matplotlib."""
         x, y = np.asarray(self.points.x), np.asarray(self.points.y)
-        pairs = zip(self.points.colors, self.points.opacities, strict=True)
-        shades = [(*(part / 255 for part in rgb(colour)), float(alpha)) for colour, alpha in pairs]
         self.outlines.paint(axes)
-        axes.scatter(x, y, c=shades, s=20, edgecolors="0.4", linewidths=0.3)
+        self.dots.paint(axes, 20)
         axes.scatter(
             x[self._ringed], y[self._ringed], s=70, facecolors="none", edgecolors=SELECTED, linewidths=1.2
         )

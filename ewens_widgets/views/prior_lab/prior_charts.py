@@ -38,7 +38,7 @@ _MARKS = (
     {"marker": "cross", "marker_size": 26, "line_style": "dashed"},
 )
 _PAPER = ("o-", "x--")
-_MARGIN = (6, 16, 34, 44)  # The last number of a logarithmic axis reaches over its end.
+_MARGIN = (6, 16, 34, 47)  # The last number of a logarithmic axis reaches over its end.
 _HEIGHT = 105  # Of a figure at least; they share what there is.
 _NEGLIGIBLE = 1e-4
 _TAIL = 1e-9
@@ -112,6 +112,10 @@ class LawPanel(_DrawsChart):
     title = "Number of clusters K"
     css_class = "ew-law"
     description = "Share of draws with each number of clusters, and its exact law, for each prior"
+    about = (
+        "How many clusters a prior expects before it has seen any data. Lines are the exact law, bars what "
+        "was drawn: with more draws they come together."
+    )
 
     def __init__(self) -> None:
         self.result = note("ew-result")
@@ -168,6 +172,10 @@ class SizesPanel(_DrawsChart):
     title = "Sizes of clusters"
     css_class = "ew-sizes"
     description = "Mean number of clusters by size: draws, and expected, for each prior"
+    about = (
+        "How many clusters of each size a partition has on average. A prior may expect few large clusters, "
+        "or a crowd of small ones beside them."
+    )
 
     def __init__(self) -> None:
         self._bin_names: list[str] = []
@@ -209,6 +217,10 @@ class GrowthPanel(Panel):
     title = "Growth of K"
     css_class = "ew-growth"
     description = "Expected number of clusters by number of guests, and these restaurants, for each prior"
+    about = (
+        "How the number of clusters grows with the number of objects. A straight line on this scale is "
+        "growth with the logarithm; a level one says that more objects do not mean more clusters."
+    )
 
     def __init__(self) -> None:
         self._titles: list[str] = []

@@ -85,6 +85,11 @@ class RestaurantPanel(Panel):
     """
 
     title = "Restaurant"
+    about = (
+        "Every circle is a table and a cluster, every dot on it a guest and an object. The next guest takes "
+        "a seat with the chance that is written below each table; drag guests to see what other partitions "
+        "are worth."
+    )
 
     def __init__(
         self,
@@ -112,7 +117,7 @@ class RestaurantPanel(Panel):
         self._prior = prior
         self._height = ALONE if is_alone else TOGETHER
         self.title = prior_name(prior)
-        assign(self._chip, value=f"<b>{chip(self._colour, self.title)}</b>")
+        assign(self._chip, value=f"<b>{chip(self._colour, self.title)}</b>{self.explanation()}")
 
     def show(self, labels: NDArray[np.intp], capacity: int, newest: int | None) -> None:
         """Show a partition.

@@ -154,6 +154,7 @@ MANY = settings(
 UNTIL_IT_FAILS = settings(MANY, max_examples=300, phases=[Phase.generate])
 
 
+@pytest.mark.slow
 @MANY
 @given(runs())
 def test_view_and_report_say_the_same(run: Run) -> None:
@@ -207,6 +208,7 @@ def other_threshold(found: Diagnostics) -> Diagnostics:
     return OtherThreshold(**{name: getattr(found, name) for name in Diagnostics.__dataclass_fields__})
 
 
+@pytest.mark.slow
 def test_another_threshold_in_the_report_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = report_module.diagnose
     monkeypatch.setattr(report_module, "diagnose", lambda *given: other_threshold(honest(*given)))
@@ -214,6 +216,7 @@ def test_another_threshold_in_the_report_would_be_noticed(monkeypatch: pytest.Mo
         twin()
 
 
+@pytest.mark.slow
 def test_another_threshold_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ensemble.compare
     monkeypatch.setattr(ensemble, "compare", lambda *given, **named: other_threshold(honest(*given, **named)))

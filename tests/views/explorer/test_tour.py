@@ -3,6 +3,7 @@
 import pytest
 from views.explorer.small_explorer import square, step
 
+from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import Cut, Explorer
 from ewens_widgets.views.explorer.tour import STOPS
@@ -28,6 +29,8 @@ def test_each_stop_sets_the_state_that_it_speaks_of() -> None:
     assert explorer.stage.cut == Cut(n_clusters=4)
     assert explorer.stage.colouring == "cut"
     assert "Tree cut into 4 clusters" in explorer.headline.sentence.value
+    labels = explorer.stage.labels(explorer.player.current_frame())
+    assert adjusted_rand(explorer.dataset.labels, labels) > 0.8, "its branches are the four corners"
     tour.next()
     assert explorer.stage.colouring == "classes"
     assert tour.place == len(STOPS) - 1

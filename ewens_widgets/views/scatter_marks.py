@@ -1,0 +1,273 @@
+"""Marks of the scatters: dots with a colour and a shape for each cluster, and ellipses around clusters.
+
+Eight colours can be told apart by everybody. From the ninth cluster on shapes tell clusters apart: squares,
+triangles, diamonds. bqplot knows one shape a mark, and a mark of its own for each shape would have objects
+placed anew whenever they change their cluster. So all objects are circles, which stay where they are, and
+those of clusters with another shape are covered by it: most often there are none of these, or few.
+
+A figure with the class `GLIDES` lets dots and ellipses pass gradually from one picture to the next. It is the
+stylesheet that does this, so the kernel sends no more than otherwise; a cluster keeps its place among the
+ellipses, or each would turn into another one.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import bqplot
+import numpy as np
+from numpy.typing import NDArray
+from traitlets import List
+
+from ewens_widgets.analysis.plots.ellipses import Projection, cluster_ellipses, projection_onto
+from ewens_widgets.analysis.plots.palette import ALONE, GREY, MARKERS, SHAPES, colour_of, shape_of
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.views.base import assign
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GLIDES", "ROOMY", "Dots", "Outlines"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+GLIDES = "ew-glides"
+"""Class of a figure whose dots and ellipses glide. Ellipses must be its first mark and dots the next ones."""
+
+ROOMY = 0.2
+"""Margin of a scatter with ellipses, as a share of the objects' spread: they reach beyond their objects."""
+
+_SMALLEST = 3  # Members of a cluster: two objects span a line, and their ellipse would be the prior's.
+_MOST_OUTLINED = 20_000  # Objects: the statistics of more take longer than a frame.
+_STEPS = 36  # Corners of an outline.
+
+# How much larger than a circle's the area of each shape must be for the circle to vanish under it.
+_COVERS = {"square": 4 / np.pi, "triangle-up": 3 * 3**0.5 / np.pi, "diamond": 8 / 3**0.5 / np.pi}
+
+
+class _Points(bqplot.Scatter):
+    """Scatter that takes colours as they come: checking a thousand of them takes longer than the rest."""
+
+    colors: Any = List().tag(sync=True)
+    """One colour an object, or one for all."""
+
+
+class Dots:
+    """The objects of a scatter, each in the colour and shape of its cluster.
+
+    Parameters
+    ----------
+    scales
+        Of the scatter.
+    size
+        Area of a circle, in pixels.
+    """
+
+    def __init__(self, scales: dict[str, bqplot.Scale], size: float = 36) -> None:
+        # One colour an object, and no scale of colours: bqplot then only paints what is there. With a scale
+        # it would place every object again, at several times the cost.
+        style: dict[str, Any] = {
+            "scales": scales,
+            "stroke": "#80808080",
+            "stroke_width": 0.6,
+            "unselected_style": {"opacity": "0.15"},
+            "selected_style": {"opacity": "1"},
+        }
+        self.circles = _Points(x=np.zeros(1), y=np.zeros(1), colors=[GREY], default_size=size, **style)
+        self._shapes: IntArray = np.zeros(1, dtype=np.intp)
+        self.covers = tuple(
+            _Points(
+                x=np.zeros(0),
+                y=np.zeros(0),
+                colors=[GREY],
+                marker=shape,
+                default_size=round(_COVERS[shape] * size),
+                **style,
+            )
+            for shape in SHAPES[1:]
+        )
+
+    @property
+    def marks(self) -> tuple[bqplot.Scatter, ...]:
+        """All marks, circles first."""
+        return self.circles, *self.covers
+
+    def place(self, x: FloatArray, y: FloatArray) -> None:
+        """Place the objects."""
+        # Of other data; otherwise they keep their shapes.
+        if x.size != self._shapes.size:
+            self._shapes = np.zeros(x.size, dtype=np.intp)
+        assign(self.circles, x=x, y=y)
+        for place, cover in enumerate(self.covers, start=1):
+            members = np.flatnonzero(self._shapes == place)
+            assign(cover, x=x[members], y=y[members])
+
+    def show(
+        self,
+        colours: Iterable[str],
+        numbers: IntArray | None = None,
+        selected: IntArray | None = None,
+        opacities: FloatArray | None = None,
+    ) -> None:
+        """Colour the objects.
+
+        Parameters
+        ----------
+        colours
+            The colour of each object, or one for all.
+        numbers
+            Numbers of the colours, which decide about shapes; None: all objects are circles.
+        selected
+            The objects that are selected, if any are.
+        opacities
+            How strong each object is; by default all are.
+        """
+        shades = list(colours)
+        strengths = np.ones(1) if opacities is None else opacities
+        assign(self.circles, colors=shades, selected=selected, opacities=strengths)
+        self._shapes = np.zeros(self.circles.x.size, dtype=np.intp) if numbers is None else _shapes(numbers)
+        for place, cover in enumerate(self.covers, start=1):
+            members = np.flatnonzero(self._shapes == place)
+            assign(
+                cover,
+                x=self.circles.x[members],
+                y=self.circles.y[members],
+                colors=[shades[member] for member in members.tolist()] or [GREY],
+                selected=None if selected is None else np.flatnonzero(np.isin(members, selected)),
+                opacities=strengths if opacities is None or not members.size else opacities[members],
+            )
+
+    def paint(self, axes: "Axes", size: float) -> None:
+        """Draw the objects with matplotlib."""
+        shown = self.circles
+        shades = np.broadcast_to(shown.colors, shown.x.shape)
+        strengths = np.broadcast_to(shown.opacities, shown.x.shape)
+        for place, marker in enumerate(MARKERS[: len(SHAPES)]):
+            members = np.flatnonzero(self._shapes == place)
+            if not members.size:
+                continue
+            axes.scatter(
+                shown.x[members],
+                shown.y[members],
+                c=shades[members],
+                s=size,
+                marker=marker,
+                alpha=strengths[members],  # type: ignore[arg-type]  # one for each is taken too
+                edgecolors="0.4",
+                linewidths=0.3,
+            )
+
+
+def _shapes(numbers: IntArray) -> IntArray:
+    """Place in `SHAPES` of each object's shape."""
+    values, places = np.unique(numbers, return_inverse=True)
+    return np.array([shape_of(number) for number in values.tolist()], dtype=np.intp)[places]
+
+
+class Outlines:
+    """Ellipses of the clusters that hold half and nine tenths of them, as one mark.
+
+    A cluster is one line, in which something that is no number parts the two ellipses: bqplot makes elements
+    for each line, whatever its points.
+
+    Parameters
+    ----------
+    scales
+        Of the scatter that the ellipses belong to.
+    """
+
+    def __init__(self, scales: dict[str, bqplot.Scale]) -> None:
+        self._posterior: Posterior | None = None
+        self._projection: Projection | None = None
+        self._lines: list[int | None] = []  # the number of the colour of each line; None: nothing is drawn
+        self.mark = bqplot.Lines(
+            x=np.zeros((1, 2)), y=np.zeros((1, 2)), scales=scales, stroke_width=1.3, visible=False
+        )
+
+    def place(self, posterior: Posterior | None, x: FloatArray, y: FloatArray) -> None:
+        """Turn to other coordinates of the objects; whatever is no function of their features has none."""
+        self._posterior, self._projection = posterior, None
+        if posterior is not None and posterior.n_objects <= _MOST_OUTLINED:
+            self._projection = projection_onto(posterior, np.column_stack([x, y]))
+
+    def hide(self) -> None:
+        """Show no ellipse."""
+        self._lines = []
+        assign(self.mark, visible=False)
+
+    def show(
+        self, colours: NDArray[np.intp], theta: float, nu: float = np.inf, sigma: FloatArray | None = None
+    ) -> None:
+        """Show the ellipses of clusters.
+
+        Parameters
+        ----------
+        colours
+            Number of each object's colour, by which clusters are told apart.
+        theta, nu, sigma
+            Variance ratio; of own shapes also the likeness and the packed scale.
+        """
+        if self._posterior is None or self._projection is None:
+            self.hide()
+            return
+        # Objects that are alone have one colour, and are no cluster.
+        apart = np.where(colours == ALONE, colours.size + np.arange(colours.size), colours)
+        found = cluster_ellipses(
+            self._posterior,
+            apart,
+            theta,
+            nu,
+            sigma,
+            self._projection,
+            n_points=_STEPS,
+            smallest=_SMALLEST,
+        )
+        if not found.clusters.size:
+            self.hide()
+            return
+        # The first object of each cluster, in the order in which canonical labels count them.
+        first = np.sort(np.unique(apart, return_index=True)[1])[found.clusters]
+        numbers = colours[first].tolist()
+        rings = found.outlines
+        gap = np.full((len(rings), rings.shape[1], 1, 2), np.nan)
+        gap[..., 0] = rings[..., -1:, 0]
+        # Not behind the last of them: bqplot puts a label, if only an empty one, at the end of a line.
+        outlines = np.concatenate([rings, gap], axis=2).reshape(len(rings), -1, 2)[:, :-1]
+        self._lines = _kept_places(self._lines, numbers)
+        points = np.full((len(self._lines), *outlines.shape[1:]), np.nan)
+        points[..., 0] = outlines[0, 0, 0]
+        for outline, number in zip(outlines, numbers, strict=True):
+            points[self._lines.index(number)] = outline
+        traits: dict[str, Any] = {
+            "colors": [GREY if line is None else colour_of(line) for line in self._lines]
+        }
+        # What is no number is not equal to itself, and would be sent again and again.
+        shown = (np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y))
+        if not np.array_equal(np.stack([points[..., 0], points[..., 1]]), shown, equal_nan=True):
+            traits |= {"x": points[..., 0], "y": points[..., 1]}
+        assign(self.mark, **traits, visible=True)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the ellipses with matplotlib."""
+        if not self.mark.visible:
+            return
+        # Of one line, bqplot keeps the points alone.
+        xs, ys = np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y)
+        for x, y, colour in zip(xs, ys, self.mark.colors, strict=True):
+            axes.plot(x, y, color=colour, linewidth=0.9)
+
+
+def _kept_places(before: list[int | None], numbers: list[int]) -> list[int | None]:
+    """Give each number a place in a list: the one that it had, otherwise one that was free, or a new one."""
+    lines = [line if line in numbers else None for line in before]
+    free = [place for place, line in enumerate(before) if line is None]
+    for number in numbers:
+        if number in lines:
+            continue
+        if free:
+            lines[free.pop(0)] = number
+        else:
+            lines.append(number)
+    while lines and lines[-1] is None:
+        lines.pop()
+    return lines

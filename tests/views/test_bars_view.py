@@ -1,0 +1,75 @@
+"""Bars: the number of clusters and θ, beside their priors."""
+
+import numpy as np
+import pytest
+from views.chains import Chain, Wire, made
+
+from ewens_widgets.model.priors.ewens import Ewens
+from ewens_widgets.playback import PlayerState
+from ewens_widgets.views import CountView, Stage, ThetaView
+from ewens_widgets.views.headline_view import Headline
+
+
+def shown(chain: Chain, stage: Stage) -> CountView:
+    view = CountView(stage)
+    view.prepare(chain.dataset, chain.posterior)
+    return view
+
+
+def test_bars_are_shares_of_the_draws_that_count(wire: Wire, chain: Chain, stage: Stage) -> None:
+    view = shown(chain, stage)
+    frame = chain.frame(20)
+    view.show(frame)
+    counts = frame.summary.n_clusters[frame.summary.start :]
+    values, times = np.unique(counts, return_counts=True)
+    shares = dict(zip(np.asarray(view.bars.x).astype(int), np.asarray(view.bars.y), strict=True))
+    for value, time in zip(values.tolist(), times.tolist(), strict=True):
+        assert abs(shares[value] - time / counts.size) < 1e-4
+    assert abs(sum(shares.values()) - 1.0) < 1e-3
+
+
+def test_the_line_is_the_law_of_the_prior(wire: Wire, chain: Chain, stage: Stage) -> None:
+    view = shown(chain, stage)
+    law = Ewens(chain.posterior.concentration).count_pmf(chain.posterior.n_objects)
+    places = np.asarray(view.prior.x).astype(int)
+    np.testing.assert_allclose(view.prior.y, law[places], atol=1e-4)
+
+
+def test_before_the_first_draw_there_are_no_bars(wire: Wire, chain: Chain, stage: Stage) -> None:
+    view = shown(chain, stage)
+    assert not np.asarray(view.bars.y).any()
+
+
+def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
+    wire: Wire, chain: Chain, stage: Stage
+) -> None:
+    view, headline = shown(chain, stage), Headline(stage)
+    headline.prepare(chain.dataset)
+    view.show(chain.frame(30))
+    assert not view.answer.visible
+    end = chain.frame(40, PlayerState.FINISHED)
+    view.show(end)
+    headline.show(end)
+    groups = chain.trace.answer().n_clusters
+    assert view.answer.visible
+    np.testing.assert_array_equal(view.answer.x, [groups, groups])
+    assert f"answer: {groups}" in view.legend.value
+    headline.colouring.value = "draw"
+    assert not view.answer.visible
+    assert "answer" not in view.legend.value
+
+
+class TestTheta:
+    def test_bars_are_average_and_conditional(self, stage: Stage, chain: Chain) -> None:
+        view = made(ThetaView, stage, chain)
+        view.show(chain.frame(10))
+        np.testing.assert_allclose(view.bars.y[0], chain.trace.theta_weights[:10].mean(axis=0), atol=1e-4)
+        np.testing.assert_allclose(view.bars.y[1], chain.events[9].theta_weights, atol=1e-4)
+        np.testing.assert_allclose(np.sum(view.prior.y), 1.0)
+
+    @pytest.mark.usefixtures("wire")
+    def test_burn_in_is_left_out(self) -> None:
+        chain = Chain(burn_in=8)
+        view = made(ThetaView, Stage(), chain)
+        view.show(chain.frame(10))
+        np.testing.assert_allclose(view.bars.y[0], chain.trace.theta_weights[8:10].mean(axis=0), atol=1e-4)
