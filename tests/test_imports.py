@@ -101,13 +101,22 @@ def imports_of(package: Path) -> Iterator[Import]:
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
         parent = (package.name, *relative.parent.parts)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        deferred = {id(node) for block in ast.walk(tree) if defers(block) for node in ast.walk(block)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                for name in names_of(node, parent):
-                    layer = relative.parts[0].removesuffix(".py")
-                    yield Import(relative.as_posix(), node.lineno, layer, name, id(node) in deferred)
+        layer = relative.parts[0].removesuffix(".py")
+        for node, is_deferred in statements_of(ast.parse(path.read_text(encoding="utf-8"))):
+            for name in names_of(node, parent):
+                yield Import(relative.as_posix(), node.lineno, layer, name, is_deferred)
+
+
+def statements_of(
+    node: ast.AST, is_deferred: bool = False
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Import statements below a node, and whether importing the module leaves them alone."""
+    is_deferred = is_deferred or defers(node)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, is_deferred
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):  # No expression imports.
+            yield from statements_of(child, is_deferred)
 
 
 def faults_of(package: Path) -> list[str]:
@@ -214,6 +223,18 @@ for name in {modules}:
 print(json.dumps([name.split(".")[0] for name in sys.modules]))
 """
     assert WIDGET_PACKAGES.isdisjoint(json.loads(run_python(code)))
+
+
+def test_an_explorer_loads_only_what_its_first_picture_needs() -> None:
+    # bqplot brings pandas. SciPy's statistics alone take longer than the rest of SciPy, seconds in a browser.
+    code = """
+import json, sys, ewens_widgets as ew
+ew.Explorer(ew.datasets.unit_square(seed=0), seed=0)
+print(json.dumps([".".join(name.split(".")[:2]) for name in sys.modules]))
+"""
+    loaded = set(json.loads(run_python(code)))
+    assert "ewens_widgets.views" in loaded
+    assert loaded.isdisjoint((HEAVY_PACKAGES - {"pandas"}) | {"scipy.stats"})
 
 
 @pytest.mark.parametrize("name", ewens_widgets.__all__)

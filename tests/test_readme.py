@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/exact.md", "docs/priors.md"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("README.md", marks=pytest.mark.slow), "docs/exact.md", "docs/priors.md"]
+)
 def test_the_examples_print_what_is_shown(
     repository: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -1,9 +1,12 @@
-"""A full disk, a home that cannot be written to: nothing is lost, and what can go on does."""
+"""A full disk, a home that cannot be written to, a clock that jumps: nothing is lost, all else goes on."""
 
+import asyncio
 import errno
+import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +14,8 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
+from ewens_widgets.analysis.similarity import _group
+from ewens_widgets.sampling import compiled
 
 X = np.random.default_rng(3).normal(size=(12, 2))
 WORK = """
@@ -65,3 +70,55 @@ def test_without_a_home_and_a_place_for_caches_the_chain_is_the_same(tmp_path: P
         for variables in (dict(os.environ), homeless)
     ]
     assert said[0] == said[1] != ""
+
+
+@pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EROFS, errno.ENOENT], ids=os.strerror)
+def test_machine_code_that_cannot_be_kept_is_used(
+    fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, or the folder of caches cannot be written to any more, or is gone."""
+    from numba.core import caching, config
+
+    tries: list[str] = []
+
+    def refuse(_: object, path: str) -> None:
+        tries.append(path)
+        raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", refuse)
+    group = compiled.entry(_group.py_func)  # small, and not compiled yet
+    members = np.zeros(4, dtype=np.int64)
+    group(np.array([1, 0, 1, 0]), np.zeros(3, dtype=np.int64), members)
+    assert members.tolist() == [1, 3, 0, 2]
+    assert group.signatures
+    assert tries
+    assert not list(tmp_path.rglob("*.nb[ci]"))
+
+
+def test_a_clock_that_jumps_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody sets it, or a laptop wakes up: the time of day is a year off, forth or back, at each look."""
+    expected = ew.Sampler(X, model="III", seed=1).sample(40, progress=False)
+    jumps, now = itertools.cycle([3.2e7, -6.4e7, 3.2e7]), time.time()
+
+    def wall_clock() -> float:
+        nonlocal now
+        now += next(jumps)
+        return now
+
+    monkeypatch.setattr(time, "time", wall_clock)
+
+    async def play() -> ew.Trace:
+        explorer = ew.Explorer(X, model="III", seed=1, iterations=40, burn_in=0, speed=None)
+        explorer.player.play()
+        await explorer.player.wait()
+        explorer.save(tmp_path / "explorer.npz")
+        again = ew.Explorer(X)
+        again.load(tmp_path / "explorer.npz")
+        trace = again.recorder.trace()
+        for one in (explorer, again):
+            one.close()
+        return trace
+
+    np.testing.assert_array_equal(asyncio.run(play()).labels, expected.labels)

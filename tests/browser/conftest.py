@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser.lab_server import Lab, running_lab
-from browser.opened import PATIENCE, Server, new_page
+from browser.opened import PATIENCE, Server, do_without, new_page
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 # Without these, Chromium looks for updates and news of its own, which is only noise here.
@@ -25,13 +25,15 @@ QUIET_FLAGS = [
     "--disable-sync",
 ]
 
+# Chromium paints only what has changed, and the edges of dots then differ a little each time. Pictures that
+# are compared pixel by pixel are painted whole.
+WHOLE_PICTURES = ["--disable-partial-raster"]
+
 # Playwright hides scroll bars, and then nobody sees those that should not be there.
 SHOWN_SCROLL_BARS = ["--hide-scrollbars"]
 
 # A busy machine is not a fault.
 expect.set_options(timeout=PATIENCE)
-
-COMPILE_SECONDS = 300
 
 REPORTS = pytest.StashKey[dict[str, pytest.TestReport]]()
 
@@ -57,7 +59,7 @@ def playwright() -> Iterator[Playwright]:
 
 def launched(playwright: Playwright, *more_flags: str) -> Browser:
     """Debian's Chromium if it is there, otherwise Playwright's own."""
-    flags = [*QUIET_FLAGS, *more_flags]
+    flags = [*QUIET_FLAGS, *WHOLE_PICTURES, *more_flags]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags.append("--no-sandbox")  # Chromium's sandbox does not start for root
     try:
@@ -65,12 +67,8 @@ def launched(playwright: Playwright, *more_flags: str) -> Browser:
             executable_path=shutil.which("chromium"), args=flags, ignore_default_args=SHOWN_SCROLL_BARS
         )
     except Error as error:
-        message = (
-            f"no browser to test with, `make browser` tells how to get one ({error.message.splitlines()[0]})"
-        )
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        said = error.message.splitlines()[0]
+        do_without(f"no browser to test with, `make browser` tells how to get one ({said})")
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +136,7 @@ def compiled() -> None:
         "import ewens_widgets as ew; ew.Explorer(ew.datasets.wine()).player.step_sync(); "
         "[ew.MoveInspector(ew.datasets.unit_square(seed=0), model='I', move=name) for name in ew.moves.MOVES]"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=COMPILE_SECONDS)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,15 @@ FIGURES = {
 }
 FAST = "as fast as it goes"
 
+# How the sentence begins where the answer is on display; while the chain runs it speaks of groups too.
+ANSWER = re.compile("probably|so far", re.IGNORECASE)
+
 # Milliseconds without any change after which the pictures are taken to stand still.
 STILL = 1500
+
+# Frames that may still be painted after a click on Pause: two under way, and those of the time until the
+# kernel hears of the click. Counted, not timed: a busy machine paints as many, only later.
+MOST_AFTER_PAUSE = 6
 
 # Console errors of JupyterLab and Voilà themselves: icons from elsewhere, extensions that do not fit Voilà or
 # (JupyterLite's) a page with a server.
@@ -25,7 +32,7 @@ OTHERS_FAULTS = re.compile(
 # Notes when a picture or the status changes, when Pause is clicked, and how many pictures are painted.
 WATCH = """
 () => {
-  const watch = { changed: performance.now(), clicked: 0, statuses: 0, heatmaps: 0, ticks: 0 };
+  const watch = { changed: performance.now(), clicked: 0, before: 0, statuses: 0, heatmaps: 0, ticks: 0 };
   window.ewWatch = watch;
   const root = document.querySelector(".ew-explorer");
   const observer = new MutationObserver(() => { watch.changed = performance.now(); });
@@ -33,7 +40,7 @@ WATCH = """
     observer.observe(part, { attributes: true, childList: true, characterData: true, subtree: true });
   }
   root.querySelector("button.ew-pause").addEventListener(
-    "click", () => { watch.clicked = performance.now(); }, { capture: true });
+    "click", () => { watch.clicked = performance.now(); watch.before = watch.statuses; }, { capture: true });
   const status = root.querySelector(".ew-status");
   const picture = root.querySelector(".ew-heatmap-picture image");
   let lastStatus, lastPicture;
@@ -50,14 +57,23 @@ WATCH = """
 }
 """
 
+# The objects: bqplot has a group for each mark. The first has the ellipses; after the circles come the shapes
+# that cover some of them, and rings.
+CIRCLES = ".ew-scatter svg.svg-figure > g > g > g:nth-child(2) path.dot"
+
 MARKS = """
 root => ({
-  // Rings around dots have no fill.
-  scatter: [...root.querySelectorAll(".ew-scatter path.dot")].map(dot => getComputedStyle(dot).fill).filter(
-    fill => fill !== "none"),
+  scatter: [...root.querySelectorAll("CIRCLES")].map(dot => getComputedStyle(dot).fill),
   bars: [...root.querySelectorAll(".ew-theta-bars rect.bar")].map(bar => bar.getAttribute("height")),
   heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
 })
+""".replace("CIRCLES", CIRCLES)
+
+GLIDED = """
+root => Promise.all(
+  root.getAnimations({subtree: true}).filter(one => one instanceof CSSTransition)
+    .map(one => one.finished.catch(() => null))
+).then(() => null)
 """
 
 # Chromium paints only what has changed, and where a dot is cut by the border of that, a faint edge of its old
@@ -198,6 +214,8 @@ class ExplorerPage:
         self.page.wait_for_function(
             f"() => performance.now() - window.ewWatch.changed > {STILL}", polling=100
         )
+        # What glides changes nothing that is watched.
+        self.root.evaluate(GLIDED)
         return self.watched()["changed"] / 1000
 
     def pause_seconds(self) -> float:
@@ -206,9 +224,30 @@ class ExplorerPage:
         changed = self.wait_until_still()
         return max(0.0, changed - self.watched()["clicked"] / 1000)
 
+    def pause_frames(self) -> int:
+        """Pause; return how many more frames were painted after the click, however long that took."""
+        self.press("pause")
+        self.wait_until_still()
+        seen = self.watched()
+        return int(seen["statuses"] - seen["before"])
+
     def marks(self) -> dict[str, list[str]]:
         """Colours of the dots, heights of the bars, address of the heatmap's picture."""
+        # While a colour glides, it is one of those between.
+        self.root.evaluate(GLIDED)
         return dict(self.root.evaluate(MARKS))
+
+    def wait_for_change(self, figure: str, before: list[str]) -> None:
+        """Wait until a figure's marks are others than they were, and then until nothing changes any more.
+
+        The kernel may take its time to answer; until then nothing moves either.
+        """
+        self.page.wait_for_function(
+            f"([root, before]) => JSON.stringify(({MARKS})(root)[{figure!r}]) !== JSON.stringify(before)",
+            arg=[self.root.element_handle(), before],
+            timeout=0,  # as long as pytest lets it
+        )
+        self.wait_until_still()
 
     def pixels(self) -> dict[str, bytes]:
         """Screenshots of the figures."""
@@ -223,7 +262,7 @@ class ExplorerPage:
 
     def bright_dots(self) -> int:
         """Count the dots that are not faded."""
-        opacities = self.part(".ew-scatter path.dot").evaluate_all(
+        opacities = self.part(CIRCLES).evaluate_all(
             "dots => dots.map(dot => Number(getComputedStyle(dot).opacity))"
         )
         return sum(opacity > 0.5 for opacity in opacities)

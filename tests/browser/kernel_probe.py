@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from browser.lab_server import Lab
 from jupyter_client import BlockingKernelClient
 
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 300  # it may be compiling
 
 
 class Kernel:

@@ -19,7 +19,7 @@ SETTINGS = {
     "notebook-extension/tracker": '{"windowingMode": "none"}',
 }
 
-START_SECONDS = 60
+START_SECONDS = 300  # on however busy a machine
 STOP_SECONDS = 15
 
 

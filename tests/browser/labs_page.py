@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from browser.kernel_probe import probed_kernel
 from browser.opened import OpenedExplorer, Server, show_notebook, write_notebook
+from browser.opened_widget import dark_theme
 from playwright.sync_api import Locator, Page, expect
 
 # WCAG 2, level AA, for text of normal size.
@@ -113,12 +114,8 @@ def reopened_in_the_dark(lab: OpenedLab, server: Server, notebook: str) -> Itera
     """The same lab, its notebook saved and opened again in the dark theme."""
     lab.page.keyboard.press("Control+s")
     expect(lab.page.locator(".jp-mod-dirty")).to_have_count(0)
-    path = server.private / "settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-    path.write_text('{"theme": "JupyterLab Dark"}')
-    try:
+    with dark_theme(server):
         show_notebook(lab.page, server.lab, notebook)
         expect(lab.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
         lab.wait_until_shown()
         yield
-    finally:
-        path.unlink()

@@ -1,9 +1,7 @@
 """What a person with sharp eyes finds wrong with a page: overlaps, cut texts, scroll bars, wasted room."""
 
-from contextlib import suppress
-
+from browser.opened import PATIENCE
 from playwright.sync_api import Locator, Page
-from playwright.sync_api import TimeoutError as TooLate
 
 SIZES = ((1280, 800), (1366, 768), (1920, 1080))
 TALL = (1920, 1080)
@@ -43,6 +41,7 @@ root => {
   for (const part of root.querySelectorAll(texts)) {
     if (!isShown(part) || getComputedStyle(part).overflowX === "visible") continue;
     if (part.scrollWidth > part.clientWidth + 1) faults.push(`cut off: ${name(part)}`);
+    if (part.scrollHeight > part.clientHeight + 3) faults.push(`cut off below: ${name(part)}`);
   }
   for (const part of root.querySelectorAll("select:not([size])")) {
     if (!isShown(part) || !part.selectedOptions.length) continue;
@@ -59,6 +58,22 @@ root => {
     const out = Math.max(beside, figure.top - box.top, box.bottom - figure.bottom);
     const where = [...text.closest(".ew-figure").classList].join(".");
     if (out > 2) faults.push(`cut off by ${out.toFixed(0)}: "${text.textContent}" in ${where}`);
+  }
+
+  for (const figure of root.querySelectorAll(".ew-figure")) {
+    const texts = [...figure.querySelectorAll(".axis .tick text, text.axislabel")]
+      .filter(text => text.textContent && text.getBoundingClientRect().width > 1);
+    for (const [place, one] of texts.entries()) {
+      const first = one.getBoundingClientRect();
+      for (const other of texts.slice(place + 1)) {
+        const second = other.getBoundingClientRect();
+        const width = Math.min(first.right, second.right) - Math.max(first.left, second.left);
+        const height = Math.min(first.bottom, second.bottom) - Math.max(first.top, second.top);
+        // A box is a little larger than its letters.
+        if (width <= 2 || height <= 4) continue;
+        faults.push(`overlap: "${one.textContent}" and "${other.textContent}" in ${name(figure)}`);
+      }
+    }
   }
 
   const solid = "button, select, input, summary, .widget-html-content, .ew-figure, img";
@@ -91,15 +106,48 @@ root => {
 """
 
 
+# Waits until a widget has been laid out. The page says whether the kernel has answered what it was told of
+# the window. bqplot hears of a new size with the next picture of the browser, and draws a figure anew 300 ms
+# after its size or margins were changed: a timer that is set later, and runs longer, ends after that, however
+# busy the machine is. What has not moved by then stays.
+SETTLED = """
+async (root, patience) => {
+  const begun = performance.now();
+  const painted = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const moment = async () => {
+    await painted();
+    await new Promise(done => setTimeout(done, 350));
+    await painted();
+  };
+  const box = part => {
+    const { x, y, width, height } = part.getBoundingClientRect();
+    return [x, y, width, height];
+  };
+  const look = () => JSON.stringify([
+    window.innerWidth, window.innerHeight, root.className, root.dataset.ewRoom,
+    ...[root, ...root.querySelectorAll(".jupyter-widgets, svg.svg-figure")].map(box),
+    ...[...root.querySelectorAll("svg.svg-figure > g")].map(plot => plot.getAttribute("transform")),
+  ]);
+  for (let last = ""; performance.now() - begun < patience; await moment()) {
+    const now = look();
+    if (now === last && root.dataset.ewRoom === "given") return;
+    last = now;
+  }
+  throw new Error(`not laid out: room ${root.dataset.ewRoom}`);
+}
+"""
+
+
+def settle(root: Locator) -> None:
+    """Wait until a widget has been laid out."""
+    root.evaluate(SETTLED, PATIENCE)
+
+
 def faults(page: Page, root: Locator, size: tuple[int, int]) -> list[str]:
     """What is wrong with a widget in a window of a size, once it has come to rest."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     root.evaluate("root => root.scrollIntoView({ block: 'start' })")
-    # Figures are laid out anew a moment after the window has changed.
-    with suppress(TooLate):
-        page.wait_for_function(
-            f"root => ({FAULTS})(root).length === 0", arg=root.element_handle(), timeout=8000, polling=250
-        )
+    settle(root)
     found = list(root.evaluate(FAULTS))
     share = float(root.evaluate(SHARE))
     if size == TALL and share < USED:

@@ -1,5 +1,6 @@
 """Opening a notebook that shows an explorer."""
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -7,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import NoReturn
 
 import nbformat
 import numpy as np
+import pytest
 from browser.explorer_page import ExplorerPage
 from browser.kernel_probe import Kernel, probed_kernel
 from browser.lab_server import Lab
@@ -18,9 +21,16 @@ from playwright.sync_api import Browser, Page, expect
 
 # A classroom projector.
 VIEWPORT = {"width": 1280, "height": 800}
-PATIENCE = 60_000
+PATIENCE = 120_000  # a kernel that starts on a busy machine takes its time
 
 RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
+
+
+def do_without(what: str) -> NoReturn:
+    """Skip a test for want of something that is not the project's; where everything has to be run, fail."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(what)
+    pytest.skip(what)
 
 
 @dataclass(frozen=True)
@@ -104,17 +114,21 @@ _SMOOTHING = 40
 
 
 def differ(one: bytes, other: bytes) -> bool:
-    """Whether two pictures are not of the same thing."""
+    """Whether two pictures are not of the same thing.
+
+    A part may end between two pixels. What is below or beside it then shows in the last ones, or does not.
+    """
     pictures = (Image.open(BytesIO(png)).convert("RGB") for png in (one, other))
-    first, second = (np.asarray(picture, dtype=np.int16) for picture in pictures)
+    first, second = (np.asarray(picture, dtype=np.int16)[:-1, :-1] for picture in pictures)
     return first.shape != second.shape or bool(np.abs(first - second).max() > _SMOOTHING)
 
 
 def assert_stands_still(explorer: OpenedExplorer) -> None:
-    """Pictures and chain are the same a second later."""
+    """The kernel has nothing left to do for the player, and pictures and chain stay as they are."""
+    explorer.wait_for_value("explorer.player._task is None", True)
+    explorer.wait_until_still()
     iteration, marks, pixels = explorer.iteration(), explorer.marks(), explorer.pixels()
     recorded = explorer.value(RECORDED)
-    explorer.page.wait_for_timeout(1000)
     assert explorer.iteration() == iteration
     assert explorer.marks() == marks
     later = explorer.pixels()

@@ -97,5 +97,7 @@ def dark_theme(server: Server) -> Iterator[None]:
     """Pages that are opened in this context are dark."""
     path = server.private / "settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
     path.write_text('{"theme": "JupyterLab Dark"}')
-    yield
-    path.unlink()
+    try:
+        yield
+    finally:
+        path.unlink()  # also where a test fails: the next page is to be light

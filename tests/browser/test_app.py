@@ -60,4 +60,4 @@ def test_visitors_of_the_web_app(
         second.wait_until_shown()
         assert second.iteration() == 0
         server.terminate()
-        assert server.wait(timeout=30) == 0
+        assert server.wait() == 0

@@ -95,7 +95,7 @@ def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) 
     before = explorer.marks()["scatter"]
     for count in (2, 4):
         explorer.type_in(".ew-cut-count", str(count))
-        explorer.wait_until_still()
+        explorer.wait_for_change("scatter", before)
         labels = explorer.value("explorer.stage.cut_labels(explorer.player.current_frame()).tolist()")
         assert len(set(labels)) == count
         colours = explorer.marks()["scatter"]
@@ -112,7 +112,7 @@ def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer, screenshot: C
     # Anywhere along the line, and not only at the handle that is seen.
     start = figure["x"] + 0.6 * figure["width"], handle["y"] + handle["height"] / 2
     explorer.drag(start, (start[0], figure["y"] + 0.9 * figure["height"]))
-    explorer.wait_until_still()
+    explorer.wait_for_change("scatter", before)
     assert explorer.value("explorer.stage.shows_cut") is True
     assert explorer.value("explorer.stage.cut.height is not None") is True
     assert explorer.marks()["scatter"] != before
@@ -123,7 +123,7 @@ def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer, screenshot: C
 def test_colour_by_cut_can_be_switched_off(explorer: OpenedExplorer) -> None:
     before = explorer.marks()["scatter"]
     explorer.press("cut-shows")
-    explorer.wait_until_still()
+    explorer.wait_for_change("scatter", before)
     assert explorer.value("explorer.stage.shows_cut") is False
     assert explorer.marks()["scatter"] != before
 

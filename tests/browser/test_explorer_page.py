@@ -1,10 +1,10 @@
 """The explorer's page itself: closed and opened again, and in the dark theme."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from browser.explorer_page import MOST_AFTER_PAUSE
 from browser.opened import (
     OpenedExplorer,
     Server,
@@ -13,6 +13,7 @@ from browser.opened import (
     opened_explorer,
     show_notebook,
 )
+from browser.opened_widget import dark_theme
 from playwright.sync_api import Browser, Page, expect
 
 # WCAG 2, level AA, for text of normal size.
@@ -50,7 +51,7 @@ def test_page_survives_closing_and_is_readable_in_the_dark(
         reopened.wait_for_iteration(last_seen + 1)
         before = reopened.marks()
         reopened.wait_for_iteration(reopened.iteration() + 20)
-        assert reopened.pause_seconds() < 1.0
+        assert reopened.pause_frames() <= MOST_AFTER_PAUSE
         assert reopened.marks()["heatmap"] != before["heatmap"]
         assert reopened.iteration() == explorer.value("explorer.player.status.iteration")
         assert_readable(reopened)
@@ -68,13 +69,20 @@ def test_page_survives_closing_and_is_readable_in_the_dark(
         again.context.close()
 
 
-@contextmanager
-def dark_theme(server: Server) -> Iterator[None]:
-    """Pages that are opened in this context are dark."""
-    path = server.private / "settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-    path.write_text('{"theme": "JupyterLab Dark"}')
-    yield
-    path.unlink()
+def test_settings_open_by_the_keyboard_alone(explorer: OpenedExplorer, page: Page) -> None:
+    header = explorer.part(".ew-settings").get_by_role("button", name="Run", exact=True)
+    expect(header).to_have_attribute("aria-expanded", "false")
+    explorer.part(".ew-story select").focus()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if header.evaluate("header => header === document.activeElement"):
+            break
+    expect(header).to_be_focused()
+    for key, is_open in (("Enter", True), (" ", False), (" ", True)):
+        page.keyboard.press(key)
+        expect(header).to_have_attribute("aria-expanded", str(is_open).lower())
+    expect(explorer.part(".ew-iterations")).to_be_visible()
+    assert explorer.iteration() == 0, "the space bar is the heading's, not Play's"
 
 
 def assert_readable(explorer: OpenedExplorer) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from browser.explorer_page import FAST, FIGURES, ExplorerPage
+from browser.explorer_page import FAST, FIGURES, MOST_AFTER_PAUSE, ExplorerPage
 from browser.opened import explorer_code, write_notebook
 from browser.voila_server import running_voila
 from playwright.sync_api import Page, expect
@@ -27,7 +27,7 @@ def test_play_pause_and_step_in_voila(
         explorer.wait_for_iteration(10)
         explorer.choose_speed(FAST)
         explorer.wait_for_iteration(300)
-        assert explorer.pause_seconds() < 1.0
+        assert explorer.pause_frames() <= MOST_AFTER_PAUSE
         screenshot("explorer-voila")
         later_marks, later_pixels = explorer.marks(), explorer.pixels()
         for name in FIGURES:

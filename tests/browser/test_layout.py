@@ -1,115 +1,160 @@
 """Nothing overlaps, nothing is cut off, and the window is used: the explorer and the labs on a projector."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import pytest
 from browser.accessibility import violations
-from browser.explorer_page import FAST
+from browser.explorer_page import ANSWER, FAST
 from browser.labs_page import opened_lab
-from browser.layout import SIZES, all_faults, faults
-from browser.opened import OpenedExplorer, Server, explorer_code, opened_explorer, show_notebook
+from browser.layout import SIZES, TALL, all_faults, faults
+from browser.opened import OpenedExplorer, Server, explorer_code, opened_explorer
 from browser.opened_widget import dark_theme, opened_widget
 from playwright.sync_api import Page, expect
 
-WIDGETS: dict[str, tuple[str, Callable[[OpenedExplorer], None]]] = {}
+Run = Callable[[OpenedExplorer], Iterator[str]]
+WIDGETS: dict[str, tuple[str, Run]] = {}
+
+THEMES = ("light", "dark")
 
 
-def widget(expression: str) -> Callable[[Callable[[OpenedExplorer], None]], Callable[[OpenedExplorer], None]]:
-    """Join the test below by the way in which the widget comes to its last picture."""
+def widget(expression: str) -> Callable[[Run], Run]:
+    """Join the test below by the states that the widget comes through, named when they are reached."""
 
-    def add(run: Callable[[OpenedExplorer], None]) -> Callable[[OpenedExplorer], None]:
+    def add(run: Run) -> Run:
         WIDGETS[run.__name__] = (expression, run)
         return run
 
     return add
 
 
-@widget("ew.ChainsView(ew.datasets.wine(), iterations=150, burn_in=50, speed=None)")
-def chains_view(opened: OpenedExplorer) -> None:
+@widget("ew.Explorer(ew.datasets.wine(), iterations=1_000_000, speed=None)")
+def explorer(opened: OpenedExplorer) -> Iterator[str]:
+    yield "before"
     opened.press("play")
+    opened.wait_for_iteration(600)
+    yield "during"
+    opened.press("pause")
+    expect(opened.part(".ew-status")).not_to_contain_text("iterations/s")
+    yield "after"
+    opened.part(".ew-colouring").get_by_text("answer", exact=True).click()
+    expect(opened.part(".ew-headline")).to_contain_text(ANSWER)
+    yield "answer"
+
+
+@widget("ew.Explorer.from_preset('four corners')")
+def explorer_settings(opened: OpenedExplorer) -> Iterator[str]:
+    for title in ("Data", "Moves", "Run", "Save and export"):
+        opened.open_section(title)
+        yield title
+
+
+@widget("ew.Explorer.from_preset('wine', iterations=100_000)")
+def explorer_with_own_shapes(opened: OpenedExplorer) -> Iterator[str]:
+    opened.press("ellipses")
+    opened.press("step")
+    opened.wait_for_iteration(1, or_later=False)
+    yield "a step"
+
+
+@widget("ew.ChainsView(ew.datasets.wine(), iterations=150, burn_in=50, speed=1 / 10)")
+def chains_view(opened: OpenedExplorer) -> Iterator[str]:
+    yield "before"
+    opened.press("play")
+    opened.wait_for_iteration(3)
+    yield "during"
+    opened.choose_speed(FAST)
     opened.wait_for_iteration(150)
+    yield "after"
+
+
+@widget("ew.AffineLab(matrix=[[4.1, 1.1], [2.1, 1.1]], draws=1_000_000)")
+def affine_lab_at_work(opened: OpenedExplorer) -> Iterator[str]:
+    expect(opened.part(".ew-difference")).to_have_count(0)
+    yield "during"
 
 
 @widget("ew.AffineLab(matrix=[[4.1, 1.1], [2.1, 1.1]], draws=30, burn_in=10)")
-def affine_lab(opened: OpenedExplorer) -> None:
+def affine_lab(opened: OpenedExplorer) -> Iterator[str]:
     expect(opened.part(".ew-difference")).to_have_count(3)
+    yield "after"
 
 
 @widget("ew.MoveInspector(ew.datasets.unit_square(seed=0), model='I')")
-def move_inspector(opened: OpenedExplorer) -> None:
-    for _ in range(8):
+def move_inspector(opened: OpenedExplorer) -> Iterator[str]:
+    yield "before"
+    for stage in range(2, 10):
         opened.press("next-stage")
-    expect(opened.part(".ew-status")).to_contain_text("stage 9 of 9")
+        expect(opened.part(".ew-status")).to_contain_text(f"stage {stage} of 9")
+        if stage == 5:
+            yield "during"
+    yield "after"
 
 
 @widget("ew.PriorLab(prior=ew.priors.FiniteMixture(), compare=ew.priors.PitmanYor(1.0, 0.5), n=120)")
-def prior_lab(opened: OpenedExplorer) -> None:
+def prior_lab(opened: OpenedExplorer) -> Iterator[str]:
+    yield "before"
+    opened.press("play")
+    expect(opened.part("button.ew-play")).to_have_class(re.compile("mod-success"))
+    yield "during"
     opened.press("draw")
     expect(opened.part(".ew-status")).to_contain_text("1 000 partitions drawn")
-
-
-def reopened(opened: OpenedExplorer, server: Server, notebook: str) -> None:
-    """Save the notebook and open it again, in the theme that holds now."""
-    opened.page.keyboard.press("Control+s")
-    expect(opened.page.locator(".jp-mod-dirty")).to_have_count(0)
-    show_notebook(opened.page, server.lab, notebook)
-    opened.wait_until_shown()
+    yield "after"
 
 
 @pytest.mark.layout
-def test_explorer(page: Page, shared_server: Server) -> None:
-    code = explorer_code("ew.datasets.wine(), iterations=1_000_000")
-    with opened_explorer(page, shared_server, "layout", code) as explorer:
-        found = {"before": all_faults(page, explorer.root)}
-        explorer.choose_speed(FAST)
-        explorer.press("play")
-        explorer.wait_for_iteration(600)
-        found["during"] = all_faults(page, explorer.root)
-        explorer.press("pause")
-        explorer.wait_until_still()
-        found["after"] = all_faults(page, explorer.root)
-        explorer.part(".ew-colouring").get_by_text("answer", exact=True).click()
-        expect(explorer.part(".ew-headline")).to_contain_text("group")
-        found["answer"] = all_faults(page, explorer.root)
-        found["rules"] = violations(explorer.root)
-        with dark_theme(shared_server):
-            reopened(explorer, shared_server, "layout.ipynb")
-            found["dark"] = all_faults(page, explorer.root)
-            found["rules in the dark"] = violations(explorer.root)
-            explorer.press("play")
-            explorer.wait_for_iteration(explorer.iteration() + 20)
-            found["dark, during"] = all_faults(page, explorer.root)
-        assert {state: faults for state, faults in found.items() if faults} == {}
-        assert explorer.faults == []
-
-
-@pytest.mark.layout
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", WIDGETS)
-def test_labs(page: Page, shared_server: Server, name: str) -> None:
+def test_nothing_overlaps_and_nothing_is_cut_off(
+    page: Page, shared_server: Server, name: str, theme: str
+) -> None:
     expression, run = WIDGETS[name]
     # The affine lab has a verdict where others have a status.
-    opener = opened_lab if name == "affine_lab" else opened_widget
-    with opener(page, shared_server, f"layout_{name}", expression) as opened:
-        found = {"before": all_faults(page, opened.root)}
-        run(opened)
-        found["after"] = all_faults(page, opened.root)
+    opener = opened_lab if name.startswith("affine_lab") else opened_widget
+    with (
+        dark_theme(shared_server) if theme == "dark" else nullcontext(),
+        opener(page, shared_server, f"layout_{name}_{theme}", expression) as opened,
+    ):
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "light").lower())
+        found = {state: all_faults(page, opened.root) for state in run(opened)}
         found["rules"] = violations(opened.root)
-        with dark_theme(shared_server):
-            reopened(opened, shared_server, f"layout_{name}.ipynb")
-            found["dark"] = all_faults(page, opened.root)
-            found["rules in the dark"] = violations(opened.root)
-        assert {state: faults for state, faults in found.items() if faults} == {}
+        page.keyboard.press("Tab")  # outlines are for those who use the keyboard
+        found["focus"] = opened.root.evaluate(UNSEEN_FOCUS)
+        page.set_viewport_size({"width": TALL[0], "height": TALL[1]})
+        opened.root.evaluate("root => root.focus()")
+        page.keyboard.press("f")
+        expect(opened.root).to_have_class(re.compile("ew-presenting"))
+        found["presented"] = faults(page, opened.root, TALL)
+        found["small texts"] = opened.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED)
+        wrong = [f"{state}: {fault}" for state, several in found.items() for fault in several]
+        assert not wrong, "\n".join(wrong)
         assert opened.faults == []
 
+
+# What can have the focus, and does not show it.
+UNSEEN_FOCUS = """
+root => [...root.querySelectorAll("button, select, input, summary, [tabindex='0']")].filter(part => {
+  part.focus();
+  const hasFocus = document.activeElement === part; // not if it is hidden, or disabled
+  return hasFocus && getComputedStyle(part).outlineStyle === "none";
+}).map(part => part.outerHTML.slice(0, 120))
+"""
+
+LEAST_PRESENTED = 14
+"""Pixels of the smallest type for a whole room."""
 
 # Texts of a widget that are smaller than so many pixels.
 SMALL_TEXTS = """
 (root, least) => [...root.querySelectorAll("*")].filter(part =>
   part.getClientRects().length && !part.closest("details:not([open]) > div, option, style")
   && [...part.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.textContent.trim())
-  && parseFloat(getComputedStyle(part).fontSize) < least
-).map(part => `${getComputedStyle(part).fontSize}: ${part.textContent.trim().slice(0, 40)}`)
+).map(part => {
+  // A drawing may be scaled as a whole, and its texts turned.
+  const { a, b } = part.getScreenCTM?.() ?? { a: 1, b: 0 };
+  return [parseFloat(getComputedStyle(part).fontSize) * Math.hypot(a, b), part];
+}).filter(([size]) => size < least
+).map(([size, part]) => `${size.toFixed(1)}: ${part.textContent.trim().slice(0, 40)}`)
 """
 
 
@@ -129,12 +174,12 @@ def test_presentation(page: Page, shared_server: Server) -> None:
         page.keyboard.press("f")
         expect(explorer.root).to_have_class(re.compile("ew-presenting"))
         expect(explorer.part(".ew-settings")).to_be_hidden()
-        for kind, text in (("this draw", "This draw"), ("answer", "group")):
+        for kind, text in (("this draw", "This draw"), ("answer", ANSWER)):
             explorer.part(".ew-colouring").get_by_text(kind, exact=True).click()
             expect(explorer.part(".ew-headline")).to_contain_text(text)
             for size in SIZES[0], SIZES[2]:
                 assert faults(page, explorer.root, size) == []
-        assert explorer.root.evaluate(SMALL_TEXTS, 14) == []
+        assert explorer.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED) == []
         box = explorer.root.bounding_box()
         assert box is not None
         assert box["x"] == box["y"] == 0
@@ -154,7 +199,7 @@ def test_presentation(page: Page, shared_server: Server) -> None:
 
 def test_a_page_with_faults_is_found_out(page: Page) -> None:
     page.set_content(
-        """<div class="ew-explorer" style="height: 300px">
+        """<div class="ew-explorer" data-ew-room="given" style="height: 300px">
         <div style="overflow: auto; height: 20px"><p style="height: 60px">too high</p></div>
         <button style="width: 30px; overflow: hidden; white-space: nowrap">a long text</button>
         <button style="position: absolute; left: 10px; top: 100px">one</button>

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from browser.explorer_page import CIRCLES
 from browser.opened import Server, show_notebook
 from browser.opened_widget import OpenedWidget, assert_readable, assert_whole, dark_theme, opened_widget
 from playwright.sync_api import Page, expect
@@ -87,15 +88,13 @@ def test_the_lesson(
     inspector.part("button.ew-next-stage").press("Space")
     expect(inspector.part(".ew-told h4")).to_have_text("The sides")
     # Each member's probability is its colour: the cores are sure, and what is not concerned is faded.
-    opacities = inspector.part(".ew-scatter path.dot").evaluate_all(
+    opacities = inspector.part(CIRCLES).evaluate_all(
         "dots => dots.map(dot => Number(getComputedStyle(dot).opacity))"
     )
     n_members = inspector.value("widget.inspection.proposal.allocation.members.size")
     assert sum(opacity == 1.0 for opacity in opacities) >= n_members
     assert sum(opacity < 0.2 for opacity in opacities) == 80 - n_members
-    fills = inspector.part(".ew-scatter path.dot").evaluate_all(
-        "dots => dots.map(dot => getComputedStyle(dot).fill)"
-    )
+    fills = inspector.part(CIRCLES).evaluate_all("dots => dots.map(dot => getComputedStyle(dot).fill)")
     assert len(set(fills)) > 4
     assert inspector.part(f"{cell('sum')}[data-value]").count() == 0, "the ratio is not told before its stage"
     screenshot("move-inspector-sides")
