@@ -19,8 +19,13 @@ HELP    := { echo "make: pip could not install the packages: is there a network?
 # Matplotlib looks for fonts when it is first imported and says so: once here, not in a notebook's output.
 FONTS   := $(BIN)/python -c "import matplotlib.font_manager" 2>/dev/null
 PYTEST  := $(BIN)/python -m pytest
+# Without the plugin for notebooks, which takes seconds to load in each process.
+UNIT    := $(PYTEST) -q -p no:nbval
 SANITIZE := tests/nbval_sanitize.cfg
 SITE     := artefacts/lite
+
+# Compiled Python files are kept, whatever the surroundings say: hundreds of processes load them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp is newer than what it was made from, so a second run installs nothing.
 LAB_STAMP     := $(VENV)/.installed-lab
@@ -53,7 +58,7 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory binder
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not browser and not timing and not soak"
+	$(UNIT) -n 2 --dist worksteal -m "not slow and not browser and not timing and not soak"
 
 lint: $(TEST_STAMP) ## check style, formatting and spelling
 	$(BIN)/ruff check
@@ -67,13 +72,13 @@ docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
-	$(PYTEST) -q -n 2 --dist worksteal -m "not browser and not timing and not soak"
-	$(PYTEST) -q -m "timing and not browser"
+	$(UNIT) -n 2 --dist worksteal -m "not browser and not timing and not soak"
+	$(UNIT) -m "timing and not browser"
 
 notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
 	$(PYTEST) -q -n 2 --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
 
-browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab in a real browser
+browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab, and the site without a server, in a real browser
 	$(PYTEST) -q -m "browser and not lite and not layout"
 
 layout: $(TEST_STAMP) $(BROWSER_STAMP) ## look for overlaps, cut text and empty space in a real browser, at three sizes and in both themes
@@ -87,8 +92,8 @@ test-under-load: $(TEST_STAMP) ## the tests that need no browser, beside two bus
 	@busy=; trap 'kill $$busy' EXIT; for one in 1 2; do $(BIN)/python -c "while True: pass" & busy="$$busy $$!"; done; \
 	$(MAKE) --no-print-directory unit
 
-soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; takes hours
-	$(PYTEST) -q -n 2 -m soak
+soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; most of an hour
+	$(UNIT) -n 2 -m soak
 
 audit: ## ask the package index about vulnerabilities of the pinned versions; needs a network
 	python3 scripts/audit_pins.py binder/constraints.txt
@@ -104,7 +109,7 @@ lite-serve: $(TEST_STAMP) ## serve that site on this computer, and open it
 	$(BIN)/python $(SITE)/serve.py
 
 lite-test: $(TEST_STAMP) $(BROWSER_STAMP) ## run every tutorial and lab in a browser that reaches no other address
-	$(PYTEST) -q -m lite tests/browser
+	$(PYTEST) -q tests/browser/test_lite*.py
 
 bench: $(BENCH_STAMP) ## run the benchmarks
 	EWENS_WIDGETS_WAIT=1 $(PYTEST) benchmarks --benchmark-only

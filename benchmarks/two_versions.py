@@ -26,6 +26,7 @@ FIGURES = {
     "paper-2, wine, II": ("wine", "II", "paper-2", 200_000),
     "default schedule, wine, II": ("wine", "II", "default", 3_000),
     "default schedule, wine, III": ("wine", "III", "default", 1_500),
+    "default schedule, wine, III, own shapes": ("wine", "III", "default", 800),
     "events, default schedule, wine, II": ("wine", "II", "default", 3_000),
     "events, paper-2, wine, II": ("wine", "II", "paper-2", 100_000),
 }
@@ -37,7 +38,8 @@ def measure() -> dict[str, float]:
 
     rates = {}
     for name, (data, model, moves, iterations) in FIGURES.items():
-        sampler = ew.Sampler(getattr(ew.datasets, data)(), model=model, moves=moves, seed=0)
+        own = {"shapes": "own", "prior": ew.priors.FiniteMixture()} if name.endswith("own shapes") else {}
+        sampler = ew.Sampler(getattr(ew.datasets, data)(), model=model, moves=moves, **own, seed=0)
         sampler.sample(1, burn_in=iterations // 2, progress=False)
         best = 0.0
         for _ in range(3):
