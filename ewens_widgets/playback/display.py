@@ -15,6 +15,10 @@ machine with too much to do answers are merely late, and sending more would make
 end. So the time that a viewer is given follows what it took lately, and doubles with each frame that is sent
 without an answer to those before it.
 
+Frames that take long to make are made rarer. What counts is the processor's time, not the clock's: beside a
+chain at full speed and a browser that paints, a frame takes twice as long, and to send fewer of them for that
+would only leave more to the chain.
+
 Within a frame the views come one after another, and a faulty one does not stop the chain.
 """
 
@@ -60,6 +64,8 @@ class Display(Generic[FrameT]):
         Frame rate, frames in flight and time-outs.
     clock
         Seconds from an arbitrary start.
+    effort
+        Seconds that this thread has worked for.
     """
 
     def __init__(
@@ -68,10 +74,12 @@ class Display(Generic[FrameT]):
         show: Callable[[FrameT], None],
         pacing: Pacing,
         clock: Callable[[], float],
+        effort: Callable[[], float],
     ) -> None:
         self._make_frame = make_frame
         self._show = show
         self._clock = clock
+        self._effort = effort
         self.throttle = FrameThrottle(pacing)
         self._meter = RateMeter()
         self._cost = 0.0
@@ -106,7 +114,7 @@ class Display(Generic[FrameT]):
 
     def send(self) -> None:
         """Make a frame from the state of the moment and show it to every view."""
-        started = self._clock()
+        started, worked = self._clock(), self._effort()
         self.number += 1
         self._meter.add(1, started)
         try:
@@ -116,7 +124,7 @@ class Display(Generic[FrameT]):
             self._show(frame)
         finally:
             # Smoothed, as the first frame is often the slowest.
-            self._cost = 0.5 * (self._cost + self._clock() - started)
+            self._cost = 0.5 * (self._cost + self._effort() - worked)
             self.throttle.sent(self.number, started, self._cost)
 
     def outdate(self, *, urgently: bool = False) -> None:

@@ -158,8 +158,8 @@ class Engine(Generic[FrameT, StatusT]):
         Steps a frame, or None for as fast as it goes.
     pacing
         Lengths of work and rest, frame rate, time-outs.
-    clock, sleep
-        Seconds from an arbitrary start, and how to wait.
+    clock, effort, sleep
+        Seconds from an arbitrary start, seconds that a thread has worked for, and how to wait.
 
     Attributes
     ----------
@@ -179,6 +179,7 @@ class Engine(Generic[FrameT, StatusT]):
         speed: float | None,
         pacing: Pacing,
         clock: Callable[[], float],
+        effort: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         self.mailbox = Mailbox(after=self._ensure_task)
@@ -189,7 +190,7 @@ class Engine(Generic[FrameT, StatusT]):
         self._pacing = pacing
         self._clock = clock
         self._sleep = sleep
-        self._display = Display(self._make_frame, fan_out.show, pacing, clock)
+        self._display = Display(self._make_frame, fan_out.show, pacing, clock, effort)
         self._frame_times = FrameTimes(speed, 1.0 / pacing.frames_per_second)
         self._sizer = BlockSizer()
         self._meter = RateMeter()

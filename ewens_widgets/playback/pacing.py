@@ -7,10 +7,15 @@ makes frame times longer: at 0.1 an iteration lasts ten frames. `RateMeter` coun
 """
 
 import math
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-__all__ = ["FrameTimes", "Pacing", "RateMeter", "check_speed"]
+__all__ = ["FrameTimes", "Pacing", "RateMeter", "check_speed", "thread_seconds"]
+
+# Not every system counts what a thread works; a browser has one thread, and gives all its time to it.
+thread_seconds: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +40,7 @@ class Pacing:
     fewest_frames_per_second
         Frames that cost much time are made rarer, but not rarer than this.
     frame_share
-        Share of the time that making frames may take before they are made rarer.
+        Share of the time that making frames may work for before they are made rarer.
     max_in_flight
         Most frames sent to a viewer and not yet acknowledged.
     acknowledgement_timeout
@@ -67,7 +72,7 @@ class Pacing:
                 raise ValueError(f"{field.name} must be positive, got {value!r}")
 
     def frame_interval(self, cost: float) -> float:
-        """Shortest time between two frames that take `cost` seconds to make."""
+        """Shortest time between two frames that take `cost` seconds of work to make."""
         shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
         return max(shortest, min(cost / self.frame_share, longest))
 

@@ -44,7 +44,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Screen, ViewErrorHook
 from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick, WorkerStatus, number_text
 from ewens_widgets.playback.loop import Engine, posted
-from ewens_widgets.playback.pacing import Pacing, check_speed
+from ewens_widgets.playback.pacing import Pacing, check_speed, thread_seconds
 from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.playback.work import (
     EventRecorder,
@@ -92,8 +92,8 @@ class Player(Engine[Frame, PlayerStatus]):
         Status message while the first block of a source is waited for.
     pacing
         Lengths of work and rest, frame rate, time-outs.
-    clock, sleep
-        The time, and how to wait for it; tests put their own here.
+    clock, effort, sleep
+        The time, that which a thread has worked for, and how to wait; tests put their own here.
     """
 
     _longest_step = 1  # so that every step can tell what was proposed
@@ -111,6 +111,7 @@ class Player(Engine[Frame, PlayerStatus]):
         preparing_message: str = _PREPARING,
         pacing: Pacing | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        effort: Callable[[], float] = thread_seconds,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._chain = RecordedChain(source, recorder, _at_least_1("target_iterations", target_iterations))
@@ -124,6 +125,7 @@ class Player(Engine[Frame, PlayerStatus]):
             speed=check_speed("speed", speed),
             pacing=Pacing() if pacing is None else pacing,
             clock=clock,
+            effort=effort,
             sleep=sleep,
         )
 
@@ -368,8 +370,8 @@ class Worker(Engine[Tick, WorkerStatus]):
         Steps a frame, below 1 for slow motion, or None for as fast as it goes.
     pacing
         Lengths of work and rest, frame rate, time-outs.
-    clock, sleep
-        The time, and how to wait for it; tests put their own here.
+    clock, effort, sleep
+        The time, that which a thread has worked for, and how to wait; tests put their own here.
     """
 
     def __init__(
@@ -379,6 +381,7 @@ class Worker(Engine[Tick, WorkerStatus]):
         speed: float | None = None,
         pacing: Pacing | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        effort: Callable[[], float] = thread_seconds,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__(
@@ -387,6 +390,7 @@ class Worker(Engine[Tick, WorkerStatus]):
             speed=check_speed("speed", speed),
             pacing=Pacing() if pacing is None else pacing,
             clock=clock,
+            effort=effort,
             sleep=sleep,
         )
 

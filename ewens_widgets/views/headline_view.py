@@ -127,7 +127,7 @@ class Headline(HBox):
     def _of_draw(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
         sizes = np.bincount(labels)
         alone = int((sizes == 1).sum())
-        singles = "" if not alone else f", {alone} of them of a single {data.noun}"
+        singles = "" if not alone else f", {alone} of a single {data.noun}"
         text = _with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
         live = self._stage.live_answer
         if live.is_busy and not frame.status.is_running:

@@ -397,7 +397,7 @@ class LiveTree:
         best = frame.summary.best()
         self.reason = ""
         if self._posterior is None or best is None:
-            self.reason = "The tree grows with the first draws."
+            self.reason = "Grows with the first draws."
         elif self.method == "evidence":
             count = int(best[1].max()) + 1
             if count <= MOST_CLUSTERS:

@@ -101,9 +101,10 @@ class TreeView(View):
         )
         self.figure.tell = self._tell
         self._make_controls()
-        row = HBox((self.count, self.least, self.shows))
+        # Beside the controls, not below them: it comes and goes, and must not move the pictures.
+        row = HBox((self.count, self.least, self.shows, self.note))
         row.add_class("ew-row")
-        return self.figure, self._make_strip(), row, self.note
+        return self.figure, self._make_strip(), row
 
     def _make_strip(self) -> Widget:
         """Strip of leaves in their clusters' colours; brushing it selects."""

@@ -77,6 +77,34 @@ def test_pause_freezes_the_pictures_at_full_speed(explorer: OpenedExplorer) -> N
     assert explorer.iteration() == explorer.value("explorer.player.status.iteration")
 
 
+# What a picture's size becomes, each time it changes.
+WATCH_SIZES = """
+root => {
+  window.ewSizes = [];
+  const name = figure => figure.className.match(/ew-(?!figure)[a-z-]+/)[0];
+  const told = new ResizeObserver(changes => window.ewSizes.push(...changes.map(
+    ({ target, contentRect: { width, height } }) => `${name(target)}: ${width} x ${height}`)));
+  for (const figure of root.querySelectorAll(".ew-figure")) told.observe(figure);
+}
+"""
+
+
+def test_no_picture_changes_its_size_while_the_chain_runs_or_when_it_stops(explorer: OpenedExplorer) -> None:
+    explorer.choose_speed(FAST)
+    explorer.root.evaluate(WATCH_SIZES)
+    explorer.page.wait_for_function("() => window.ewSizes.length > 0")  # once, as they are
+    before = explorer.page.evaluate("() => window.ewSizes.splice(0)")
+    explorer.press("play")
+    # Sentences come, get longer and go: what all draws say is told from time to time.
+    expect(explorer.part(".ew-aside")).to_contain_text("groups")
+    explorer.wait_for_iteration(explorer.iteration() + 1000)
+    explorer.press("pause")
+    expect(explorer.part(".ew-headline")).not_to_contain_text("groups")
+    explorer.wait_until_still()
+    assert len(before) > 5
+    assert explorer.page.evaluate("() => window.ewSizes") == []
+
+
 def test_step_advances_one_iteration(explorer: OpenedExplorer) -> None:
     for number in (1, 2, 3):
         explorer.press("step")

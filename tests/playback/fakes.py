@@ -247,7 +247,12 @@ class Stage:
         options = {"target_iterations": 1_000_000, "strict": True, **options}
         self.player = self.do(
             lambda: Player(
-                self.source, self.recorder, clock=self.time.clock, sleep=self.time.sleep, **options
+                self.source,
+                self.recorder,
+                clock=self.time.clock,
+                effort=self.time.clock,
+                sleep=self.time.sleep,
+                **options,
             )
         )
         self.do(lambda: self.player.attach(self.viewer))

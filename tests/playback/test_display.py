@@ -5,7 +5,7 @@ import logging
 import pytest
 from playback.fakes import FakeRecorder, make_event
 
-from ewens_widgets.playback.display import FanOut, FrameThrottle
+from ewens_widgets.playback.display import Display, FanOut, FrameThrottle
 from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus
 from ewens_widgets.playback.pacing import Pacing
 from ewens_widgets.playback.summaries import RunningSummaries
@@ -277,6 +277,24 @@ def test_dear_frames_are_made_rarer_within_bounds(throttle: FrameThrottle) -> No
     assert throttle.wait_seconds(10.0) == pytest.approx(0.090)
     throttle.sent(2, 20.0, cost=5.0)
     assert throttle.wait_seconds(20.0) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("taken", "worked", "interval"), [(0.2, 0.01, 0.05), (0.2, 0.12, 0.18), (0.03, 0.0, 0.05)]
+)
+def test_frames_are_made_rarer_for_the_work_they_take_and_not_for_the_time(
+    taken: float, worked: float, interval: float
+) -> None:
+    now = {"clock": 100.0, "effort": 7.0}
+
+    def show(_: str) -> None:
+        now["clock"] += taken
+        now["effort"] += worked
+
+    display = Display(str, show, Pacing(), lambda: now["clock"], lambda: now["effort"])
+    display.greet("tab")
+    display.send()
+    assert display.throttle.wait_seconds(100.0) == pytest.approx(interval)  # a first frame counts half
 
 
 def test_books_stay_small(throttle: FrameThrottle) -> None:

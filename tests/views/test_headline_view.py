@@ -29,7 +29,7 @@ def stage_of(headline: Headline) -> Stage:
 
 def test_it_tells_the_clusters_of_the_draw(headline: Headline, chain: Chain) -> None:
     headline.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
-    assert headline.sentence.value.startswith("This draw: 4 clusters, 2 of them of a single object")
+    assert headline.sentence.value.startswith("This draw: 4 clusters, 2 of a single object")
     assert "agreement with classes" in headline.sentence.value
 
 
