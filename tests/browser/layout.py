@@ -25,6 +25,12 @@ root => {
     return `${part.tagName.toLowerCase()} ${kind} "${part.textContent.trim().slice(0, 40)}"`;
   };
   const ruler = document.createElement("canvas").getContext("2d");
+  // Ticks that are about to go lie where the new scale has them, out of the picture even, and cannot be seen.
+  const isRead = text => {
+    const tick = text.closest(".tick");
+    const isGoing = tick !== null && getComputedStyle(tick).opacity < 0.05;
+    return text.textContent && text.getBoundingClientRect().width > 1 && !isGoing;
+  };
 
   for (const part of root.querySelectorAll("*")) {
     if (part instanceof SVGElement || !isShown(part)) continue;
@@ -53,7 +59,7 @@ root => {
   }
   for (const text of root.querySelectorAll(".ew-figure .axis text, .ew-figure text.axislabel")) {
     const box = text.getBoundingClientRect(), figure = text.closest(".ew-figure").getBoundingClientRect();
-    if (box.width < 1 || !text.textContent) continue;
+    if (!isRead(text)) continue;
     const beside = Math.max(figure.left - box.left, box.right - figure.right);
     const out = Math.max(beside, figure.top - box.top, box.bottom - figure.bottom);
     const where = [...text.closest(".ew-figure").classList].join(".");
@@ -61,8 +67,7 @@ root => {
   }
 
   for (const figure of root.querySelectorAll(".ew-figure")) {
-    const texts = [...figure.querySelectorAll(".axis .tick text, text.axislabel")]
-      .filter(text => text.textContent && text.getBoundingClientRect().width > 1);
+    const texts = [...figure.querySelectorAll(".axis .tick text, text.axislabel")].filter(isRead);
     for (const [place, one] of texts.entries()) {
       const first = one.getBoundingClientRect();
       for (const other of texts.slice(place + 1)) {
