@@ -191,6 +191,15 @@ class Dashboard(VBox):
             lambda *where: self.post(lambda: self.point(*where)),
         )
 
+    def open(self) -> None:
+        """Tell pages of it, once it is laid out.
+
+        A page that connects asks for the states of all widgets, and JupyterLab applies what it is told when
+        it has come round to it: a dashboard that was without children at that moment stayed empty.
+        """
+        if self.children:
+            super().open()
+
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """Show these widgets from top to bottom, and the invisible page after them.
 
@@ -207,6 +216,7 @@ class Dashboard(VBox):
         # ipywidgets has no trait for these attributes; the page sets them on the elements.
         self.page.names = {**groups, ".ew-status": STATUS, **(names or {})}
         self.children = (*children, self.page)
+        self.open()
 
     def fit(self, room: Room) -> None:
         """Follow the page: margins grow with its type, and units are as long upwards as sideways.

@@ -105,11 +105,19 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(autouse=True)
-def picture_of_failure(screenshot: Callable[[str], Path], request: pytest.FixtureRequest) -> Iterator[None]:
+def picture_of_failure(
+    page: Page, screenshot: Callable[[str], Path], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Where a test fails, what the page looked like, what it was made of, and what its console said."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
     yield
     report = request.node.stash.get(REPORTS, {}).get("call")
     if report is not None and report.failed:
-        screenshot("failed-" + re.sub(r"\W+", "-", request.node.name))
+        picture = screenshot("failed-" + re.sub(r"\W+", "-", request.node.name))
+        picture.with_suffix(".html").write_text(page.content())
+        picture.with_suffix(".txt").write_text("\n".join(said))
 
 
 @contextmanager

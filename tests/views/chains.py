@@ -19,6 +19,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.opened: list[str] = []
 
     def clear(self) -> None:
         self.messages.clear()

@@ -18,6 +18,8 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
 
     class CountingComm(BaseComm):
         def publish_msg(self, msg_type: str, data: dict[str, Any] | None = None, **_: object) -> None:
+            if msg_type == "comm_open":
+                wire.opened.append(self.comm_id)
             if msg_type == "comm_msg" and data is not None:
                 wire.messages.append((self.comm_id, data))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ipywidgets import HTML
-from views.chains import Chain, made
+from views.chains import Chain, Wire, made
 
 import ewens_widgets as ew
 from ewens_widgets.playback import Player
@@ -51,6 +51,13 @@ class Board(Dashboard):
 
     def __repr__(self) -> str:
         return "Board()"
+
+
+def test_pages_hear_of_it_when_it_is_whole(chain: Chain, wire: Wire) -> None:
+    # A page that connects meanwhile asks for the state of all widgets, and may show that for good.
+    board = Board(chain)
+    assert wire.opened[-1] == board.comm.comm_id
+    assert wire.updates()[board.comm.comm_id] == 0
 
 
 def test_the_page_comes_last(chain: Chain) -> None:
