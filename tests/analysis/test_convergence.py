@@ -56,6 +56,7 @@ def bulk_ess(values: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize("n_draws", [10, 23, 100, 401])
 @pytest.mark.parametrize("apart", [0.0, 2.0])
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of ArviZ, when it is loaded
+@pytest.mark.slow
 def test_both_numbers_are_those_of_arviz(n_draws: int, memory: float, apart: float) -> None:
     import arviz  # It takes two seconds, which only who runs this should wait for.
 

@@ -71,6 +71,7 @@ def test_cuts_are_nested(tree: Tree) -> None:
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["single", "average", "complete"]))
+@pytest.mark.slow
 def test_invariants(n_leaves: int, seed: int, method: str) -> None:
     rng = np.random.default_rng(seed)
     # Whole numbers make ties.

@@ -78,6 +78,7 @@ def test_scores_are_reproducible_and_tell_whether_the_number_is_right() -> None:
     assert (first.n_clusters, first.right, first.adjusted_rand) == (1, True, 1.0)
 
 
+@pytest.mark.slow
 def test_without_r_mclust_has_its_stored_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulations, "mclust_version", lambda: None)
     for scenario in SCENARIOS:

@@ -133,6 +133,7 @@ FLOORED = {"two values", "duplicate rows", "almost duplicates", "an outlier", "n
 @pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.slow
 def test_chains_of_own_shapes_stay_valid(name: str, grid: str) -> None:
     """Also where clusters have no spread, and Σ would go to zero: it is kept above a floor."""
     X, (values, tolerance) = TABLES[name], GRIDS[grid]

@@ -223,6 +223,7 @@ def count_from_everywhere(space: Space, move: Move) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.slow
 def test_it_runs_alone_and_with_others(model: str) -> None:
     for moves in (["swap"], MIXED):
         sampler = ew.Sampler(DATA, model=model, moves=moves, initial="prior", seed=1)
@@ -332,6 +333,7 @@ def test_what_is_no_move_cannot_be_registered() -> None:
         register(twin)
 
 
+@pytest.mark.slow
 def test_a_kernel_in_plain_python_is_compiled_when_it_is_registered() -> None:
     # Not compiled, it would call what only compiled code can call, and crash the process.
     register(PlainSwap)

@@ -93,6 +93,7 @@ def test_a_running_chain_is_drawn_at_the_view_s_own_pace(view: View, chain: Chai
     assert wire.updates(), "where the chain rests the picture is up to date"
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_for_the_same_state(view: View, chain: Chain) -> None:
     view.show(chain.frame(15))
     assert view.picture("svg").lstrip().startswith(b"<?xml")

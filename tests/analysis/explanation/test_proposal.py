@@ -95,6 +95,7 @@ def assert_alike(found: list[Step]) -> None:
     [(move, model) for move in MOVES[:3] for model in MODELS] + [(move, "II") for move in MOVES[3:]],
     ids=str,
 )
+@pytest.mark.slow
 def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str) -> None:
     found = proposals(PROPOSALS, move, model=model)
     assert_alike(found)

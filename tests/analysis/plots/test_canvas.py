@@ -32,6 +32,7 @@ from ewens_widgets.sampling.trace import Trace
         lambda trace: plot_boxplots(X, trace.best),
     ],
 )
+@pytest.mark.slow
 def test_every_plot_can_be_drawn_and_leaves_nothing_open(plot: object, trace: Trace) -> None:
     before = dict(mpl.rcParams)
     figure = plot(trace)

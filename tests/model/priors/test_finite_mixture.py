@@ -51,6 +51,7 @@ CASES = [
 
 @pytest.mark.parametrize(("gamma", "count", "chance"), CASES)
 @pytest.mark.parametrize(("n", "terms"), [(1, 700), (2, 700), (9, 700), (30, 700), (700, 120)])
+@pytest.mark.slow
 def test_weights_and_steps_agree_with_decimals(
     gamma: float, count: Geometric | Poisson, chance: Chance, n: int, terms: int
 ) -> None:

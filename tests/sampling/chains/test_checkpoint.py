@@ -58,6 +58,7 @@ def contents(path: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("after", [0, 1, 6, 13, 19])
 @pytest.mark.parametrize("chunk", [2, 5, None])
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_the_same_draws(tmp_path: Path, after: int, chunk: int | None) -> None:
     path = tmp_path / "run"
     die(path, after)

@@ -34,6 +34,7 @@ FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 @pytest.mark.parametrize("model", MODELS)
 @given(st.data())
+@pytest.mark.slow
 def test_proposals_are_those_of_brute_force(model: str, data: st.DataObject) -> None:
     """Sizes so far times Gaussian predictives, with the covariance of the merged state plugged in."""
     n_objects = data.draw(st.integers(5, 9))
@@ -95,6 +96,7 @@ def test_the_running_move_follows_its_transition_matrix(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_the_log_ratio_is_that_of_some_pair_and_order(model: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(9, 2)) + 3.0 * rng.integers(0, 3, (9, 1))
     sampler = ew.Sampler(X, model=model, moves=["informed-split-merge"], initial="k-means", seed=4)

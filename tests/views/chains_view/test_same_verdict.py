@@ -175,12 +175,14 @@ def test_view_and_report_say_the_same(run: Run) -> None:
     ],
 )
 @pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.slow
 def test_every_verdict_is_met(verdict: str, options: list[dict[str, Any]], posterior: str) -> None:
     assert assert_same_verdict(Run(3, posterior, tuple(options)).chains()) == verdict
 
 
 @MANY
 @given(runs())
+@pytest.mark.slow
 def test_one_chain_is_never_said_to_agree(run: Run) -> None:
     alone = run.chains()[0]
     with pytest.raises(ValueError, match="from 2 to 8 chains"):
@@ -224,6 +226,7 @@ def test_another_threshold_in_the_view_would_be_noticed(monkeypatch: pytest.Monk
         twin()
 
 
+@pytest.mark.slow
 def test_another_list_of_quantities_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ensemble.compare
 

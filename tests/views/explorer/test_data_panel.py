@@ -58,6 +58,7 @@ class TestData:
         explorer.page._on_message(None, {"kind": "painted", "number": "x"}, [])
         assert explorer.data_panel.field.problem == ""
 
+    @pytest.mark.slow
     def test_hostile_names_are_escaped_everywhere(self, explorer: Explorer) -> None:
         script = b"<script>alert(1)</script>"
         content = script + b"," + script + b"2,class\n1,2," + script + b"\n3,4,b\n5,7,b\n"

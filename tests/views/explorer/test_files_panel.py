@@ -57,6 +57,7 @@ class TestFiles:
         assert "not a saved explorer" in explorer.files.message.value
         assert explorer.player.status.iteration == 3
 
+    @pytest.mark.slow
     def test_everything_can_be_exported(self, explorer: Explorer, wire: Wire) -> None:
         step(explorer, 30)
         for name in explorer.files.chooser.options:

@@ -90,6 +90,7 @@ def test_a_story_is_told_at_a_click() -> None:
     assert explorer.panel.fields["model"].control.value == "II"
 
 
+@pytest.mark.slow
 def test_a_loaded_session_looks_the_same(tmp_path: Path) -> None:
     explorer = Explorer(square(), model="I", iterations=200, burn_in=20)
     step(explorer, 60)
@@ -108,6 +109,7 @@ def test_a_loaded_session_looks_the_same(tmp_path: Path) -> None:
         assert again.views[name].picture() == explorer.views[name].picture(), name
 
 
+@pytest.mark.slow
 def test_a_session_that_shows_nonsense_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     explorer = Explorer(square())
     step(explorer, 3)

@@ -51,6 +51,7 @@ def until(inspector: MoveInspector, wanted: Callable[[MoveInspector], bool]) -> 
 
 
 @pytest.mark.parametrize("move", MOVES)
+@pytest.mark.slow
 def test_the_printed_terms_add_up_to_the_sampler_s_own_log_ratio(
     square: ew.datasets.Dataset, move: str
 ) -> None:
