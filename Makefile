@@ -79,9 +79,9 @@ notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the 
 	$(PYTEST) -q -n 2 --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
 
 browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab, and the site without a server, in a real browser
-	$(PYTEST) -q -m "browser and not lite and not layout"
+	$(PYTEST) -q -m "browser and not lite"
 
-layout: $(TEST_STAMP) $(BROWSER_STAMP) ## look for overlaps, cut text and empty space in a real browser, at three sizes and in both themes
+layout: $(TEST_STAMP) $(BROWSER_STAMP) ## of these, only the search for overlaps, cut text and empty space, at three sizes and in both themes
 	$(PYTEST) -q -m layout tests/browser
 
 binder: $(TEST_STAMP) ## make an environment from binder/ alone and run the quickstart in it
