@@ -241,7 +241,8 @@ class PartitionView(View):
     def _draw_movers(self, frame: Frame) -> str:
         """Ring the objects that move, where one can follow that; return a sentence on it."""
         moved, sentence = _NONE, ""
-        if frame.event is not None and self._dataset is not None and self.stage.colouring == "draw":
+        is_draw = self.stage.colouring == "draw" and frame.status.shown_iteration > 0
+        if frame.event is not None and self._dataset is not None and is_draw:
             previous = frame.summary.labels[-2:-1]
             before = previous[0].astype(np.intp) if len(previous) else self._start
             if frame.event.proposed_labels is not None:

@@ -101,7 +101,7 @@ class TreeView(View):
         )
         self.figure.tell = self._tell
         self._make_controls()
-        # Beside the controls, not below them: it comes and goes, and must not move the pictures.
+        # With the controls, in a place of its own: it comes and goes, and must not move the pictures.
         row = HBox((self.count, self.least, self.shows, self.note))
         row.add_class("ew-row")
         return self.figure, self._make_strip(), row

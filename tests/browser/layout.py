@@ -49,6 +49,11 @@ root => {
     if (part.scrollWidth > part.clientWidth + 1) faults.push(`cut off: ${name(part)}`);
     if (part.scrollHeight > part.clientHeight + 3) faults.push(`cut off below: ${name(part)}`);
   }
+  for (const part of root.querySelectorAll(".widget-html-content")) {
+    const { width, height } = part.getBoundingClientRect();
+    const isColumn = isShown(part) && part.textContent.trim() && height > 2 * width;
+    if (isColumn) faults.push(`squeezed: ${name(part)}`);
+  }
   for (const part of root.querySelectorAll("select:not([size])")) {
     if (!isShown(part) || !part.selectedOptions.length) continue;
     const style = getComputedStyle(part);

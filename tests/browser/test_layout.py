@@ -202,8 +202,9 @@ def test_a_page_with_faults_is_found_out(page: Page) -> None:
         """<div class="ew-explorer" data-ew-room="given" style="height: 300px">
         <div style="overflow: auto; height: 20px"><p style="height: 60px">too high</p></div>
         <button style="width: 30px; overflow: hidden; white-space: nowrap">a long text</button>
+        <div class="widget-html-content" style="width: 10px; overflow-wrap: anywhere">one letter a line</div>
         <button style="position: absolute; left: 10px; top: 100px">one</button>
         <button style="position: absolute; left: 20px; top: 105px">other</button></div>"""
     )
     kinds = {fault.split(": ")[1] for fault in all_faults(page, page.locator(".ew-explorer"))}
-    assert {"scroll bar", "cut off", "overlap"} <= kinds
+    assert {"scroll bar", "cut off", "overlap", "squeezed"} <= kinds

@@ -125,6 +125,7 @@ class TestPartition:
         view = made(PartitionView, stage, chain)
         start = np.zeros(30, dtype=int)
         view.show(replace(chain.frame(0), event=chain.events[0]._replace(labels=start, n_clusters=1)))
+        assert "ringed" not in view.legend.value  # nothing has happened yet
         view.show(chain.frame(1))
         moved = changed_objects(start, chain.events[0].labels)
         assert moved.size
