@@ -33,7 +33,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 VIEWPORT = {"width": 1280, "height": 800}
-CODE = "import ewens_widgets as ew\n\new.Explorer.from_preset('wine', iterations=2000, speed=None)"
+CODE = "import ewens_widgets as ew\n\new.Explorer.from_preset('wine', speed=None)"
 NOTEBOOK = "explorer.ipynb"
 FLAGS = [
     "--disable-gpu",

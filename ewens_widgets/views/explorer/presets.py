@@ -179,7 +179,7 @@ PRESETS: dict[str, Preset] = {
         "data=gaussian&model=II", "There is one cluster. How many does the prior invent? Try λ = 0.1 and 10."
     ),
     "wine": Preset(
-        "data=wine&model=III&shapes=own&prior=finite&iterations=2000",
+        "data=wine&model=III&shapes=own&prior=finite&iterations=4000",
         "178 wines, 13 measurements, three kinds. The chain is not told.",
     ),
 }
