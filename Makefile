@@ -11,6 +11,9 @@ APP         ?=
 OFFLINE     ?=
 # Options of the paper's experiments, for example  make paper PAPER="--fast"
 PAPER       ?=
+# Processes that share the tests, and how often they are run under load:  make test-under-load TIMES=5 WORKERS=4
+WORKERS     ?= 2
+TIMES       ?= 1
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
@@ -58,7 +61,7 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory binder
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
-	$(UNIT) -n 2 --dist worksteal -m "not slow and not browser and not timing and not soak"
+	$(UNIT) -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not soak"
 
 lint: $(TEST_STAMP) ## check style, formatting and spelling
 	$(BIN)/ruff check
@@ -72,7 +75,7 @@ docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
-	$(UNIT) -n 2 --dist worksteal -m "not browser and not timing and not soak"
+	$(UNIT) -n $(WORKERS) --dist worksteal -m "not browser and not timing and not soak"
 	$(UNIT) -m "timing and not browser"
 
 notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
@@ -90,7 +93,7 @@ binder: $(TEST_STAMP) ## make an environment from binder/ alone and run the quic
 # Ctrl-C ends the busy processes too.
 test-under-load: $(TEST_STAMP) ## the tests that need no browser, beside two busy processes: none may depend on luck
 	@busy=; trap 'kill $$busy' EXIT; for one in 1 2; do $(BIN)/python -c "while True: pass" & busy="$$busy $$!"; done; \
-	$(MAKE) --no-print-directory unit
+	for time in $$(seq $(TIMES)); do $(MAKE) --no-print-directory unit || exit; done
 
 soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; most of an hour
 	$(UNIT) -n 2 -m soak

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+from IPython.core.getipython import get_ipython
 from ipywidgets import HBox, VBox, Widget
 from traitlets import Bool, Dict, Int
 
@@ -41,6 +42,9 @@ STATUS = {"role": "status", "aria-live": "polite"}
 
 PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
 """Attributes of the bar that shows how far a chain is."""
+
+# Some hundred dashboards; a kernel whose server has stopped reading for good must not fill the memory.
+_MOST_WAITING = 100_000
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,25 @@ class Page(anywidget.AnyWidget):
             self._engine.viewer_left(viewer)
 
 
+def _let_messages_wait() -> None:
+    """Have the kernel keep messages that the server has not read yet, where it would drop them.
+
+    An Explorer is made by some 1 100 messages within a second. A publisher of ZeroMQ keeps 1 000 for a reader
+    that is behind and drops the rest without a word: on a busy machine a page then lacked widgets, or waited
+    for ever for the end of the cell.
+    """
+    thread = getattr(getattr(get_ipython(), "kernel", None), "iopub_thread", None)  # as ipykernel has it
+    if thread is None or thread.socket is None:
+        return
+    socket = thread.socket
+
+    def deepen() -> None:
+        if 0 < socket.sndhwm < _MOST_WAITING:  # 0 is without end
+            socket.sndhwm = _MOST_WAITING
+
+    thread.schedule(deepen)  # where the socket lives, and before whatever is sent from now on
+
+
 def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:
     """Where a page says that its mouse is; None: nowhere."""
     x, y = content.get("x"), content.get("y")
@@ -179,6 +202,7 @@ class Dashboard(VBox):
     """File with further styles."""
 
     def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
+        _let_messages_wait()
         super().__init__()
         # The first class brings the common styles along.
         for name in ("ew-explorer", *self.css_class.split()):
@@ -195,7 +219,7 @@ class Dashboard(VBox):
         """Tell pages of it, once it is laid out.
 
         A page that connects asks for the states of all widgets, and JupyterLab applies what it is told when
-        it has come round to it: a dashboard that was without children at that moment stayed empty.
+        it has come round to it: it must not be told of a dashboard without children.
         """
         if self.children:
             super().open()

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 from ipywidgets import HTML
+from jupyter_client.manager import KernelManager
 from views.chains import Chain, Wire, made
 
 import ewens_widgets as ew
@@ -192,3 +194,55 @@ def test_every_panel_explains_itself(make: Callable[[], Dashboard]) -> None:
         assert len(panel.about.split()) > 10
         assert 'class="ew-explain"' in heading.value
     dashboard.close()
+
+
+BURST = """
+import comm
+for number in range(4000):
+    comm.create_comm(target_name="burst", data={"filling": "." * 5000})
+"""
+
+
+def messages_of_a_burst(first: str) -> int:
+    """How many messages of a burst come to a reader who looks only afterwards, after some code was run."""
+    manager = KernelManager()
+    manager.start_kernel()
+    client = manager.blocking_client()
+    client.start_channels(iopub=False, stdin=False)
+    reader = zmq.Context.instance().socket(zmq.SUB)
+    reader.rcvhwm, reader.rcvbuf = 1, 4096
+    reader.subscribe(b"")
+    reader.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
+
+    def run(code: str) -> None:
+        request = client.execute(code)
+        while (reply := client.get_shell_msg(timeout=120))["parent_header"]["msg_id"] != request:
+            pass
+        assert reply["content"]["status"] == "ok", reply["content"]
+
+    try:
+        run(first)
+        while not reader.poll(100):  # until it has subscribed
+            run("")
+        run(BURST)
+        count, is_over = 0, False
+        while not is_over:
+            run("comm.create_comm(target_name='end')")  # this one may be dropped, too
+            while reader.poll(500) and not is_over:
+                message = b"".join(reader.recv_multipart())
+                count += b'"target_name": "burst"' in message
+                is_over = b'"target_name": "end"' in message
+        return count
+    finally:
+        reader.close(linger=0)
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_no_message_is_lost_before_a_slow_reader() -> None:
+    # On a busy machine the server did not come round to reading while an Explorer was made.
+    assert messages_of_a_burst("import ewens_widgets as ew\new.PriorLab()") == 4000
+
+
+def test_without_a_dashboard_the_kernel_drops_messages() -> None:
+    assert messages_of_a_burst("import ewens_widgets as ew") < 4000
