@@ -185,7 +185,8 @@ class Transport(VBox):
         style = "success" if status.state is PlayerState.FINISHED else ""
         assign(self.progress, max=target, value=min(status.iteration, target), bar_style=style)
         with self._silence:
-            assign(self.seek, max=target, value=status.shown_iteration)
+            # A target that was lowered leaves what is recorded beyond it.
+            assign(self.seek, max=max(target, status.iteration), value=status.shown_iteration)
 
     def _write(self, status: PlayerStatus) -> None:
         if self._frame is None:

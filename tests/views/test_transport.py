@@ -55,6 +55,14 @@ class TestTransport:
         assert explorer.transport.progress.value == 10
         assert explorer.transport.progress.max == 200
 
+    def test_what_is_recorded_beyond_a_lowered_target_can_be_looked_at(self, explorer: Explorer) -> None:
+        step(explorer, 40)
+        explorer.player.target_iterations = 20
+        explorer.player.refresh()
+        assert explorer.transport.seek.value == explorer.transport.seek.max == 40
+        explorer.transport.seek.value = 30
+        assert explorer.player.status.shown_iteration == 30
+
     def test_speed(self, explorer: Explorer) -> None:
         explorer.transport.speed.label = "as fast as it goes"
         assert explorer.player.speed is None
