@@ -81,32 +81,13 @@ def new_page(browser: Browser) -> Page:
     return page
 
 
-def _tells_widgets(frame: str | bytes) -> bool:
-    """Whether a message answers the page's question which widgets there are, asked when it connects."""
-    content = frame.encode() if isinstance(frame, str) else frame
-    return b"comm_info_reply" in content or b"update_states" in content
-
-
 def show_notebook(page: Page, lab: Lab, notebook: str) -> None:
     """Open a notebook and give the whole width to it."""
     # Each notebook has a workspace of its own: JupyterLab would open those of earlier tests too.
     workspace = Path(notebook).stem.replace(".", "-")
-    told: list[bool] = []
-
-    def hear(frame: str | bytes) -> None:
-        if not told and _tells_widgets(frame):  # once: thousands of messages follow while a chain plays
-            told.append(True)
-
-    page.on("websocket", lambda socket: socket.on("framereceived", hear))
     page.goto(lab.url(notebook).replace("/lab/", f"/lab/workspaces/{workspace}/", 1))
     # Not the notebook's own indicator: it says idle before there is a kernel, and running then gets stuck.
     expect(page.get_by_text(re.compile(r"\| Idle$"))).to_be_visible()
-    # What the kernel answers while a widget is being made is half a widget, and JupyterLab may take it for
-    # the later state.
-    deadline = time.monotonic() + PATIENCE / 1000
-    while not told:
-        assert time.monotonic() < deadline, "JupyterLab does not ask the kernel for its widgets"
-        page.wait_for_timeout(50)
     if page.get_by_role("region", name="File Browser Section").is_visible():
         page.keyboard.press("Control+b")
 
