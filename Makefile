@@ -79,7 +79,7 @@ unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
 	$(UNIT) -m "timing and not browser"
 
 notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
-	$(PYTEST) -q -n 2 --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
 
 browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab, and the site without a server, in a real browser
 	$(PYTEST) -q -m "browser and not lite"
@@ -96,7 +96,7 @@ test-under-load: $(TEST_STAMP) ## the tests that need no browser, beside two bus
 	for time in $$(seq $(TIMES)); do $(MAKE) --no-print-directory unit || exit; done
 
 soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; most of an hour
-	$(UNIT) -n 2 -m soak
+	$(UNIT) -n $(WORKERS) -m soak
 
 audit: ## ask the package index about vulnerabilities of the pinned versions; needs a network
 	python3 scripts/audit_pins.py binder/constraints.txt

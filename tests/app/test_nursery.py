@@ -57,6 +57,7 @@ async def visit(nursery: Nursery, folder: Path) -> AsyncIterator[VisitorKernel]:
         kernel_name="python3",
         kernel_spec_manager=OwnKernelSpecs(),
         connection_file=str(folder / "connection.json"),
+        shutdown_wait_time=60.0,  # by default a kernel that takes five seconds to end is killed
     )
     await manager.start_kernel(env={**os.environ, "FOR_THIS_VISITOR": "yes"}, cwd=str(folder))
     try:
@@ -128,9 +129,9 @@ def test_a_kernel_is_a_process_of_its_own_with_everything_loaded(nursery: Nurser
         "widgets are heard": True,
         "watches its parent": True,
     }
-    # How it ends is not ours: ipykernel 7.4 gets stuck now and then, when its control thread has something to
-    # say to a thread that has ended, and is terminated.
-    assert code is not None
+    # ipykernel 7.4 does not always end well: its control thread may have something to say to a thread that
+    # has ended. Then it aborts, or is stuck and terminated; nothing else may happen.
+    assert code in {0, -signal.SIGTERM, -signal.SIGABRT}
     assert not nursery._ended, "nothing is left in the books"
 
 
