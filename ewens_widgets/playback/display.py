@@ -93,6 +93,11 @@ class Display(Generic[FrameT]):
         return self.throttle.is_open(self._clock())
 
     @property
+    def is_full(self) -> bool:
+        """Whether as many frames are on their way as may be: an acknowledgement has to come first."""
+        return self.throttle.is_full(self._clock())
+
+    @property
     def is_watched(self) -> bool:
         """Whether anybody is looking."""
         return self.throttle.has_viewers(self._clock())
@@ -313,11 +318,13 @@ class FrameThrottle:
         """Time until the frame rate allows the next frame."""
         return 0.0 if self._last_sent is None else max(0.0, self._last_sent + self._interval - now)
 
+    def is_full(self, now: float) -> bool:
+        """Whether as many frames are on their way as may be."""
+        return self.unacknowledged(now) >= self._pacing.max_in_flight
+
     def is_open(self, now: float) -> bool:
         """Whether a frame may be sent now."""
-        if not self.has_viewers(now) or self.wait_seconds(now) > 0.0:
-            return False
-        return self.unacknowledged(now) < self._pacing.max_in_flight
+        return self.has_viewers(now) and self.wait_seconds(now) <= 0.0 and not self.is_full(now)
 
     def sent(self, number: int, now: float, cost: float = 0.0) -> None:
         """Note that a frame was sent, and how long it took to make."""

@@ -5,7 +5,9 @@ computes. One asyncio task gives it turns, as long as there is something to do. 
 and sends a frame, if one is due and the viewers can take it; then the loop belongs to others for eight empty
 turns and a nap. With fewer empty turns messages to and from the browser lag behind; without the task, in a
 thread or a blocking cell, some kernels would not answer at all. At full speed the work may be done on a
-helper thread: then a turn takes over what that has done, and launches its next block.
+helper thread: then a turn takes over what that has done, and launches its next block. Where there is nothing
+to do but to wait for the pages, the rest is longer, and a command (an acknowledgement is one) ends it: many
+kernels that looked every few milliseconds would keep each other and the browsers from their work.
 
 Commands come from any thread, since handlers of browser messages may run on one of their own (ipykernel 7 has
 subshells). There a command only joins a queue; the loop that was captured earlier takes it out. On the loop's
@@ -19,7 +21,7 @@ import contextlib
 import functools
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -180,9 +182,9 @@ class Engine(Generic[FrameT, StatusT]):
         pacing: Pacing,
         clock: Callable[[], float],
         effort: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
+        sleep: Callable[[float], Coroutine[Any, Any, None]],
     ) -> None:
-        self.mailbox = Mailbox(after=self._ensure_task)
+        self.mailbox = Mailbox(after=self._resume)
         self.post = self.mailbox.post
         self.error: Exception | None = None
         self._work = work
@@ -200,6 +202,7 @@ class Engine(Generic[FrameT, StatusT]):
         self._to_end = False  # at full speed, whatever the speed
         self._is_prepared = self._is_announced = False
         self._task: asyncio.Task[None] | None = None
+        self._called: asyncio.Future[None] | None = None  # done when a command has come since the turn began
         self.status = self._make_status()
 
     # What the faces say.
@@ -381,6 +384,12 @@ class Engine(Generic[FrameT, StatusT]):
     def _has_work(self) -> bool:
         return self._state.is_running or self._display.owes_frame
 
+    def _resume(self) -> None:
+        """Go on at once: commands have been carried out."""
+        if self._called is not None and not self._called.done():
+            self._called.set_result(None)
+        self._ensure_task()
+
     def _ensure_task(self) -> None:
         loop = running_loop()
         if loop is None or loop is not self.mailbox.loop or not self._has_work:
@@ -392,17 +401,26 @@ class Engine(Generic[FrameT, StatusT]):
         task = asyncio.current_task()
         try:
             while self._has_work:
-                await self._rest(self._turn())
+                # Before the turn: what comes in the middle of it is carried out at its end.
+                called = self._called = asyncio.get_running_loop().create_future()
+                await self._rest(self._turn(), called)
         finally:
             # Out of work, cancelled, or destroyed with its loop. An abandoned task must not stop its heir.
             if self._task is task:
                 self._task = None
                 self._halt(_SHUT_DOWN)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _rest(self, seconds: float, called: "asyncio.Future[None]") -> None:
         for _ in range(self._pacing.yields):
             await asyncio.sleep(0)
-        await self._sleep(seconds)
+        if seconds <= self._pacing.nap:
+            await self._sleep(seconds)
+        elif not called.done():
+            sleep = asyncio.create_task(self._sleep(seconds), name="ewens_widgets rest")
+            try:
+                await asyncio.wait((sleep, called), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sleep.cancel()
         if self._flight is not None:
             landing = asyncio.wrap_future(self._flight)
             # Somebody has to look at its fault; the turn that follows raises it.
@@ -477,8 +495,11 @@ class Engine(Generic[FrameT, StatusT]):
     def _rest_seconds(self) -> float:
         if self._state.is_running and not self._awaits_frame:
             return self._pacing.nap
+        longest = self._pacing.longest_rest
+        if self._display.is_full:
+            return longest
         frame = self._frame_times.wait_seconds(self._clock()) if self._is_paced else 0.0
-        return min(max(self._display.wait_seconds, frame, self._pacing.nap), self._pacing.poll)
+        return min(max(self._display.wait_seconds, frame, self._pacing.nap), longest)
 
     def _send_if_due(self) -> None:
         display, is_open = self._display, self._display.is_open

@@ -33,8 +33,11 @@ class Pacing:
         from the browser lag behind.
     yields
         Empty turns of the loop at each rest.
+    longest_rest
+        Longest rest while a frame is waited for: until it falls due, or until those on their way have been
+        acknowledged. A command ends it.
     poll
-        Longest rest while waiting for a frame to fall due.
+        How often somebody who waits for the end looks whether it has come.
     frames_per_second
         Most frames a second.
     fewest_frames_per_second
@@ -55,6 +58,7 @@ class Pacing:
     flight: float = 0.020
     nap: float = 0.002
     yields: int = 8
+    longest_rest: float = 0.05
     poll: float = 0.005
     frames_per_second: float = 20.0
     fewest_frames_per_second: float = 4.0

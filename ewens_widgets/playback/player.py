@@ -36,9 +36,10 @@ The event loop shuts down
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Screen, ViewErrorHook
@@ -112,7 +113,7 @@ class Player(Engine[Frame, PlayerStatus]):
         pacing: Pacing | None = None,
         clock: Callable[[], float] = time.perf_counter,
         effort: Callable[[], float] = thread_seconds,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
     ) -> None:
         self._chain = RecordedChain(source, recorder, _at_least_1("target_iterations", target_iterations))
         self._summaries = RunningSummaries(recorder, _at_least_0("burn_in", burn_in))
@@ -382,7 +383,7 @@ class Worker(Engine[Tick, WorkerStatus]):
         pacing: Pacing | None = None,
         clock: Callable[[], float] = time.perf_counter,
         effort: Callable[[], float] = thread_seconds,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
     ) -> None:
         super().__init__(
             work,

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from playback.fakes import Stage
+from playback.fakes import Stage, empty_turns
 
-from ewens_widgets.playback import PlayerState
+from ewens_widgets.playback import Frame, PlayerState
 
 MakeStage = Callable[..., Stage]
 
@@ -54,6 +54,44 @@ def test_lost_acknowledgements_do_not_stall(stage: MakeStage) -> None:
     one.advance(1.0)
     assert one.source.iteration > before + 500, "the chain goes on"
     assert len(one.viewer.frames) == 4, "after the time-out one more is sent, and waited for longer"
+
+
+def test_who_waits_for_pages_sleeps_until_they_have_painted(stage: MakeStage) -> None:
+    one = stage(speed=1)
+    one.do(one.player.play)
+    one.advance(0.5)
+    one.acknowledges = False
+    one.advance(0.3)
+    sent = len(one.viewer.frames)
+    rests: list[float] = []
+    sleep = one.time.sleep
+    one.player._sleep = lambda seconds: (rests.append(seconds), sleep(seconds))[1]
+    one.advance(1.0)
+    assert len(one.viewer.frames) == sent
+    assert len(rests) <= 21, "twenty times a second, and not five hundred times"
+    now = one.time.now
+    one.acknowledge()
+    one.advance(0.0, step=0.0)
+    one.run(empty_turns(20))
+    assert one.viewer.times[sent:] == [now], "nobody has to wait for the end of the sleep"
+    assert tasks(one) <= 2, "one that plays, and one that sleeps for it"
+
+
+def test_what_is_asked_for_in_a_turn_is_not_slept_over(stage: MakeStage) -> None:
+    one = stage(speed=1)
+    one.do(one.player.play)
+    one.advance(0.5)
+    one.acknowledges = False
+    show = one.viewer.show
+
+    def show_and_paint(frame: Frame) -> None:
+        show(frame)
+        one.player.acknowledge(frame.number)  # joins the queue: a turn is under way
+
+    one.viewer.show = show_and_paint  # type: ignore[method-assign]
+    sent = len(one.viewer.frames)
+    one.advance(1.0)
+    assert len(one.viewer.frames) >= sent + 18
 
 
 def test_closed_tab_and_reopened(stage: MakeStage) -> None:
