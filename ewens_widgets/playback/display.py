@@ -25,6 +25,7 @@ Within a frame the views come one after another, and a faulty one does not stop 
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -44,7 +45,8 @@ _logger = logging.getLogger(__name__)
 class Screen(Protocol[FrameT_contra]):
     """Anything that shows frames. Screens are called in the order in which they were attached.
 
-    One that also has a method ``show_error(error)`` is told when it was detached because it raised.
+    One that also has a method ``show_error(error)`` is told when it was detached because it raised. One that
+    has a method ``enclose()`` gives a context, in which each frame is shown to all of them.
     """
 
     def show(self, frame: FrameT_contra) -> None:
@@ -201,8 +203,13 @@ class FanOut(Generic[FrameT, StatusT]):
 
     def show(self, frame: FrameT) -> None:
         """Show a frame to every view."""
-        for view in self.views:
-            self.show_to(view, frame)
+        views = self.views
+        with ExitStack() as around:
+            for view in views:
+                if hasattr(view, "enclose"):
+                    around.enter_context(view.enclose())
+            for view in views:
+                self.show_to(view, frame)
 
     def show_to(self, view: Screen[FrameT], frame: FrameT) -> None:
         """Show a frame to one view."""

@@ -5,6 +5,10 @@ displays it acknowledges the frames it has painted; the player sends no more tha
 and nothing where there is no page. It also carries downloads, names the parts of the page for screen readers
 and lets them have their arrow keys.
 
+A frame changes some thirty widgets. Sent one by one, these changes reach a browser that has much to do in
+several portions, and it lays out and paints the page after each of them: with ten pages on two cores eight
+times a frame. So they travel together, as one `Parcel` that the page hands to its widgets at once.
+
 `Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
 everything else, and fits its figures to the room that a page has. Where no widget can run (nbconvert, the
 preview of a code host) a PNG of the current state stands in for it.
@@ -13,8 +17,10 @@ preview of a code host) a PNG of the current state stands in for it.
 import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,7 +35,7 @@ from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.views.base import Panel, View, assign
 from ewens_widgets.views.figures import Canvas
 
-__all__ = ["PROGRESS", "STATUS", "Dashboard", "Page", "Post", "Room", "in_columns"]
+__all__ = ["PROGRESS", "STATUS", "Dashboard", "Page", "Parcel", "Post", "Room", "in_columns"]
 
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
@@ -76,6 +82,69 @@ class Room:
         return cls(scale, sizes, content.get("dark") is True) if 0.5 <= scale <= 4.0 else None
 
 
+class Parcel:
+    """Changes of many widgets that go to the pages as one message.
+
+    Parameters
+    ----------
+    send
+        Sends content and buffers to the pages.
+    """
+
+    _open: ClassVar[ContextVar["Parcel | None"]] = ContextVar("_open", default=None)
+
+    def __init__(self, send: Callable[[dict[str, Any], list[Any]], None]) -> None:
+        self._send = send
+        self._updates: list[dict[str, Any]] = []
+        self._buffers: list[Any] = []
+
+    @contextmanager
+    def packed(self) -> Iterator[None]:
+        """Take what widgets send from this thread, and send it in the end, whatever happens meanwhile."""
+        outside = self._open.set(self)
+        try:
+            yield
+        finally:
+            self._open.reset(outside)
+            self._post()
+
+    def _post(self) -> None:
+        updates, buffers = self._updates, self._buffers
+        self._updates, self._buffers = [], []
+        if updates:
+            self._send({"kind": "parcel", "updates": updates}, buffers)
+
+    def take(self, widget: Widget, message: Mapping[str, Any], buffers: Sequence[Any] | None) -> bool:
+        """Put a message in, if it is one that can wait."""
+        if message.get("method") != "update":
+            # What was packed before it comes before it.
+            outside = self._open.set(None)
+            self._post()
+            self._open.reset(outside)
+            return False
+        self._updates.append(
+            {"model": widget.model_id, "state": message["state"], "paths": message["buffer_paths"]}
+        )
+        self._buffers.extend(buffers or ())
+        return True
+
+    @classmethod
+    def accept_from(cls, kind: type[Widget]) -> None:
+        """Have widgets ask for an open parcel before they send; ipywidgets has no other place to say so."""
+        send_alone = kind._send  # noqa: SLF001 - see above
+
+        @wraps(send_alone)
+        def send(widget: Widget, msg: Mapping[str, Any], buffers: Sequence[Any] | None = None) -> None:
+            parcel = cls._open.get()
+            if parcel is None or widget.comm is None or not parcel.take(widget, msg, buffers):
+                send_alone(widget, msg, buffers)
+
+        kind._send = send  # noqa: SLF001 - see above
+
+
+Parcel.accept_from(Widget)
+
+
 class Page(anywidget.AnyWidget):
     """Acknowledges frames, and tells what a page has room for and where its mouse rests.
 
@@ -108,6 +177,7 @@ class Page(anywidget.AnyWidget):
     ) -> None:
         super().__init__()
         self._engine: Player | Worker | None = None
+        self._unpacks: dict[str, bool] = {}  # by viewer, whether it has shown that it takes parcels
         self._on_room = on_room
         self._on_point = on_point
         self.on_msg(self._on_message)
@@ -116,6 +186,15 @@ class Page(anywidget.AnyWidget):
         """Acknowledge the frames of a player or worker; to be called after its other views were attached."""
         self._engine = engine
         engine.attach(self)
+
+    @contextmanager
+    def enclose(self) -> Iterator[None]:
+        """Have a frame sent as one parcel, where every page that looks has shown that it takes these."""
+        if self._unpacks and all(self._unpacks.values()):
+            with Parcel(self.send).packed():
+                yield
+        else:
+            yield
 
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
@@ -148,10 +227,14 @@ class Page(anywidget.AnyWidget):
         if self._engine is None:
             return
         if kind == "painted" and isinstance(number, int):
+            # Not by its greeting: a page on a busy machine may greet, and yet never hear of a frame.
+            self._unpacks[viewer] = content.get("unpacks") is True
             self._engine.acknowledge(number, viewer)
         elif kind == "here":
+            self._unpacks.setdefault(viewer, False)
             self._engine.viewer_attached(viewer)
         elif kind == "gone":
+            self._unpacks.pop(viewer, None)
             self._engine.viewer_left(viewer)
 
 

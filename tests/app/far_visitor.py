@@ -125,11 +125,18 @@ class FarVisitor:
                     self.tell(self._page, kind="here", viewer=self._session)
                     await self._notify()
             elif self._page.encode() in parts[3]:
-                state = json.loads(parts[3])["data"].get("state", {})
-                if "frame" in state:
+                number = self._frame_of(json.loads(parts[3])["data"])
+                if number is not None:
                     self.frames.append(time.monotonic())
-                    self.tell(self._page, kind="painted", viewer=self._session, number=state["frame"])
+                    answer = {"viewer": self._session, "number": number, "unpacks": True}
+                    self.tell(self._page, kind="painted", **answer)
                     await self._notify()
+
+    def _frame_of(self, data: dict[str, Any]) -> int | None:
+        """Number of the frame that a message to the page ends, whether it came alone or in a parcel."""
+        parcel = data.get("content", {}).get("updates", ())
+        states = [update["state"] for update in parcel if update["model"] == self._page]
+        return next((state["frame"] for state in (data.get("state", {}), *states) if "frame" in state), None)
 
     async def _notify(self) -> None:
         async with self._came:
