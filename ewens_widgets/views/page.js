@@ -192,7 +192,14 @@ function render({ model, el }) {
     const sizes = {};
     for (const figure of around.querySelectorAll(".ew-figure")) {
       const { width, height } = figure.getBoundingClientRect();
-      if (width > 0) sizes[figure.dataset.ewName ?? nameOf(figure)] = [Math.round(width), Math.round(height)];
+      if (!(width > 0)) continue;
+      sizes[figure.dataset.ewName ?? nameOf(figure)] = [Math.round(width), Math.round(height)];
+      // While a browser lays out boxes within boxes it tries several sizes; a drawing that followed them would have all its ticks laid out
+      // anew each time, at every change of any text on the page.
+      for (const drawing of figure.querySelectorAll(":scope > svg")) {
+        drawing.style.width = `${width}px`;
+        drawing.style.height = `${height}px`;
+      }
     }
     const dark = isDark(around);
     around.classList.toggle("ew-dark", dark);

@@ -71,6 +71,12 @@ root => {
     if (out > 2) faults.push(`cut off by ${out.toFixed(0)}: "${text.textContent}" in ${where}`);
   }
 
+  for (const drawing of root.querySelectorAll(".ew-figure > svg")) {
+    const { width, height } = drawing.getBoundingClientRect();
+    const room = drawing.parentElement.getBoundingClientRect();
+    const off = Math.max(Math.abs(width - room.width), Math.abs(height - room.height));
+    if (isShown(drawing.parentElement) && off > 1) faults.push(`drawing off by ${off}: ${name(drawing)}`);
+  }
   for (const figure of root.querySelectorAll(".ew-figure")) {
     const texts = [...figure.querySelectorAll(".axis .tick text, text.axislabel")].filter(isRead);
     for (const [place, one] of texts.entries()) {

@@ -204,7 +204,9 @@ def test_a_page_with_faults_is_found_out(page: Page) -> None:
         <button style="width: 30px; overflow: hidden; white-space: nowrap">a long text</button>
         <div class="widget-html-content" style="width: 10px; overflow-wrap: anywhere">one letter a line</div>
         <button style="position: absolute; left: 10px; top: 100px">one</button>
-        <button style="position: absolute; left: 20px; top: 105px">other</button></div>"""
+        <button style="position: absolute; left: 20px; top: 105px">other</button>
+        <div class="ew-figure" style="width: 90px; height: 50px"><svg width="90" height="40"></svg></div>
+        </div>"""
     )
     kinds = {fault.split(": ")[1] for fault in all_faults(page, page.locator(".ew-explorer"))}
-    assert {"scroll bar", "cut off", "overlap", "squeezed"} <= kinds
+    assert {"scroll bar", "cut off", "overlap", "squeezed", "drawing off by 10"} <= kinds
