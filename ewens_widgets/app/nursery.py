@@ -8,6 +8,10 @@ Lines of JSON go both ways: to the nursery with what a kernel is to be started, 
 and, later, that it has ended. When the server is gone there are no more lines, and the nursery ends; kernels
 watch their parent and follow. A process can safely be forked only while it has a single thread, so a nursery
 that has more does not open. Linux alone: elsewhere system libraries may not survive a fork.
+
+The server talks to its kernels through files that only its user can open. Ports would be chosen by the server
+and taken by the kernel a moment later; when many visitors come at once, others have some of them by then, the
+kernel ends, another is started on other ports, and the page waits for ever for the first.
 """
 
 import contextlib
@@ -16,12 +20,15 @@ import io
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +39,8 @@ __all__ = ["ForkedKernel", "Nursery"]
 
 _LAUNCHER = "ipykernel_launcher"
 _PATIENCE = 60.0  # seconds for a fork, on however busy a machine
+# Names of sockets have 107 characters at most; this one's folder has a kernel's name and number after it.
+_LONGEST_FOLDER = 80
 # Kernels let the server go first: what it passes on to the pages, and what these send, is everybody's.
 _NICENESS = 5
 
@@ -48,6 +57,8 @@ class Nursery:
     ----------
     code, said
         Exit code of the preparation, 0 if all went well, and what it said. Otherwise the nursery is closed.
+    sockets
+        Folder for the sockets of kernels, which goes with this process; None where names would be too long.
     """
 
     def __init__(self, data: str) -> None:
@@ -65,8 +76,13 @@ class Nursery:
         while not self._reports and not self._is_closed:
             self._listen(None)
         self.code, self.said = self._reports.pop() if self._reports else (1, "it ended before it was ready")
+        self.sockets: Path | None = None
         if self.code:
             self.close()
+        elif len(tempfile.gettempdir()) < _LONGEST_FOLDER:
+            # Kernels that are started by themselves, after the nursery has closed, need it too.
+            self.sockets = Path(tempfile.mkdtemp(prefix="ewens-"))
+            weakref.finalize(self, shutil.rmtree, self.sockets, ignore_errors=True)
 
     @property
     def is_open(self) -> bool:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import socket
 from typing import Any
+from uuid import uuid4
 
 import nbformat
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -198,7 +199,18 @@ class OwnKernelSpecs(KernelSpecManager):
 
 
 class VisitorKernel(ServerKernelManager):
-    """Takes its process from the nursery where there is one."""
+    """Takes its process from the nursery where there is one, and talks to it through files, not ports."""
+
+    def _transport_default(self) -> str:
+        return "ipc" if self._sockets else "tcp"
+
+    def _ip_default(self) -> str:
+        return str(self._sockets / uuid4().hex[:12]) if self._sockets else super()._ip_default()
+
+    @property
+    def _sockets(self) -> Path | None:
+        nursery = self.parent.nursery
+        return None if nursery is None else nursery.sockets
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **keywords: Any) -> None:  # noqa: ANN401 - as there
         nursery = self.parent.nursery

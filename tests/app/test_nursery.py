@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -161,6 +162,44 @@ def test_the_end_of_a_kernel_that_was_killed_is_heard(nursery: Nursery, tmp_path
             return code
 
     assert asyncio.run(scene()) == -signal.SIGKILL
+
+
+CONNECTIONS = "__import__('psutil').Process().net_connections('tcp')"
+LISTENING = f"[one.laddr.port for one in {CONNECTIONS} if one.status == 'LISTEN']"
+
+
+def test_nobody_can_take_the_place_where_a_kernel_listens(
+    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = nursery.sockets
+    assert folder is not None
+
+    async def scene() -> tuple[int, int, int]:
+        async with visit(nursery, tmp_path) as manager:
+            ports = (await values(manager, {"ports": LISTENING}))["ports"]
+            during = len([*folder.iterdir()])
+        return len(set(ports)), during, len([*folder.iterdir()])
+
+    assert folder.stat().st_mode & 0o077 == 0, "nobody else can open them"
+    own, during, after = asyncio.run(scene())
+    assert own <= 1, "the debugger's, who takes one that is free and tells which"
+    assert (during, after) == (5, 0)
+    monkeypatch.setattr(nursery, "sockets", None)
+    assert asyncio.run(scene()) == (own + 5, 0, 0), "with ports they would be seen here"
+
+
+def test_where_names_of_sockets_would_be_too_long_there_are_ports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    nursery = Nursery("unit square")
+    try:
+        assert nursery.sockets is None
+        assert VisitorKernel(parent=Kernels(nursery=nursery)).transport == "tcp"
+    finally:
+        nursery.close()
 
 
 def test_kernels_follow_a_nursery_that_is_gone_and_new_ones_start_by_themselves(tmp_path: Path) -> None:
