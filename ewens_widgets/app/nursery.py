@@ -39,8 +39,8 @@ __all__ = ["ForkedKernel", "Nursery"]
 
 _LAUNCHER = "ipykernel_launcher"
 _PATIENCE = 60.0  # seconds for a fork, on however busy a machine
-# Names of sockets have 107 characters at most; this one's folder has a kernel's name and number after it.
-_LONGEST_FOLDER = 80
+# A socket's name has 107 bytes at most, and 30 of them come after the folder for all that is temporary.
+_LONGEST_FOLDER = 107 - 30
 # Kernels let the server go first: what it passes on to the pages, and what these send, is everybody's.
 _NICENESS = 5
 
@@ -79,7 +79,7 @@ class Nursery:
         self.sockets: Path | None = None
         if self.code:
             self.close()
-        elif len(tempfile.gettempdir()) < _LONGEST_FOLDER:
+        elif len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_FOLDER:
             # Kernels that are started by themselves, after the nursery has closed, need it too.
             self.sockets = Path(tempfile.mkdtemp(prefix="ewens-"))
             weakref.finalize(self, shutil.rmtree, self.sockets, ignore_errors=True)

@@ -386,6 +386,8 @@ class Engine(Generic[FrameT, StatusT]):
 
     def _resume(self) -> None:
         """Go on at once: commands have been carried out."""
+        if self._called is not None and self._called.get_loop().is_closed():
+            self._called = None  # nobody is left to be woken
         if self._called is not None and not self._called.done():
             self._called.set_result(None)
         self._ensure_task()
@@ -420,7 +422,8 @@ class Engine(Generic[FrameT, StatusT]):
             try:
                 await asyncio.wait((sleep, called), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                sleep.cancel()
+                if not sleep.get_loop().is_closed():
+                    sleep.cancel()
         if self._flight is not None:
             landing = asyncio.wrap_future(self._flight)
             # Somebody has to look at its fault; the turn that follows raises it.

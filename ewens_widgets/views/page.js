@@ -44,18 +44,28 @@ function scrollerOf(element) {
   return found;
 }
 
-const canUnpack = (model) => typeof model.widget_manager?.get_model === "function";
+let hasFailed = false; // to unpack
+const canUnpack = (model) => !hasFailed && typeof model.widget_manager?.get_model === "function";
 
 // A frame comes as one message, and its changes are handed to their widgets at once, so that the page is laid out and painted once. A widget
 // that this page does not know, or that cannot do with its change, does not keep the others from theirs.
 function initialize({ model }) {
-  const unpack = ({ kind, updates }, buffers) => {
-    if (kind !== "parcel") return;
+  const handOut = (updates, buffers) => {
     let taken = 0;
     for (const { model: id, state, paths } of updates) {
       const own = buffers.slice(taken, (taken += paths.length));
       const message = { content: { data: { method: "update", state, buffer_paths: paths } }, buffers: own };
       model.widget_manager.get_model(id)?.then((widget) => widget._handle_comm_msg(message)).catch(console.error);
+    }
+  };
+  const unpack = ({ kind, updates }, buffers) => {
+    if (kind !== "parcel") return;
+    try {
+      handOut(updates, buffers ?? []);
+    } catch (error) {
+      hasFailed = true;
+      console.error(error);
+      model.send({ kind: "failed" });
     }
   };
   if (canUnpack(model)) model.on("msg:custom", unpack);
@@ -364,7 +374,7 @@ function render({ model, el }) {
     }
   };
 
-  const greet = () => say(isVisible() ? "here" : "gone");
+  const greet = () => (isVisible() ? say("here") : say("gone", { hidden: true }));
   const leave = () => say("gone");
   const heartbeat = setInterval(() => {
     // Not while the chain rests: each message counts as activity of the kernel.

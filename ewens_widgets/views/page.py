@@ -16,9 +16,9 @@ preview of a code host) a PNG of the current state stands in for it.
 
 import base64
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, wraps
 from io import BytesIO
@@ -89,43 +89,59 @@ class Parcel:
     ----------
     send
         Sends content and buffers to the pages.
+
+    Attributes
+    ----------
+    is_refused
+        Whether it could not be sent as one message, and its contents went one by one.
     """
 
-    _open: ClassVar[ContextVar["Parcel | None"]] = ContextVar("_open", default=None)
+    # By thread, not by context: a task that was begun while a frame is shown would go on packing for ever.
+    _of_thread: ClassVar[threading.local] = threading.local()
 
     def __init__(self, send: Callable[[dict[str, Any], list[Any]], None]) -> None:
         self._send = send
-        self._updates: list[dict[str, Any]] = []
-        self._buffers: list[Any] = []
+        self._taken: list[tuple[Widget, Mapping[str, Any], Sequence[Any]]] = []
+        self.is_refused = False
 
     @contextmanager
     def packed(self) -> Iterator[None]:
         """Take what widgets send from this thread, and send it in the end, whatever happens meanwhile."""
-        outside = self._open.set(self)
+        self._of_thread.open = self
         try:
             yield
         finally:
-            self._open.reset(outside)
             self._post()
 
     def _post(self) -> None:
-        updates, buffers = self._updates, self._buffers
-        self._updates, self._buffers = [], []
-        if updates:
-            self._send({"kind": "parcel", "updates": updates}, buffers)
+        """Send what was taken; from now on widgets send for themselves."""
+        self._of_thread.open = None
+        taken, self._taken = self._taken, []
+        if not taken:
+            return
+        updates = [
+            {"model": widget.model_id, "state": message["state"], "paths": message["buffer_paths"]}
+            for widget, message, _ in taken
+        ]
+        try:
+            self._send(
+                {"kind": "parcel", "updates": updates}, [one for _, _, buffers in taken for one in buffers]
+            )
+        except Exception:
+            # One of them cannot be sent; the others can, and with the next frame its view is told.
+            self.is_refused = True
+            _logger.warning("a frame could not be sent as one message", exc_info=True)
+            for widget, message, buffers in taken:
+                with suppress(Exception):
+                    widget._send(message, buffers)  # noqa: SLF001 - what it wanted to do
 
     def take(self, widget: Widget, message: Mapping[str, Any], buffers: Sequence[Any] | None) -> bool:
         """Put a message in, if it is one that can wait."""
         if message.get("method") != "update":
-            # What was packed before it comes before it.
-            outside = self._open.set(None)
-            self._post()
-            self._open.reset(outside)
+            self._post()  # What was packed before it comes before it.
+            self._of_thread.open = self
             return False
-        self._updates.append(
-            {"model": widget.model_id, "state": message["state"], "paths": message["buffer_paths"]}
-        )
-        self._buffers.extend(buffers or ())
+        self._taken.append((widget, message, buffers or ()))
         return True
 
     @classmethod
@@ -135,7 +151,7 @@ class Parcel:
 
         @wraps(send_alone)
         def send(widget: Widget, msg: Mapping[str, Any], buffers: Sequence[Any] | None = None) -> None:
-            parcel = cls._open.get()
+            parcel = getattr(cls._of_thread, "open", None)
             if parcel is None or widget.comm is None or not parcel.take(widget, msg, buffers):
                 send_alone(widget, msg, buffers)
 
@@ -178,6 +194,7 @@ class Page(anywidget.AnyWidget):
         super().__init__()
         self._engine: Player | Worker | None = None
         self._unpacks: dict[str, bool] = {}  # by viewer, whether it has shown that it takes parcels
+        self._packs = True  # whether all that was to be sent could be packed so far
         self._on_room = on_room
         self._on_point = on_point
         self.on_msg(self._on_message)
@@ -190,11 +207,13 @@ class Page(anywidget.AnyWidget):
     @contextmanager
     def enclose(self) -> Iterator[None]:
         """Have a frame sent as one parcel, where every page that looks has shown that it takes these."""
-        if self._unpacks and all(self._unpacks.values()):
-            with Parcel(self.send).packed():
-                yield
-        else:
+        if not (self._packs and self._unpacks and all(self._unpacks.values())):
             yield
+            return
+        parcel = Parcel(self.send)
+        with parcel.packed():
+            yield
+        self._packs = not parcel.is_refused
 
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
@@ -216,26 +235,33 @@ class Page(anywidget.AnyWidget):
         if not isinstance(content, dict):
             return
         kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
-        number = content.get("number")
         if kind == "room" and self._on_room is not None:
             room = Room.of_message(content)
             if room is not None:
-                answer = {"kind": "fitted", "viewer": viewer, "number": number}
+                answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
                 self._on_room(room, lambda: self.send(answer))
         if kind == "point" and self._on_point is not None:
             self._on_point(viewer, str(content.get("figure", "")), _pixel(content))
-        if self._engine is None:
-            return
+        if self._engine is not None:
+            self._on_sign(self._engine, kind, viewer, content)
+
+    def _on_sign(self, engine: Player | Worker, kind: object, viewer: str, content: dict[str, Any]) -> None:
+        """Take note of a sign of life, or of leave."""
+        number = content.get("number")
         if kind == "painted" and isinstance(number, int):
             # Not by its greeting: a page on a busy machine may greet, and yet never hear of a frame.
             self._unpacks[viewer] = content.get("unpacks") is True
-            self._engine.acknowledge(number, viewer)
+            engine.acknowledge(number, viewer)
         elif kind == "here":
             self._unpacks.setdefault(viewer, False)
-            self._engine.viewer_attached(viewer)
+            engine.viewer_attached(viewer)
+        elif kind == "failed":
+            self._unpacks = dict.fromkeys(self._unpacks, False)
         elif kind == "gone":
-            self._unpacks.pop(viewer, None)
-            self._engine.viewer_left(viewer)
+            # A page that is only hidden still hears of everything.
+            if content.get("hidden") is not True:
+                self._unpacks.pop(viewer, None)
+            engine.viewer_left(viewer)
 
 
 def _let_messages_wait() -> None:

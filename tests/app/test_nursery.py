@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -188,18 +189,25 @@ def test_nobody_can_take_the_place_where_a_kernel_listens(
     assert asyncio.run(scene()) == (own + 5, 0, 0), "with ports they would be seen here"
 
 
+@pytest.mark.parametrize(("length", "transport"), [(77, "ipc"), (78, "tcp")])
 def test_where_names_of_sockets_would_be_too_long_there_are_ports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, transport: str
 ) -> None:
-    folder = tmp_path / ("long" * 20)
+    short = Path(tempfile.mkdtemp())
+    folder = short / ("x" * (length - len(str(short)) - 1))
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    async def scene(nursery: Nursery) -> tuple[str, object]:
+        async with visit(nursery, tmp_path) as manager:
+            return manager.transport, await values(manager, {"one": "1"})
+
     nursery = Nursery("unit square")
     try:
-        assert nursery.sockets is None
-        assert VisitorKernel(parent=Kernels(nursery=nursery)).transport == "tcp"
+        assert asyncio.run(scene(nursery)) == (transport, {"one": 1})
     finally:
         nursery.close()
+        shutil.rmtree(short)
 
 
 def test_kernels_follow_a_nursery_that_is_gone_and_new_ones_start_by_themselves(tmp_path: Path) -> None:

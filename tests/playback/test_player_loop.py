@@ -223,20 +223,26 @@ def test_shutdown_pauses_and_the_next_loop_goes_on() -> None:
     assert iterations(recorder) == [*range(1, 401)]
 
 
-def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture, waits: bool) -> None:
     source, recorder = BusySource(), FakeRecorder()
     loop = asyncio.new_event_loop()
 
     async def first() -> Player:
-        player = Player(source, recorder, target_iterations=100)
+        player = Player(source, recorder, target_iterations=100, speed=1 if waits else None)
+        if waits:
+            player.viewer_attached()  # and paints nothing
         player.play()
         while not source.iteration:
+            await asyncio.sleep(0)
+        while waits and len(asyncio.all_tasks()) < 3:  # this one, the one that plays, and its sleep
             await asyncio.sleep(0)
         return player
 
     player = loop.run_until_complete(first())
     loop.close()
     player.pause()
+    player.speed = None
 
     async def second() -> None:
         player.play()
@@ -246,7 +252,8 @@ def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(second())
     assert player.status.state is PlayerState.FINISHED
     assert iterations(recorder) == [*range(1, 101)]
-    assert [record.name for record in caplog.records] == ["asyncio"]
+    assert {record.name for record in caplog.records} == {"asyncio"}
+    assert len(caplog.records) == 1 + waits, "of each task that was left"
 
 
 def test_player_made_before_the_loop() -> None:

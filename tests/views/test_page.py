@@ -1,5 +1,6 @@
 """What a dashboard gives to the explorer and to every lab."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -222,7 +223,9 @@ def messages_of_a_burst(first: str) -> int:
     client = manager.blocking_client()
     client.start_channels(iopub=False, stdin=False)
     reader = zmq.Context.instance().socket(zmq.SUB)
-    reader.rcvhwm, reader.rcvbuf = 1, 4096
+    # Far less than the burst, but more than the system sends at a time: otherwise it waits for a while
+    # whenever the reader's buffer is full, and on a busy machine that took ten minutes.
+    reader.rcvhwm, reader.rcvbuf = 1, 2**18
     reader.subscribe(b"")
     reader.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
 
@@ -384,3 +387,53 @@ def test_a_fault_in_a_frame_loses_nothing(wire: Wire) -> None:
     [packed] = wire.custom()
     assert packed["updates"][0]["state"] == {"value": "two"}
     assert wire.updates() == {line.comm.comm_id: 1}, "nothing is packed after the frame"
+
+
+def test_what_a_view_has_begun_in_a_frame_sends_for_itself_later(wire: Wire) -> None:
+    line, page = HTML("one"), Page()
+
+    async def later() -> None:
+        line.value = "three"
+
+    async def scene() -> None:
+        with Parcel(page.send).packed():
+            line.value = "two"
+            task = asyncio.create_task(later())
+        wire.clear()
+        await task
+
+    asyncio.run(scene())
+    assert wire.updates() == {line.comm.comm_id: 1}
+
+
+def test_one_that_cannot_be_sent_keeps_nobody_from_the_frame(wire: Wire) -> None:
+    """And from the next frame on each sends for itself, so that the fault is that of its view."""
+    good, bad, page = HTML("one"), HTML("one"), Page()
+    page._engine = Engine()  # type: ignore[assignment]
+    page._handle_custom_msg({"kind": "painted", "viewer": "one", "number": 0, "unpacks": True}, [])
+
+    def refuse(content: dict[str, Any], buffers: list[Any]) -> None:
+        raise TypeError("not JSON serializable")
+
+    page.send = refuse  # type: ignore[method-assign]
+    wire.clear()
+    with page.enclose():
+        good.value = bad.value = "two"
+    assert wire.updates() == {good.comm.comm_id: 1, bad.comm.comm_id: 1}
+    wire.clear()
+    with page.enclose():
+        good.value = "three"
+        assert wire.updates() == {good.comm.comm_id: 1}
+
+
+def test_a_hidden_page_counts_until_it_is_closed(chain: Chain) -> None:
+    board = Board(chain, Engine())
+    board.attach(board.view)
+    looked_at(board, "good")
+    looked_at(board, "poor", painted=False)
+    board.page._handle_custom_msg({"kind": "gone", "viewer": "poor", "hidden": True}, [])
+    assert board.page._unpacks == {"good": True, "poor": False}
+    board.page._handle_custom_msg({"kind": "gone", "viewer": "poor"}, [])
+    assert board.page._unpacks == {"good": True}
+    board.page._handle_custom_msg({"kind": "failed"}, [])
+    assert board.page._unpacks == {"good": False}
