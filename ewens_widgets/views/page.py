@@ -267,20 +267,29 @@ class Page(anywidget.AnyWidget):
 def _let_messages_wait() -> None:
     """Have the kernel keep messages that the server has not read yet, where it would drop them.
 
-    An Explorer is made by some 1 100 messages within a second. A publisher of ZeroMQ keeps 1 000 for a reader
-    that is behind and drops the rest without a word: on a busy machine a page then lacked widgets, or waited
-    for ever for the end of the cell.
+    An Explorer is made by some 1 100 messages within a second, and a page that is not answered within four
+    asks for each of its 700 widgets, which takes 2 100. A publisher of ZeroMQ keeps 1 000 for a reader that
+    is behind and drops the rest without a word: on a busy machine a page then lacked widgets, or waited for
+    ever for the end of the cell or for the answers.
     """
-    thread = getattr(getattr(get_ipython(), "kernel", None), "iopub_thread", None)  # as ipykernel has it
+    kernel: Any = getattr(get_ipython(), "kernel", None)
+    thread = getattr(kernel, "iopub_thread", None)  # as ipykernel has it; in a browser there is no ZeroMQ
     if thread is None or thread.socket is None:
         return
     socket = thread.socket
 
     def deepen() -> None:
-        if 0 < socket.sndhwm < _MOST_WAITING:  # 0 is without end
-            socket.sndhwm = _MOST_WAITING
+        if socket.sndhwm:  # 0 is without end
+            socket.sndhwm = max(socket.sndhwm, _MOST_WAITING)
+
+    def welcome(control: object, message: dict[str, Any]) -> None:
+        thread.schedule(deepen)
+        Widget.handle_control_comm_opened(control, message)
 
     thread.schedule(deepen)  # where the socket lives, and before whatever is sent from now on
+    # This holds for those who are connected; for others ZeroMQ keeps to what held when the kernel began to
+    # listen. A page that connects begins by opening this comm, before it asks for anything.
+    kernel.comm_manager.register_target("jupyter.widget.control", welcome)
 
 
 def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:

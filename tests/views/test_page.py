@@ -216,8 +216,17 @@ for number in range(4000):
 """
 
 
-def messages_of_a_burst(first: str) -> int:
-    """How many messages of a burst come to a reader who looks only afterwards, after some code was run."""
+CONTROL = {
+    "content": {"comm_id": "connected", "target_name": "jupyter.widget.control", "data": {}},
+    "metadata": {"version": "1.0.0"},
+}
+
+
+def messages_of_a_burst(first: str, *, is_late: bool = False, opens_control: bool = True) -> int:
+    """How many messages of a burst come to a reader who looks only afterwards, after some code was run.
+
+    A late reader connects after that, and says so or does not as widget managers do.
+    """
     manager = KernelManager()
     manager.start_kernel()
     client = manager.blocking_client()
@@ -227,7 +236,6 @@ def messages_of_a_burst(first: str) -> int:
     # whenever the reader's buffer is full, and on a busy machine that took ten minutes.
     reader.rcvhwm, reader.rcvbuf = 1, 2**18
     reader.subscribe(b"")
-    reader.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
 
     def run(code: str) -> None:
         request = client.execute(code)
@@ -235,10 +243,20 @@ def messages_of_a_burst(first: str) -> int:
             pass
         assert reply["content"]["status"] == "ok", reply["content"]
 
-    try:
-        run(first)
+    def connect() -> None:
+        reader.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
         while not reader.poll(100):  # until it has subscribed
             run("")
+
+    try:
+        if is_late:
+            run(first)
+            connect()
+            if opens_control:
+                client.shell_channel.send(client.session.msg("comm_open", **CONTROL))
+        else:
+            connect()
+            run(first)
         run(BURST)
         count, is_over = 0, False
         while not is_over:
@@ -254,13 +272,26 @@ def messages_of_a_burst(first: str) -> int:
         manager.shutdown_kernel(now=True)
 
 
+MAKE_A_DASHBOARD = "import ewens_widgets as ew\new.PriorLab()"
+
+
 def test_no_message_is_lost_before_a_slow_reader() -> None:
     # On a busy machine the server did not come round to reading while an Explorer was made.
-    assert messages_of_a_burst("import ewens_widgets as ew\new.PriorLab()") == 4000
+    assert messages_of_a_burst(MAKE_A_DASHBOARD) == 4000
+
+
+def test_no_message_is_lost_before_a_slow_page_that_came_later() -> None:
+    # A page whose question for all states is not answered within 4 s asks for each of 700 by itself, and
+    # waited for ever for those that were dropped.
+    assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True) == 4000
 
 
 def test_without_a_dashboard_the_kernel_drops_messages() -> None:
     assert messages_of_a_burst("import ewens_widgets as ew") < 4000
+
+
+def test_before_a_reader_that_came_later_and_is_no_page_the_kernel_drops_messages() -> None:
+    assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True, opens_control=False) < 4000
 
 
 # Frames in parcels.
