@@ -10,8 +10,8 @@ watch their parent and follow. A process can safely be forked only while it has 
 that has more does not open. Linux alone: elsewhere system libraries may not survive a fork.
 
 The server talks to its kernels through files that only its user can open. Ports would be chosen by the server
-and taken by the kernel a moment later; when many visitors come at once, others have some of them by then, the
-kernel ends, another is started on other ports, and the page waits for ever for the first.
+and taken by the kernel a moment later; when many visitors come at once, others may have one of them by then.
+The kernel ends, another is started on other ports, and the page waits for the first.
 """
 
 import contextlib

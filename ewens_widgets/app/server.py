@@ -240,6 +240,8 @@ class VisitorKernels(AsyncMappingKernelManager):
 
     absence = Float(60.0, config=True, help="Seconds after which a kernel without a page is stopped.")
 
+    arrival = Float(300.0, config=True, help="Seconds after which it is stopped if no page has come yet.")
+
     def __init__(self, **keywords: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(**keywords)
         self._arriving: set[str] = set()
@@ -332,13 +334,14 @@ class VisitorKernels(AsyncMappingKernelManager):
     async def cull_kernel_if_idle(self, kernel_id: str) -> None:
         """Stop a kernel whose page is gone, besides those that nobody has touched for long.
 
-        A page that has not connected yet is not gone: when many come at once, loading it takes its time.
+        A page that has not connected yet has more time: when many come at once, loading it takes a while. It
+        may also have been given up before it could say so.
         """
         kernel = self.get_kernel(kernel_id)
         silent = (datetime.now(UTC) - kernel.last_activity).total_seconds()
-        is_left = kernel_id in self._visited and not self._kernel_connections.get(kernel_id, 0)
-        if is_left and silent > self.absence:
-            self.log.info("Nobody is connected to kernel %s any more", kernel_id)
+        patience = self.absence if kernel_id in self._visited else self.arrival
+        if silent > patience and not self._kernel_connections.get(kernel_id, 0):
+            self.log.info("Nobody is connected to kernel %s", kernel_id)
             await self.shutdown_kernel(kernel_id)
         else:
             await super().cull_kernel_if_idle(kernel_id)

@@ -312,9 +312,12 @@ def test_a_kernel_that_does_not_start_leaves_its_place(
 
 @pytest.mark.parametrize(
     ("connections", "silent", "stays"),
-    [(0, 61, False), (0, 59, True), (1, 61, True), (1, 3600, True), (None, 61, True)],
+    [
+        *[(0, 61, False), (0, 59, True), (1, 61, True), (1, 3600, True)],
+        *[(None, 299, True), (None, 301, False)],
+    ],
 )
-def test_a_kernel_without_a_page_is_stopped_after_a_minute(
+def test_a_kernel_without_a_page_is_stopped_after_a_minute_and_one_that_never_had_one_after_five(
     kernels: VisitorKernels, connections: int | None, silent: int, stays: bool
 ) -> None:
     async def cull() -> None:

@@ -1,4 +1,7 @@
-"""`ewens-widgets app`: one visitor plays, the next one is asked to wait, and a place that is left is free."""
+"""`ewens-widgets app`: one visitor plays, the next one is asked to wait, and a place that is left is free.
+
+Where the Explorer does not come the page says so.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +9,7 @@ from pathlib import Path
 from browser.app_server import running_app
 from browser.explorer_page import FIGURES, ExplorerPage
 from browser.opened import new_page
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 # What the page does when it is closed, without closing it; then what it does when it comes into view again.
 END_VISIT = """
@@ -61,3 +64,39 @@ def test_visitors_of_the_web_app(
         assert second.iteration() == 0
         server.terminate()
         assert server.wait() == 0
+
+
+def test_a_page_says_that_the_explorer_does_not_come(
+    page: Page, compiled: None, tmp_path: Path, screenshot: Callable[[str], Path]
+) -> None:
+    held: list[Route] = []
+    page.route("**/voila.js", lambda route: held.insert(0, route))
+    page.clock.install()
+    notice = page.get_by_role("alertdialog")
+    explorer = ExplorerPage(page)
+    with running_app(tmp_path, "--visitors=1") as (address, _):
+        with page.expect_request("**/voila.js"):
+            page.goto(address, wait_until="commit")
+        page.clock.fast_forward("01:00")
+        expect(notice).to_contain_text("has not appeared within a minute")
+        expect(notice.get_by_role("button", name="Start again")).to_be_focused()
+        screenshot("app-late")
+
+        held.pop().continue_()
+        explorer.wait_until_shown()
+        expect(notice).to_have_count(0)
+        explorer.press("step")
+        explorer.wait_for_iteration(1)
+        assert explorer.faults == []
+
+
+def test_a_page_whose_explorer_has_come_stays_silent(page: Page, compiled: None, tmp_path: Path) -> None:
+    page.clock.install()
+    explorer = ExplorerPage(page)
+    with running_app(tmp_path, "--visitors=1") as (address, _):
+        page.goto(address)
+        explorer.wait_until_shown()
+        page.clock.fast_forward("01:00")
+        explorer.press("step")
+        explorer.wait_for_iteration(1)
+        expect(page.get_by_role("alertdialog")).to_have_count(0)
