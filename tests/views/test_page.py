@@ -275,21 +275,25 @@ def messages_of_a_burst(first: str, *, is_late: bool = False, opens_control: boo
 MAKE_A_DASHBOARD = "import ewens_widgets as ew\new.PriorLab()"
 
 
+@pytest.mark.slow
 def test_no_message_is_lost_before_a_slow_reader() -> None:
     # On a busy machine the server did not come round to reading while an Explorer was made.
     assert messages_of_a_burst(MAKE_A_DASHBOARD) == 4000
 
 
+@pytest.mark.slow
 def test_no_message_is_lost_before_a_slow_page_that_came_later() -> None:
     # A page whose question for all states is not answered within 4 s asks for each of 700 by itself, and
     # waited for ever for those that were dropped.
     assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True) == 4000
 
 
+@pytest.mark.slow
 def test_without_a_dashboard_the_kernel_drops_messages() -> None:
     assert messages_of_a_burst("import ewens_widgets as ew") < 4000
 
 
+@pytest.mark.slow
 def test_before_a_reader_that_came_later_and_is_no_page_the_kernel_drops_messages() -> None:
     assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True, opens_control=False) < 4000
 
