@@ -11,7 +11,7 @@ that has more does not open. Linux alone: elsewhere system libraries may not sur
 
 The server talks to its kernels through files that only its user can open. Ports would be chosen by the server
 and taken by the kernel a moment later; when many visitors come at once, others may have one of them by then.
-The kernel ends, another is started on other ports, and the page waits for the first.
+The kernel ends, another is started on other ports, and the page waits for ever for the first.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """Voilà with the Explorer on one page, and a kernel for each visitor, for no longer than needed.
 
 A visitor has a place from the moment the page is asked for until its kernel is told to stop: by the page,
-when it is closed or loaded again, or by the server, when the page has lost its connection or nobody has
-touched it for long.
+when it is closed or loaded again, or by the server, when the page was given up before it was sent, has never
+come, has lost its connection, or nobody has touched it for long.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ import gc
 import json
 import shutil
 import time
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socket import socket
@@ -29,6 +31,7 @@ from tornado.web import HTTPError
 from traitlets import Float, Instance, Int, List, Unicode
 from traitlets.config import Config
 from voila.app import Voila
+from voila.tornado.handler import TornadoVoilaHandler
 
 from ewens_widgets.app.command_line import StartError
 from ewens_widgets.app.nursery import Nursery
@@ -129,6 +132,37 @@ class VisitHandler(JupyterHandler):
         self.finish(json.dumps(kernel_id in self.kernel_manager))
 
 
+# The kernel that was started for the request at hand; the original keeps it to itself.
+_started: ContextVar[str] = ContextVar("_started")
+
+
+class PageHandler(TornadoVoilaHandler):
+    """Sends the page. A visitor who leaves before all of it was sent gives up the place."""
+
+    _kernel: str | None = None
+    _is_left = False
+
+    async def get_generator(self, path: str | None = None) -> AsyncIterator[str]:
+        """Parts of the page; the first of them comes when the kernel has been started."""
+        async for part in super().get_generator(path=path):
+            if self._kernel is None:
+                self._kernel = _started.get(None)
+                self._give_up()
+            if self._is_left:
+                return
+            yield part
+
+    def on_connection_close(self) -> None:
+        """Note that nobody is there any more."""
+        super().on_connection_close()
+        self._is_left = True
+        self._give_up()
+
+    def _give_up(self) -> None:
+        if self._is_left and self._kernel in self.kernel_manager:
+            IOLoop.current().spawn_callback(self.kernel_manager.shutdown_kernel, self._kernel)
+
+
 class ExplorerServer(Voila):
     """Voilà with our page in place of its own template."""
 
@@ -141,7 +175,10 @@ class ExplorerServer(Voila):
 
     def init_handlers(self) -> list[tuple[Any, ...]]:
         """Answer the pages that ask whether their visit goes on, before all else."""
-        return [(r"/visits/([\w-]+)", VisitHandler), *super().init_handlers()]
+        own = {TornadoVoilaHandler: PageHandler}
+        others = super().init_handlers()
+        handlers = [(path, own.get(handler, handler), *settings) for path, handler, *settings in others]
+        return [(r"/visits/([\w-]+)", VisitHandler), *handlers]
 
     def listen(self) -> None:
         """Listen, say where, and serve until stopped."""
@@ -240,7 +277,7 @@ class VisitorKernels(AsyncMappingKernelManager):
 
     absence = Float(60.0, config=True, help="Seconds after which a kernel without a page is stopped.")
 
-    arrival = Float(300.0, config=True, help="Seconds after which it is stopped if no page has come yet.")
+    arrival = Float(300.0, config=True, help="Seconds after which one to which no page has come is.")
 
     def __init__(self, **keywords: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(**keywords)
@@ -263,6 +300,7 @@ class VisitorKernels(AsyncMappingKernelManager):
                 raise HTTPError(503, f"it has room for {self.visitors}", reason="All places are taken")
             await asyncio.sleep(_GLANCE)
         kernel_id = self.new_kernel_id()
+        _started.set(kernel_id)
         self._arriving.add(kernel_id)
         try:
             return str(await super().start_kernel(kernel_id=kernel_id, **keywords))
@@ -270,7 +308,9 @@ class VisitorKernels(AsyncMappingKernelManager):
             self._arriving.discard(kernel_id)
 
     async def shutdown_kernel(self, kernel_id: str, now: bool = False, restart: bool = False) -> None:
-        """Stop a kernel; its place is free at once."""
+        """Stop a kernel; its place is free at once. Page and server may both ask for it."""
+        if kernel_id in self._leaving:
+            return
         self._leaving.add(kernel_id)
         try:
             await super().shutdown_kernel(kernel_id, now=now, restart=restart)

@@ -279,7 +279,7 @@ def _let_messages_wait() -> None:
     socket = thread.socket
 
     def deepen() -> None:
-        if socket.sndhwm:  # 0 is without end
+        if getattr(socket, "sndhwm", 0):  # 0 is without end; a kernel in the same process has none
             socket.sndhwm = max(socket.sndhwm, _MOST_WAITING)
 
     def welcome(control: object, message: dict[str, Any]) -> None:
@@ -288,7 +288,7 @@ def _let_messages_wait() -> None:
 
     thread.schedule(deepen)  # where the socket lives, and before whatever is sent from now on
     # This holds for those who are connected; for others ZeroMQ keeps to what held when the kernel began to
-    # listen. A page that connects begins by opening this comm, before it asks for anything.
+    # listen. A page that connects opens this comm before it asks for states.
     kernel.comm_manager.register_target("jupyter.widget.control", welcome)
 
 

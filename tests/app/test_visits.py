@@ -61,6 +61,27 @@ def test_visits_leave_nothing_behind(tmp_path: Path) -> None:
     assert found[0]["threads"] == found[1]["threads"] == found[2]["threads"]
 
 
+def test_a_visitor_who_leaves_before_all_of_the_page_was_sent_gives_up_the_place(tmp_path: Path) -> None:
+    async def give_up(address: str) -> None:
+        _, host, port = address.rstrip("/").replace("//", "").split(":")
+        answer, request = await asyncio.open_connection(host, int(port))
+        request.write(f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        await answer.readuntil(b"<head>")  # there is a kernel by now
+        request.close()
+        await request.wait_closed()
+
+    async def visits(address: str, server: psutil.Process) -> None:
+        await give_up(address)
+        async with asyncio.timeout(250):  # a place to which no page has come is free after 300 s
+            while any(child.ppid() != server.pid for child in server.children(recursive=True)):
+                await asyncio.sleep(0.05)
+        async with far_visit(address) as visitor:  # the only place is free
+            assert visitor.models
+
+    with running_app(tmp_path, "--visitors=1") as (address, process):
+        asyncio.run(visits(address, psutil.Process(process.pid)))
+
+
 def test_a_visitor_at_full_speed_is_asked_to_wait_like_everybody(tmp_path: Path) -> None:
     """All visitors' processes give way to the server, and each is a session of its own to the scheduler."""
 

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +16,17 @@ from jupyter_client.session import Session
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
+from voila.tornado.handler import TornadoVoilaHandler
 
 from ewens_widgets import app
 from ewens_widgets.app import command_line, nursery, server, web_app
-from ewens_widgets.app.server import OwnKernelSpecs, VisitorKernels, server_settings, write_page
+from ewens_widgets.app.server import (
+    OwnKernelSpecs,
+    PageHandler,
+    VisitorKernels,
+    server_settings,
+    write_page,
+)
 
 
 @pytest.fixture
@@ -313,8 +320,8 @@ def test_a_kernel_that_does_not_start_leaves_its_place(
 @pytest.mark.parametrize(
     ("connections", "silent", "stays"),
     [
-        *[(0, 61, False), (0, 59, True), (1, 61, True), (1, 3600, True)],
-        *[(None, 299, True), (None, 301, False)],
+        *[(0, 61, False), (0, 30, True), (1, 61, True), (1, 3600, True)],
+        *[(None, 200, True), (None, 301, False)],
     ],
 )
 def test_a_kernel_without_a_page_is_stopped_after_a_minute_and_one_that_never_had_one_after_five(
@@ -330,6 +337,62 @@ def test_a_kernel_without_a_page_is_stopped_after_a_minute_and_one_that_never_ha
 
     asyncio.run(cull())
     assert kernels.taken == stays
+
+
+@pytest.mark.parametrize("left_after", [None, 0, 1, 2])
+def test_a_place_is_given_up_by_who_leaves_before_the_page_is_whole(
+    monkeypatch: pytest.MonkeyPatch, left_after: int | None
+) -> None:
+    stopped: list[str] = []
+
+    class Kernels(dict[str, object]):
+        async def shutdown_kernel(self, kernel_id: str) -> None:
+            stopped.append(kernel_id)
+            del self[kernel_id]
+
+    async def parts(self: TornadoVoilaHandler, path: str | None) -> AsyncIterator[str]:
+        if left_after == 0:
+            self.on_connection_close()
+        server._started.set("the kernel")
+        kernels["the kernel"] = object()
+        while True:  # as where a kernel never answers
+            yield "sign of life"
+
+    async def send() -> list[str]:
+        handler = PageHandler.__new__(PageHandler)
+        handler.application = SimpleNamespace(settings={"kernel_manager": kernels})
+        sent = []
+        async for part in handler.get_generator("explorer.ipynb"):
+            sent.append(part)
+            if len(sent) == left_after:
+                handler.on_connection_close()
+            if len(sent) == 5:
+                break
+        await asyncio.sleep(0)
+        return sent
+
+    kernels = Kernels()
+    monkeypatch.setattr(TornadoVoilaHandler, "get_generator", parts)
+    assert len(asyncio.run(send())) == (5 if left_after is None else left_after)
+    assert stopped == ([] if left_after is None else ["the kernel"])
+
+
+def test_a_kernel_that_page_and_server_stop_at_once_is_stopped_once(
+    kernels: VisitorKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+
+    async def stop(self: VisitorKernels, kernel_id: str, **_: bool) -> None:
+        stopped.append(kernel_id)
+        await asyncio.sleep(0)
+
+    async def leave() -> None:
+        kernel_id = await kernels.start_kernel()
+        await asyncio.gather(kernels.shutdown_kernel(kernel_id), kernels.shutdown_kernel(kernel_id))
+
+    monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", stop)
+    asyncio.run(leave())
+    assert len(stopped) == 1
 
 
 @pytest.mark.parametrize(("jump", "silent"), [(3.2e7, 10.0), (-3.2e7, 10.0), (0.0, 10.0), (0.0, 3700.0)])

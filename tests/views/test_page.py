@@ -4,12 +4,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ipywidgets
 import pytest
 import zmq
-from ipywidgets import HTML
+from ipywidgets import HTML, Widget
 from jupyter_client.manager import KernelManager
 from views.chains import Chain, Wire, made
 
@@ -17,6 +18,7 @@ import ewens_widgets as ew
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.display import FanOut
 from ewens_widgets.views import Stage, ThetaView
+from ewens_widgets.views import page as page_module
 from ewens_widgets.views.base import Panel
 from ewens_widgets.views.page import STATUS, Dashboard, Page, Parcel, Room, in_columns
 
@@ -270,6 +272,35 @@ def messages_of_a_burst(first: str, *, is_late: bool = False, opens_control: boo
         reader.close(linger=0)
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+def test_more_messages_may_wait_for_who_is_connected_and_for_each_page_that_connects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the tests below do with a kernel, as it is told to ZeroMQ."""
+    told: list[int] = []
+    targets: dict[str, Callable[..., None]] = {}
+    opened: list[object] = []
+
+    class Socket:
+        sndhwm = 1000
+
+        def __setattr__(self, name: str, value: int) -> None:
+            told.append(value)
+            super().__setattr__(name, value)
+
+    kernel = SimpleNamespace(
+        iopub_thread=SimpleNamespace(socket=Socket(), schedule=lambda call: call()),
+        comm_manager=SimpleNamespace(register_target=targets.__setitem__),
+    )
+    monkeypatch.setattr(page_module, "get_ipython", lambda: SimpleNamespace(kernel=kernel))
+    monkeypatch.setattr(Widget, "handle_control_comm_opened", lambda *arguments: opened.append(arguments))
+    page_module._let_messages_wait()
+    assert len(told) == 1
+    assert told[0] > 10_000
+    targets["jupyter.widget.control"]("comm", {"a": "message"})
+    assert told == [told[0]] * 2
+    assert opened == [("comm", {"a": "message"})]
 
 
 MAKE_A_DASHBOARD = "import ewens_widgets as ew\new.PriorLab()"
