@@ -38,7 +38,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load soak audit bench rates visitors paper outputs links
+.PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load nightly audit bench rates visitors paper outputs links
 .PHONY: lite lite-serve lite-test format clean
 
 help: ## list what make can do
@@ -61,7 +61,7 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 	@$(MAKE) --no-print-directory binder
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
-	$(UNIT) -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not soak"
+	$(UNIT) -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not nightly"
 
 lint: $(TEST_STAMP) ## check style, formatting and spelling
 	$(BIN)/ruff check
@@ -75,7 +75,7 @@ docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
-	$(UNIT) -n $(WORKERS) --dist worksteal -m "not browser and not timing and not soak"
+	$(UNIT) -n $(WORKERS) --dist worksteal -m "not browser and not timing and not nightly"
 	$(UNIT) -m "timing and not browser"
 
 notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the stored ones
@@ -95,8 +95,9 @@ test-under-load: $(TEST_STAMP) ## the tests that need no browser, beside two bus
 	@busy=; trap 'kill $$busy' EXIT; for one in 1 2; do $(BIN)/python -c "while True: pass" & busy="$$busy $$!"; done; \
 	for time in $$(seq $(TIMES)); do $(MAKE) --no-print-directory unit || exit; done
 
-soak: $(TEST_STAMP) ## ten thousand random sequences of calls on sampler, player and Explorer; most of an hour
-	$(UNIT) -n $(WORKERS) -m soak
+nightly: $(TEST_STAMP) $(BROWSER_STAMP) ## the long proofs, large fuzzing, and every tutorial on the site without a server
+	$(UNIT) -n $(WORKERS) --dist worksteal -m nightly
+	@$(MAKE) --no-print-directory lite-test
 
 audit: ## ask the package index about vulnerabilities of the pinned versions; needs a network
 	python3 scripts/audit_pins.py binder/constraints.txt

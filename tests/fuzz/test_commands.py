@@ -520,7 +520,7 @@ def test_any_calls_in_any_order(name: str) -> None:
     run_state_machine_as_test(MACHINES[name], settings=FEW)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", sorted(LONG))
 def test_ten_thousand_sequences_of_calls(name: str) -> None:

@@ -275,7 +275,7 @@ def test_statistics_do_not_drift(model: str, moves: str, draws: int, thin: int) 
         assert value == pytest.approx(sampler.posterior.log_density(labels, int(g)), abs=1e-9, rel=0.0)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("model", ["I", "II", "III"])
 @pytest.mark.parametrize("shapes", ["common", "own"])
