@@ -26,7 +26,7 @@ from ewens_widgets.analysis.predictive import (
 from ewens_widgets.analysis.trees import Tree, check_tree_fits
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.datasets._frames import as_pandas, column_names, is_frame, row_names
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
@@ -455,8 +455,9 @@ def _with_names(X: ArrayLike | Dataset, matrix: FloatArray) -> FloatArray | Data
         return X
     if not is_frame(X):
         return matrix
-    frame = frame_of(X)
-    return Dataset(X=matrix, feature_names=frame.names, row_names=frame.row_names, index=frame.index)
+    frame = as_pandas(X)
+    names, rows = column_names(frame), row_names(frame)
+    return Dataset(X=matrix, feature_names=names, row_names=rows, index=frame.index)
 
 
 def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own

@@ -513,12 +513,32 @@ REFUSED = [
     Messy(
         "a short row",
         lines("x,y", "1.5,2", "2.5", "3.5,4"),
-        message="line 3 has 1 cells, but the first row has 2; check separators and quotes there.",
+        message=(
+            "1 missing value: row 2, column 'y'. By column: 'y' 1. Leave the 1 row out: "
+            'ew.read_table(content, missing="drop rows"); or the columns: '
+            'ew.read_table(content, drop=["y"]); or put the column\'s median there: '
+            'ew.read_table(content, missing="median").'
+        ),
+    ),
+    Messy(
+        "a long row",
+        lines("x,y", "1.5,2", "2.5,7,5", "3.5,4"),
+        message="row 2 has 3 cells, but the first row has 2; check separators and quotes there.",
+    ),
+    Messy(
+        "a long row far down",
+        lines("x,y", *(f"{value},2" for value in WAVE * 2), "2.5,7,5"),
+        message=(
+            "the table cannot be read (Expected 2 fields in line 62, saw 3); check separators and quotes "
+            "there."
+        ),
     ),
     Messy(
         "an open quote",
         b'x,y\n1.5,2\n2.5,"7\n',
-        message="line 3 cannot be read (unexpected end of data); check its quotes.",
+        message=(
+            "the table cannot be read (a quote in line 3 is not closed); check separators and quotes there."
+        ),
     ),
     Messy(
         "a workbook",

@@ -98,8 +98,8 @@ def test_what_python_might_take_for_a_number_is_none(value: bytes) -> None:
         (b" \n\n", "empty"),
         (b"a,b\n", "0 row"),
         (b"a,b\n1,2\n", "1 row"),
-        (b"a,b\n1,2\n3\n", "line 3 has 1 cells"),
-        (b'a,b\n1,"2\n', "line"),
+        (b"a,b\n1,2\n3\n", "1 missing value: row 2, column 'b'"),
+        (b'a,b\n1,"2\n', "a quote in line 2 is not closed"),
         (b"a,b\nx,y\nz,y\nx,w\n", "hold text"),
         (b"name\nx\ny\nx\n", "no column of numbers"),
         (b"a,class\n1,u\n2,\n", "empty in row 2"),
@@ -138,15 +138,15 @@ def test_a_messy_table_is_understood(case: messy_tables.Messy) -> None:
         warnings.simplefilter("always")
         data = read_table(case.content, "messy.csv", **case.options)
     np.testing.assert_allclose(data.X, case.X, rtol=1e-14)
-    assert {column.name: column.role for column in data.account.columns} == case.roles
-    assert data.feature_names == data.account.named("feature")
+    assert {column.name: column.role for column in data.summary.columns} == case.roles
+    assert data.feature_names == data.summary.named("feature")
     assert data.row_names == case.row_names
     assert data.classes == case.classes
-    assert data.account.notes == case.notes
+    assert data.summary.notes == case.notes
     for name, reason in case.reasons.items():
-        assert data.account[name].reason == reason
-    assert tuple(str(warning.message) for warning in caught) == case.warnings == data.account.warnings
-    assert "<script" not in data._repr_html_() + data.account._repr_html_()
+        assert data.summary[name].reason == reason
+    assert tuple(str(warning.message) for warning in caught) == case.warnings == data.summary.warnings
+    assert "<script" not in data._repr_html_() + data.summary._repr_html_()
 
 
 @pytest.mark.parametrize("case", messy_tables.REFUSED, ids=lambda case: case.title)
@@ -162,8 +162,8 @@ def test_what_may_mislead_is_warned_of_by_name(case: messy_tables.Messy) -> None
         data = read_table(case.content, "messy.csv")
     (text,) = [str(warning.message) for warning in caught]
     assert text.startswith(case.warnings[0])
-    assert data.account.warnings == (text,)
-    assert "Mind: " in repr(data.account)
+    assert data.summary.warnings == (text,)
+    assert "Note: " in repr(data.summary)
 
 
 def test_there_are_enough_messy_tables() -> None:
@@ -208,7 +208,7 @@ def test_arguments_that_contradict_are_refused(options: dict[str, Any], message:
 
 def test_an_account_is_asked_by_name() -> None:
     data = read_table(b"x,note\n1,\n3,\n")
-    assert data.account["note"].reason == "empty"
-    assert data.account.named("feature") == ("x",)
+    assert data.summary["note"].reason == "empty"
+    assert data.summary.named("feature") == ("x",)
     with pytest.raises(KeyError, match="no column 'y'; there are x, note"):
-        data.account["y"]
+        data.summary["y"]

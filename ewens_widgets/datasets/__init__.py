@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ewens_widgets.datasets._dataset import ColumnAccount, Dataset, TableAccount
+from ewens_widgets.datasets._dataset import ColumnSummary, Dataset, TableSummary
 from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._loaders import half_moons, leukemia, unit_square, wine
@@ -29,9 +29,9 @@ from ewens_widgets.files import cache_directory
 
 __all__ = [
     "LOADERS",
-    "ColumnAccount",
+    "ColumnSummary",
     "Dataset",
-    "TableAccount",
+    "TableSummary",
     "as_dataset",
     "cache_directory",
     "denmark_roads",

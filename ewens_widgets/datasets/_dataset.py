@@ -1,4 +1,4 @@
-"""The record that every loader returns, and the account of how a table became one."""
+"""The record that every loader returns, and the summary of how a table became one."""
 
 import html
 import textwrap
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.datasets import _frames
 
-__all__ = ["ColumnAccount", "Dataset", "TableAccount"]
+__all__ = ["ColumnSummary", "Dataset", "TableSummary"]
 
 _SHOWN = 6
 _WIDTH = 88
@@ -19,7 +19,7 @@ _HEADS = ("column", "role", "what was done")
 
 
 @dataclass(frozen=True)
-class ColumnAccount:
+class ColumnSummary:
     """What was done with one column of a table.
 
     Attributes
@@ -44,8 +44,8 @@ class ColumnAccount:
 
 
 @dataclass(frozen=True, repr=False)
-class TableAccount:
-    """What a reader did with each column of a table; ``account["weight"]`` is that of one column.
+class TableSummary:
+    """What a reader did with each column of a table; ``summary["weight"]`` is that of one column.
 
     Attributes
     ----------
@@ -60,11 +60,11 @@ class TableAccount:
     """
 
     origin: str
-    columns: tuple[ColumnAccount, ...]
+    columns: tuple[ColumnSummary, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def __getitem__(self, name: str) -> ColumnAccount:
+    def __getitem__(self, name: str) -> ColumnSummary:
         for column in self.columns:
             if column.name == name:
                 return column
@@ -76,13 +76,13 @@ class TableAccount:
 
     def __repr__(self) -> str:
         wide = max((len(column.name) for column in self.columns), default=0)
-        lines = [f"Account of {self.origin}"]
+        lines = [f"Columns of {self.origin}"]
         lines += [
             f"  {column.name:{wide}}  {column.role:9}  {column.reason}".rstrip() for column in self.columns
         ]
         lines += [f"  {note}" for note in self.notes]
         for warning in self.warnings:
-            lines += textwrap.wrap(warning, _WIDTH, initial_indent="  Mind: ", subsequent_indent="    ")
+            lines += textwrap.wrap(warning, _WIDTH, initial_indent="  Note: ", subsequent_indent="    ")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -93,9 +93,9 @@ class TableAccount:
             for column in self.columns
         )
         heads = "".join(f'<th scope="col" style="text-align: left">{head}</th>' for head in _HEADS)
-        said = [*self.notes, *(f"Mind: {warning}" for warning in self.warnings)]
+        said = [*self.notes, *(f"Note: {warning}" for warning in self.warnings)]
         paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in said)
-        origin = f"Account of {html.escape(self.origin)}"
+        origin = f"Columns of {html.escape(self.origin)}"
         return f"<div><strong>{origin}</strong><table><tr>{heads}</tr>{rows}</table>{paragraphs}</div>"
 
 
@@ -122,7 +122,7 @@ class Dataset:
         Names of the classes: ``label_names[k]`` is the name of label k. None: labels are shown as numbers.
     row_names
         One name an object, or None: objects are shown as numbers.
-    account
+    summary
         What `read_table` did with each column of the table; None for data that did not come from one.
     index
         Labels of the rows in the pandas DataFrame that the data came from; None for other data.
@@ -144,13 +144,13 @@ class Dataset:
     description: str = ""
     label_names: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
-    account: TableAccount | None = None
+    summary: TableSummary | None = None
     index: Any = field(default=None)
     same_units: bool = False
     noun: str = "object"
 
     def __post_init__(self) -> None:
-        if is_frame(self.X):
+        if _frames.is_frame(self.X):
             self._take_names_of_frame()
         X = _checked_matrix(self.X)
         n_objects, n_features = X.shape
@@ -175,18 +175,18 @@ class Dataset:
             object.__setattr__(self, name, value)
 
     def _take_names_of_frame(self) -> None:
-        frame = frame_of(self.X)
-        names = self.feature_names or frame.names
-        rows = frame.row_names if self.row_names is None else self.row_names
+        frame = _frames.as_pandas(self.X)
+        names = self.feature_names or _frames.column_names(frame)
+        rows = _frames.row_names(frame) if self.row_names is None else self.row_names
         index = frame.index if self.index is None else self.index
-        for name, value in {"feature_names": names, "row_names": rows, "index": index}.items():
+        X = _frames.numeric_matrix(frame)
+        for name, value in {"X": X, "feature_names": names, "row_names": rows, "index": index}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "X", frame.matrix())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # numpy drops the read-only flag in pickles and deep copies; the constructor sets it again.
         fields = (self.X, self.labels, self.name, self.feature_names, self.description, self.label_names)
-        return type(self), (*fields, self.row_names, self.account, self.index, self.same_units, self.noun)
+        return type(self), (*fields, self.row_names, self.summary, self.index, self.same_units, self.noun)
 
     @property
     def n_objects(self) -> int:

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_positive
-from ewens_widgets.datasets import Dataset
-from ewens_widgets.datasets._frames import frame_names, frame_of, is_frame
+from ewens_widgets.datasets import Dataset, _frames
 
 __all__ = [
     "DataWarning",
@@ -36,6 +35,7 @@ __all__ = [
     "dependence_error",
     "dependence_text",
     "dependent_columns",
+    "misleading_columns",
     "named_columns",
     "warn_of_dependence",
 ]
@@ -50,6 +50,9 @@ LARGEST_THETA = 2.0**30
 _MOST_NAMED = 10
 _NEARLY = 1e-4  # 1 − R² of a column below which models I and II warn that it follows from others.
 _COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
+_ALMOST = 1e-2  # The same for `misleading_columns`, before a model is chosen.
+_MOST_CODES = 10  # So few different whole numbers may be codes.
+_STAND_INS = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)  # Numbers that often mean a missing value.
 _FEW_ROWS = 10  # In fewer rows columns follow from one another by chance.
 
 
@@ -126,9 +129,9 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
     if np.ma.is_masked(source):
         raise ValueError("data have masked values; drop these rows, or fill the gaps, before clustering.")
     rows = data.row_names if isinstance(data, Dataset) else None
-    if is_frame(source):
-        frame = frame_of(source)
-        source, rows = frame.matrix(), frame.row_names
+    if _frames.is_frame(source):
+        frame = _frames.as_pandas(source)
+        source, rows = _frames.numeric_matrix(frame), _frames.row_names(frame)
     raw = np.asarray(source)
     if raw.ndim != 2:
         hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
@@ -152,7 +155,7 @@ def column_names(data: ArrayLike | Dataset) -> tuple[str, ...] | None:
     """Names of the columns, for messages; None for data without."""
     if isinstance(data, Dataset):
         return data.feature_names
-    return frame_names(data) if is_frame(data) else None
+    return _frames.column_names(_frames.as_pandas(data)) if _frames.is_frame(data) else None
 
 
 def _as_floats(raw: NDArray[Any]) -> FloatArray:
@@ -191,7 +194,7 @@ def _check_finite(matrix: FloatArray, data: ArrayLike | Dataset, rows: Sequence[
     if hasattr(data, "fillna"):
         keep = "frame.dropna()" if np.isnan(matrix[bad]).all() else "frame[np.isfinite(frame).all(axis=1)]"
         ways = (keep, f"frame.drop(columns=[{listed}])", "frame.fillna(frame.median())")
-    elif is_frame(data):
+    elif _frames.is_frame(data):
         table = "ew.read_table(frame, {})".format
         ways = (table('missing="drop rows"'), table(f"drop=[{listed}]"), table('missing="median"'))
     else:
@@ -367,3 +370,94 @@ def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Seque
         f"{start}column {dependence_text(found, names)}. They say nothing that the others do not: drop "
         f"column(s) {listed} (or reduce all by PCA, or drop columns that these follow from){other}."
     )
+
+
+def misleading_columns(X: FloatArray, names: Sequence[str]) -> list[str]:
+    """Sentences about columns that may mislead a clustering: identifiers, codes, long tails, copies."""
+    found: list[str] = []
+    coarse: list[str] = []
+    shares = np.array([len(np.unique(column)) for column in X.T]) / len(X)
+    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
+        kind = _row_number_text(name, column) or _code_text(name, column)
+        others = np.delete(shares, place)
+        if not kind and len(X) >= 40 and shares[place] < 0.1 and others.size and np.median(others) > 0.5:
+            coarse.append(name)
+        found += filter(None, [kind, _skewness_text(name, column), _stand_in_text(name, column)])
+    if coarse:
+        found.append(
+            f"column(s) {', '.join(map(repr, coarse[:_MOST_NAMED]))} take few values while the others hardly "
+            "repeat one: equal values may become clusters of their own. Measure them more finely, or leave "
+            "them out and see what changes."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - X.mean(axis=0)
+        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
+    if alike:
+        listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
+        found.append(
+            f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
+            f"Leave out: drop=[{listed}]."
+        )
+    return found
+
+
+def _row_number_text(name: str, column: FloatArray) -> str:
+    steps = np.diff(column)
+    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
+    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
+    if len(column) < _FEW_ROWS or not np.array_equal(column, column.round()) or not (is_ordered or is_dense):
+        return ""
+    return (
+        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
+        f"{'in order' if is_ordered else 'without large gaps'}): as a feature it makes clusters of "
+        f"neighbouring rows. Use it for names, names={name!r}, or leave it out, drop={name!r}."
+    )
+
+
+def _code_text(name: str, column: FloatArray) -> str:
+    values = np.unique(column)
+    is_few = 2 <= len(values) <= min(_MOST_CODES, len(column) // 4)
+    if len(column) < 2 * _FEW_ROWS or not is_few or not np.array_equal(values, values.round()):
+        return ""
+    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    return (
+        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
+        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
+        f"compare with, classes={name!r}."
+    )
+
+
+def _skewness_text(name: str, column: FloatArray) -> str:
+    if len(column) < 2 * _FEW_ROWS or column.min() <= 0.0 or column.max() == column.min():
+        return ""
+    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
+    if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
+        return ""
+    return (
+        f"column {name!r} is positive and strongly skewed (skewness {skewness:.1f}, of its logarithms "
+        f"{of_logarithms:.1f}): a long tail is cut into clusters. Logarithms?"
+    )
+
+
+def _skewness(column: FloatArray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = column / np.abs(column).max()
+        centred = scaled - scaled.mean()
+        spread = np.sqrt(np.mean(centred**2))
+        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
+
+
+def _stand_in_text(name: str, column: FloatArray) -> str:
+    """Find a number such as −999 that is far from all others and occurs more than once."""
+    for value in _STAND_INS:
+        is_there = column == value
+        rest = column[~is_there]
+        if is_there.sum() < 2 or len(rest) < 2:
+            continue
+        gap = rest.min() - value if value < 0 else value - rest.max()
+        if gap > max(np.ptp(rest), 1.0):
+            return (
+                f"column {name!r} has {int(is_there.sum())} times {value:g}, far from its other values: does "
+                "it stand for a missing value? Then leave these cells empty."
+            )
+    return ""

@@ -1,42 +1,51 @@
-r"""Tables as people have them: from a file, an upload or a DataFrame to a `Dataset`, with an account of it.
+r"""Tables as people have them: from a file, an upload or a DataFrame to a `Dataset`, with a summary of it.
 
-Three steps, a file each:
+`layout` makes a file a DataFrame of text, `columns` finds what the cells of a column mean, and this module
+gives each column a role. A column of numbers is a feature. A column with a usual name such as ``class``, or
+else the only column of text with values that repeat, holds known classes. Text that differs in every row, or
+whole numbers called ``id``, are names of the rows. Constant columns, dates and numbers that only count the
+rows are left out. The model never sees classes and names, so that these can be recognised without risk.
 
-* `sources` takes a file or a frame apart into columns;
-* `cells` says what a column's cells mean: numbers, in the many ways people write them, dates, text;
-* `roles` gives each column a role, and writes everything that was done into ``dataset.account``.
-
-Last, the numbers are looked at for what misleads a clustering: numbers of rows and other identifiers, codes
-of groups, copies and combinations of other columns, a few values among many, long tails, numbers that stand
-for a missing value. Nothing is changed for these; they are warned of by name.
+Nothing else is guessed. Where two readings give different *numbers*, or text fits none of these roles,
+`TableError` names the column, shows three values, and lists the choices. What the caller says comes first.
 """
 
 import difflib
+import json
+import os
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.datasets import Dataset
-from ewens_widgets.datasets._frames import short_name
-from ewens_widgets.model.checks import DataWarning, dependence_text, dependent_columns
-from ewens_widgets.tables.cells import READINGS
-from ewens_widgets.tables.roles import Reading, listed
-from ewens_widgets.tables.sources import LARGEST_FILE, RawColumn, RawTable, TableError, read_source
+from ewens_widgets.datasets import ColumnSummary, Dataset, TableSummary
+from ewens_widgets.datasets._frames import (
+    as_pandas,
+    column_names,
+    distinct_names,
+    is_frame,
+    row_names,
+    short_name,
+)
+from ewens_widgets.model.checks import DataWarning, misleading_columns
+from ewens_widgets.tables.columns import WAYS, Column, decimal_marks, is_missing, shortened
+from ewens_widgets.tables.layout import LARGEST_FILE, TableError, check_size, read_layout
 
-__all__ = ["LARGEST_FILE", "DataWarning", "TableError", "Wishes", "read_table"]
+__all__ = ["LARGEST_FILE", "DataWarning", "TableError", "read_table"]
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 _MISSING_WAYS = ("refuse", "drop rows", "median")
-_ALMOST = 1e-2  # 1 − R² of a column that is said to follow from others.
-_FEW_ROWS, _SOME_ROWS = 10, 20  # In fewer rows, what a column looks like is chance.
-_MOST_NAMED = 10
-_MOST_CODES = 10
-_STAND_FOR_MISSING = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
+_MOST_NAMED = 5
+_FEW_ROWS = 10  # In fewer rows, values that all differ mean little.
+_CLASS_NAMES = {"class", "classes", "cluster", "group", "label", "labels", "species", "target", "type"}
+_IDENTIFIER = re.compile(r"(?i)(.*[ _.-])?(id|ids|idx|index|uuid|key)|.*[a-z]I[Dd]|unnamed: 0|row_?names?")
 
 
 def read_table(
@@ -56,13 +65,13 @@ def read_table(
     Parameters
     ----------
     source
-        Path of a CSV file, its bytes, or an open file, of at most 5 MB; or a DataFrame of pandas, polars, or
-        any library with the dataframe interchange protocol or Arrow's.
+        Path of a CSV file, its bytes, or an open file, of at most 5 MB; or a DataFrame of pandas, polars,
+        pyarrow, or another library that narwhals knows.
     name
         Name of the table, for titles and messages; by default that of the file.
     features
-        Columns to cluster by; all others are left out, but for names and classes. By default all that hold
-        numbers. Dates become days since the first, and yes and no become 1 and 0.
+        Columns to cluster by; all others are left out, except names and classes. By default all that hold
+        numbers. Dates become days since the first date, and yes and no become 1 and 0.
     names
         Column with the names of the rows.
     classes
@@ -70,23 +79,23 @@ def read_table(
     drop
         Columns to leave out.
     read_as
-        How to read a column that could be read in more than one way: ``{"weight": "thousands"}``, or
-        "decimals", "numbers" (whatever stands behind them), "day first", "month first", "text".
+        How to read a column that can be read in more than one way: ``{"weight": "thousands"}``, or
+        "decimals", "numbers" (whatever follows them), "day first", "month first", "text".
     missing
         What to do with missing values: "refuse", "drop rows" leaves out the rows that have any, "median" puts
         the median of the column there.
     header
-        Whether the first row has the names of the columns, or how many rows do; by default found out.
+        Whether the first row has the names of the columns, or how many rows do; found by default.
 
     Returns
     -------
-    data set with the features, and with the classes and the names of the rows if there are any; its `account`
+    data set with the features, and with the classes and the names of the rows if there are any; its `summary`
     says what was done with each column
 
     Raises
     ------
     TableError
-        For anything that cannot be read without guessing; it says what the choices are.
+        For anything that cannot be read without guessing; the message lists the choices.
 
     Warns
     -----
@@ -94,182 +103,386 @@ def read_table(
         For columns that may mislead: identifiers, constants, copies and combinations of other columns, codes,
         numbers that stand for missing values, long tails.
     """
-    table = read_source(source, name, header)
-    wishes = Wishes.checked(table, features, names, classes, drop, read_as, missing)
-    reading = Reading(table, wishes)
-    reading.settle_roles()
-    dataset, account = reading.dataset()
-    found = (*account.warnings, *_findings(dataset.X, dataset.feature_names))
-    for text in found:
+    if missing not in _MISSING_WAYS:
+        raise ValueError(f"missing must be one of {', '.join(map(repr, _MISSING_WAYS))}; got {missing!r}.")
+    for column, way in (read_as or {}).items():
+        if way not in WAYS:
+            ways = ", ".join(map(repr, WAYS))
+            raise ValueError(f"read_as of column {column!r} must be one of {ways}; got {way!r}.")
+    table = _Table.read(source, name, header)
+    table.give_role("left out", "drop", [drop] if isinstance(drop, str) else drop)
+    table.give_role("names", "names", [] if names is None else [names])
+    table.give_role("classes", "classes", [] if classes is None else [classes])
+    table.give_role("feature", "features", features or [])
+    table.understand(read_as or {})
+    table.choose_roles(other_features=features is None)
+    dataset = table.dataset(missing)
+    for text in table.warnings:
         warnings.warn(text, DataWarning, stacklevel=2)
-    return replace(dataset, account=replace(account, warnings=found))
+    return dataset
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the caller said, with columns by their place."""
+@dataclass
+class _Table:
+    """The columns of a table on their way to a data set."""
 
-    features: frozenset[int] | None
-    names: int | None
-    classes: int | None
-    drop: frozenset[int]
-    read_as: dict[int, str]
-    missing: str
+    columns: list[Column]
+    n_rows: int
+    title: str
+    origin: str
+    code: str  # how a line of code names the source
+    separator: str = ""
+    notes: list[str] = field(default_factory=list)
+    index: Any = None  # of a DataFrame
+    row_names: tuple[str, ...] | None = None
+    warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def checked(
-        cls,
-        table: RawTable,
-        features: Sequence[str] | None,
-        names: str | None,
-        classes: str | None,
-        drop: str | Sequence[str],
-        read_as: Mapping[str, str] | None,
-        missing: str,
-    ) -> "Wishes":
-        """Take the arguments of `read_table`; refuse names that the table does not have."""
-        if missing not in _MISSING_WAYS:
-            raise ValueError(
-                f"missing must be one of {', '.join(map(repr, _MISSING_WAYS))}; got {missing!r}."
+    def read(cls, source: Any, name: str | None, header: int | bool | None) -> "_Table":  # noqa: ANN401 - as above
+        """Read a file or a frame."""
+        notes: list[str] = []
+        if is_frame(source):
+            frame, code, separator = as_pandas(source), "frame", ""
+            index, labels = frame.index, row_names(frame)
+            origin = name or f"a {type(source).__module__.split('.')[0]} {type(source).__name__}"
+            title = name or "table"
+        else:
+            content, path, code = _content(source)
+            frame, separator, notes = read_layout(content, header)
+            index = labels = None
+            origin = name or path or "table.csv"
+            title = PurePath(origin).stem or "table"
+        if len(frame) < 2:
+            raise TableError(f"the table has {len(frame)} row(s) of data; clustering needs at least 2.")
+        columns = [
+            Column.from_series(frame.iloc[:, place], column, frame.columns[place])
+            for place, column in enumerate(column_names(frame))
+        ]
+        origin, title = short_name(origin), short_name(title)
+        return cls(columns, len(frame), title, origin, code, separator, notes, index, labels)
+
+    def named(self, argument: str, wanted: Iterable[object]) -> list[Column]:
+        """Columns that an argument names, as the table or its summary calls them."""
+        found = []
+        for key in wanted:
+            for column in self.columns:
+                if column.name == key or (type(key) is type(column.key) and bool(key == column.key)):
+                    found.append(column)
+                    break
+            else:
+                known = [column.name for column in self.columns]
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {_quoted(known)}."
+                raise ValueError(f"{argument}: there is no column {short_name(str(key))!r}; {hint}")
+        return found
+
+    def give_role(self, role: str, argument: str, wanted: Iterable[object]) -> None:
+        """Give columns the role that the caller says."""
+        for column in self.named(argument, wanted):
+            if column.role not in {"", role}:
+                raise ValueError(
+                    f"column {column.name!r} is given two roles; name it in one of the arguments only."
+                )
+            column.role = role
+
+    def understand(self, read_as: Mapping[str, str]) -> None:
+        """Find what the columns of text mean."""
+        ways = {self.named("read_as", [key])[0].name: way for key, way in read_as.items()}
+        texts = [column for column in self.columns if not column.kind]
+        marks = decimal_marks(texts, self.separator)
+        for column in texts:
+            column.understand(marks, ways.get(column.name))
+
+    def having(self, role: str) -> list[Column]:
+        """Columns with a role."""
+        return [column for column in self.columns if column.role == role]
+
+    def choose_roles(self, other_features: bool) -> None:
+        """Give every column a role and a reason; raise `TableError` where only the user can know it.
+
+        Parameters
+        ----------
+        other_features
+            Whether columns of numbers that the caller did not name are features.
+        """
+        for column in self.columns:
+            if column.role:
+                self._check_wish(column)
+        for choose in (self._choose_by_name, self._choose_names, self._choose_numbers, self._choose_classes):
+            for column in self.columns:
+                if not column.role:
+                    choose(column, other_features)
+        if undecided := self.having("undecided"):
+            told = [f"{column.name!r} ({column.shown})" for column in undecided]
+            problem = f"it is not certain what to make of {_listed(told)}"
+            raise TableError(self._questions(undecided), self.summary(), problem=problem)
+        if not self.having("feature"):
+            constant = [column.name for column in self.columns if column.reason.startswith("constant")]
+            raise TableError(
+                f"all rows are equal in {_quoted(constant)}, and there are no other columns of numbers, so "
+                "there is nothing to cluster."
+                if constant
+                else "there is no column of numbers; clustering needs at least one.",
+                self.summary(),
             )
-        for column, reading in (read_as or {}).items():
-            if reading not in READINGS:
-                ways = ", ".join(map(repr, READINGS))
-                raise ValueError(f"read_as of column {column!r} must be one of {ways}; got {reading!r}.")
-        wishes = cls(
-            None if features is None else _places(table, "features", features),
-            None if names is None else min(_places(table, "names", [names])),
-            None if classes is None else min(_places(table, "classes", [classes])),
-            _places(table, "drop", drop),
-            {min(_places(table, "read_as", [column])): way for column, way in (read_as or {}).items()},
-            missing,
-        )
-        single = frozenset(place for place in (wishes.names, wishes.classes) if place is not None)
-        twice = (wishes.features or frozenset()) & (single | wishes.drop) | single & wishes.drop
-        if twice or (wishes.names is not None and wishes.names == wishes.classes):
-            doubled = table.columns[min(twice or single)].name
-            raise ValueError(f"column {doubled!r} is given two roles; name it in one of the arguments only.")
-        return wishes
 
-
-def _places(table: RawTable, argument: str, wanted: str | Iterable[object]) -> frozenset[int]:
-    """Places of columns that an argument names, as the table or its account calls them."""
-    found = set()
-    for name in [wanted] if isinstance(wanted, str) else wanted:
-        places = [place for place, column in enumerate(table.columns) if _is_called(column, name)]
-        if not places:
-            known = [column.name for column in table.columns]
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = (
-                f"; did you mean {near[0]!r}?"
-                if near
-                else f"; there are {listed(list(map(repr, known)), ', ')}."
+    def _check_wish(self, column: Column) -> None:
+        """Add the reason to a role that the caller gave; refuse text as a feature."""
+        reasons = {"left out": "as you said", "names": "names the rows, as you said", "feature": column.note}
+        column.reason = reasons.get(column.role, f"{column.classes_text} (as you said)")
+        if column.role == "feature" and column.kind in {"text", "empty"}:
+            held = "is empty" if column.kind == "empty" else f"holds text ({column.shown})"
+            raise TableError(
+                f"column {column.name!r} {held} and cannot be a feature. Encode it as numbers, or "
+                f"say classes={column.name!r} or drop={column.name!r}.",
+                self.summary(),
             )
-            raise ValueError(f"{argument}: there is no column {short_name(str(name))!r}{hint}")
-        found.add(places[0])
-    return frozenset(found)
+        if column.role == "feature" and column.question:
+            column.assign("undecided", column.question)
 
+    def _choose_by_name(self, column: Column, _: bool) -> None:
+        """Choose classes by their usual name, identifiers, and columns that only number the rows."""
+        numbers, has_name = column.numbers, bool(str(column.key))
+        is_whole = column.kind == "number" and np.array_equal(numbers, numbers.round())
+        if column.kind == "empty":
+            column.assign("left out", "empty")
+        elif column.name.strip().lower() in _CLASS_NAMES and not self.having("classes"):
+            if self._is_few(column):
+                column.assign("classes", f"{column.classes_text} (by its name)")
+            else:
+                column.assign("undecided", f"classes, with {self._how_many(column)}?")
+        elif is_whole and (not has_name or _IDENTIFIER.fullmatch(column.name)):
+            if np.all(np.diff(numbers) == 1.0) and (numbers[0] in {0.0, 1.0} or has_name):
+                column.assign("left out", "only numbers the rows")
+            elif has_name and len(np.unique(numbers)) == len(numbers):
+                self._assign_names(column, "identifiers by its name", "identifiers")
 
-def _is_called(column: RawColumn, name: object) -> bool:
-    return column.name == name or (type(name) is type(column.key) and bool(column.key == name))
+    def _choose_names(self, column: Column, _: bool) -> None:
+        if column.kind == "text" and column.n_different == self.n_rows:
+            text = "text, another in every row"
+            self._assign_names(column, f"{text}: names the rows", text)
 
+    def _assign_names(self, column: Column, reason: str, otherwise: str) -> None:
+        is_first = not self.having("names") and self.row_names is None
+        column.assign(*(("names", reason) if is_first else ("left out", otherwise)))
 
-def _findings(X: FloatArray, names: Sequence[str]) -> list[str]:
-    """What in a table of finite numbers may mislead a clustering, a sentence for each finding."""
-    found: list[str] = []
-    discrete: list[str] = []
-    shares = [len(np.unique(column)) / len(X) for column in X.T]
-    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
-        others = shares[:place] + shares[place + 1 :]
-        kind = _counting_finding(name, column) or _code_finding(name, column)
-        if (
-            not kind
-            and len(X) >= 2 * _SOME_ROWS
-            and shares[place] < 0.1
-            and others
-            and np.median(others) > 0.5
-        ):
-            discrete.append(name)
-        found += filter(None, [kind, _skew_finding(name, column), _stand_in_finding(name, column)])
-    if discrete:
-        listed = ", ".join(map(repr, discrete[:_MOST_NAMED]))
-        found.append(
-            f"column(s) {listed} take few values while the others hardly repeat one: equal values may become "
-            "clusters of their own. Measure them finer, or leave them out and see what changes."
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = X - X.mean(axis=0)
-        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
-    if alike:
-        listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
-        found.append(
-            f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
-            f"Leave out: drop=[{listed}]."
-        )
-    return found
+    def _choose_numbers(self, column: Column, other_features: bool) -> None:
+        numbers = column.numbers
+        if column.kind == "date":
+            column.assign("left out", f"dates or times (as a feature: {column.note or column.question})")
+        elif column.kind in {"number", "undecided"} and not other_features:
+            column.assign("left out", "not among the features")
+        elif column.kind == "undecided":
+            column.assign("undecided", column.question)
+        elif column.kind == "number":
+            if np.all(numbers == numbers[0]):
+                column.assign("left out", f"constant: always {column.shown}")
+                self.warnings.append(f"column {column.name!r} is constant and is left out.")
+            else:
+                column.assign("feature", column.note)
 
+    def _choose_classes(self, column: Column, other_features: bool) -> None:
+        """Take text that repeats for classes, if there is no other such column and its values are few."""
+        others = [other for other in self.columns if not other.role and other is not column]
+        if not other_features:
+            column.assign("left out", "not among the features")
+        elif others or self.having("undecided") or self.having("classes"):
+            column.assign("undecided", "text" if column.kind == "text" else "numbers, classes or neither?")
+        elif self._is_few(column):
+            column.assign("classes", f"{column.classes_text} (the only column of text)")
+        else:
+            column.assign("undecided", f"text with {self._how_many(column)}: names, classes or neither?")
 
-def _counting_finding(name: str, column: FloatArray) -> str:
-    if len(column) < _FEW_ROWS or not np.array_equal(column, np.round(column)):
-        return ""
-    steps = np.diff(column)
-    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
-    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
-    if not is_ordered and not is_dense:
-        return ""
-    how = "in order" if is_ordered else "without large gaps"
-    return (
-        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
-        f"{how}): as a feature it makes clusters of neighbouring rows. Use it for names, names={name!r}, or "
-        f"leave it out, drop={name!r}."
-    )
+    def _is_few(self, column: Column) -> bool:
+        return column.n_different <= self.n_rows // 2 or self.n_rows < _FEW_ROWS
 
+    def _how_many(self, column: Column) -> str:
+        return f"{column.n_different} different values in {self.n_rows} rows"
 
-def _code_finding(name: str, column: FloatArray) -> str:
-    values = np.unique(column)
-    if len(column) < _SOME_ROWS or not 2 <= len(values) <= min(_MOST_CODES, len(column) // 4):
-        return ""
-    if not np.array_equal(values, np.round(values)):
-        return ""
-    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
-    return (
-        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
-        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
-        f"compare with, classes={name!r}."
-    )
-
-
-def _skew_finding(name: str, column: FloatArray) -> str:
-    if len(column) < _SOME_ROWS or column.min() <= 0.0 or column.max() == column.min():
-        return ""
-    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
-    if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
-        return ""
-    return (
-        f"column {name!r} is positive and strongly skewed (skewness {skewness:.1f}, of its logarithms "
-        f"{of_logarithms:.1f}): a long tail is cut into clusters. Logarithms?"
-    )
-
-
-def _skewness(column: FloatArray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = column / np.abs(column).max()
-        centred = scaled - scaled.mean()
-        spread = np.sqrt(np.mean(centred**2))
-        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
-
-
-def _stand_in_finding(name: str, column: FloatArray) -> str:
-    """A number such as −999 that stands far from all others, more than once."""
-    for value in _STAND_FOR_MISSING:
-        is_there = column == value
-        rest = column[~is_there]
-        if is_there.sum() < 2 or len(rest) < 2:
-            continue
-        gap = rest.min() - value if value < 0 else value - rest.max()
-        if gap > max(np.ptp(rest), 1.0):
-            return (
-                f"column {name!r} has {int(is_there.sum())} times {value:g}, far from its other values: does "
-                "it stand for a missing value? Then leave these cells empty."
+    def _questions(self, undecided: list[Column]) -> str:
+        """What only the user can know, with three values of each column and the choices as code."""
+        texts = [column for column in undecided if column.reason == "text"]
+        told = []
+        if texts:
+            names = ", ".join(repr(column.name) for column in texts[:_MOST_NAMED])
+            subject = f"columns {names} hold" if len(texts) > 1 else f"column {names} holds"
+            shown = _listed([f"{column.name!r}: {column.shown}" for column in texts])
+            told.append(
+                f"{subject} text ({shown}), which may be classes, names or neither. Say which: "
+                f"{self._call(classes=texts[0].name)}, names=…, or drop=[…] for what is to be left out"
             )
-    return ""
+        for column in [column for column in undecided if column not in texts][:2]:
+            ways = [
+                f'read_as={{"{column.name}": "{way}"}} ({gives or way})'
+                for way, gives in column.choices.items()
+            ]
+            ways += [f'{argument}="{column.name}"' for argument in ("classes", "names", "drop")]
+            told.append(f"column {column.name!r} ({column.shown}): {column.reason} Say {', or '.join(ways)}")
+        return ". ".join(told) + "."
+
+    def dataset(self, missing: str) -> Dataset:
+        """The features as numbers, with all names and the summary."""
+        features = self.having("feature")
+        X = self._matrix(features)
+        kept = self._complete_rows(X, features, missing)
+        if missing == "median" and np.isnan(X).any():
+            X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+        X, rows = X[kept], np.flatnonzero(kept).tolist()
+        labels, label_names, names = None, None, self.row_names
+        parts = [f"{len(X)} rows, {len(features)} numeric columns"]
+        for column in self.having("names"):
+            names = tuple(short_name(text) or str(row) for row, text in enumerate(column.texts, 1))
+            parts.append(f"column {column.name} names the objects")
+        for column in self.having("classes"):
+            # Sorted as a list: in an array of text, one long cell would make all cells as long.
+            texts = column.texts.to_list()
+            different = sorted({texts[row] for row in rows})
+            places = {text: place for place, text in enumerate(different)}
+            labels = np.array([places[texts[row]] for row in rows], dtype=np.intp)
+            label_names = tuple(distinct_names([short_name(text) for text in different]))
+            parts.append(f"known classes from column {column.name}")
+        if gone := [column.name for column in self.having("left out")]:
+            parts.append(f"left out: {_listed(gone, ', ')}")
+        feature_names = tuple(column.name for column in features)
+        self.warnings += misleading_columns(X, feature_names)
+        return Dataset(
+            X=X,
+            labels=labels,
+            name=self.title,
+            feature_names=feature_names,
+            description=f"Read from {self.origin}: {'; '.join(parts)}.",
+            label_names=label_names,
+            row_names=None if names is None else tuple(names[row] for row in rows),
+            summary=self.summary(),
+            index=None if self.index is None else self.index[kept],
+        )
+
+    def summary(self) -> TableSummary:
+        """What was done so far."""
+        columns = [
+            ColumnSummary(
+                column.name,
+                column.role or "undecided",
+                column.reason,
+                tuple(column.first_three),
+                tuple(column.choices),
+            )
+            for column in self.columns
+        ]
+        notes = [*self.notes, *(["The index of the frame names the rows."] if self.row_names else [])]
+        return TableSummary(self.origin, tuple(columns), tuple(notes), tuple(self.warnings))
+
+    def _matrix(self, features: list[Column]) -> FloatArray:
+        """Features as floats, NaN where a value is missing; refuse values that are no numbers."""
+        wrong = [
+            f"{self._row(row)}, column {column.name!r} ({shortened(column.texts[row])!r})"
+            for column in features
+            for row in np.flatnonzero(~np.isfinite(column.numbers)).tolist()
+            if not is_missing(column.texts[row])
+        ]
+        if wrong:
+            raise TableError(
+                f"{_count(len(wrong), 'value')} that cannot be read as a number: {_listed(wrong)}. Correct "
+                "these cells or empty them, drop the column with drop=…, or keep it with classes=….",
+                self.summary(),
+            )
+        return np.column_stack([column.numbers for column in features])
+
+    def _complete_rows(self, X: FloatArray, features: list[Column], missing: str) -> BoolArray:
+        """Rows to keep; refuse missing values if the caller did not say what to do."""
+        gaps, unknown = np.isnan(X), np.zeros(len(X), dtype=bool)
+        for column in self.having("classes"):
+            unknown = np.array([is_missing(text) for text in column.texts])
+        lost = gaps.any(axis=1) | unknown
+        n_lost, n_gaps = int(lost.sum()), int(gaps.sum())
+        if missing == "drop rows":
+            if len(X) - n_lost < 2:
+                raise TableError(
+                    f"only {len(X) - n_lost} row(s) have no missing value; clustering needs at least 2."
+                )
+            if n_lost:
+                verb = "is" if n_lost == 1 else "are"
+                self.notes.append(f"{_count(n_lost, 'row')} with missing values {verb} left out.")
+            return ~lost
+        if n_gaps and missing == "refuse":
+            places = [(features[place], row) for place, row in np.argwhere(gaps.T).tolist()]
+            counts = {
+                column.name: int(count)
+                for column, count in zip(features, gaps.sum(axis=0), strict=True)
+                if count
+            }
+            told = _listed([f"{self._row(row)}, column {column.name!r}" for column, row in places])
+            by_column = _listed([f"{name!r} {count}" for name, count in counts.items()], ", ")
+            problem = f"{_count(n_gaps, 'missing value')}: {told}"
+            raise TableError(
+                f"{problem}. By column: {by_column}. Leave the {_count(n_lost, 'row')} out: "
+                f"{self._call(missing='drop rows')}; or the columns: "
+                f"{self._call(drop=list(counts)[:_MOST_NAMED])}; or put the column's median there: "
+                f"{self._call(missing='median')}.",
+                self.summary(),
+                n_lost,
+                problem,
+            )
+        if unknown.any():
+            name = self.having("classes")[0].name
+            empty = _listed([self._row(row) for row in np.flatnonzero(unknown).tolist()])
+            raise TableError(
+                f"column {name!r}, read as the known classes, is empty in {empty}. Fill these cells, leave "
+                f"the rows out, {self._call(missing='drop rows')}, or drop the column, "
+                f"{self._call(drop=[name])}.",
+                self.summary(),
+                int(unknown.sum()),
+            )
+        if n_gaps:
+            verb = "is" if n_gaps == 1 else "are"
+            self.notes.append(f"{_count(n_gaps, 'missing value')} {verb} the column's median.")
+        return ~lost | True
+
+    def _row(self, place: int) -> str:
+        """Name a row in a message: by its name in a frame, by its number below the header in a file."""
+        if self.index is None:
+            return f"row {place + 1}"
+        label = self.index[place]
+        return f"row {label if isinstance(label, int | np.integer) else repr(short_name(str(label)))}"
+
+    def _call(self, **arguments: object) -> str:
+        """A line of code that reads the table with one more argument."""
+        spelled = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+        return f"ew.read_table({self.code}, {', '.join(spelled)})"
+
+
+def _content(source: Any) -> tuple[bytes, str, str]:  # noqa: ANN401 - as above
+    """Bytes of a file, its name, and how a line of code names it."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "", "content"
+    if hasattr(source, "read"):
+        read = source.read()
+        return (read.encode() if isinstance(read, str) else read), "", "stream"
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(
+            f"a table is the path of a file, its bytes, or a DataFrame; got {type(source).__name__}. "
+            "An array of numbers goes to Dataset(X) or straight to Sampler(X)."
+        )
+    if isinstance(source, str) and "\n" in source:
+        raise TypeError(
+            "a text with lines is not the path of a file; for the table itself give text.encode()."
+        )
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; give its path, or the bytes of the table.")
+    check_size(path.stat().st_size)
+    return path.read_bytes(), path.name, json.dumps(os.fspath(source), ensure_ascii=False)
+
+
+def _listed(parts: Sequence[str], between: str = "; ") -> str:
+    """The first few of many parts, and how many more there are."""
+    more = len(parts) - _MOST_NAMED
+    return between.join(parts[:_MOST_NAMED]) + (f"{between}and {more} more" if more > 0 else "")
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names], ", ")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,21 +1,19 @@
 """DataFrames of pandas and of others: the same columns, names and gaps, whoever made them."""
 
 import copy
-import ctypes
 import datetime as dt
 import pickle
-import warnings
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 import pytest
 
 import ewens_widgets as ew
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.datasets._frames import frame_of, is_frame
+from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.tables import TableError, read_table
-
-pd = pytest.importorskip("pandas")
 
 FEW_DRAWS = {"shapes": "common", "n_chains": 1, "draws": 20, "burn_in": 20, "random_state": 0}
 
@@ -34,113 +32,35 @@ def measurements() -> Any:  # noqa: ANN401 - pandas has no types here
     )
 
 
-class Interchange:
-    """Only what the dataframe interchange protocol asks for."""
-
-    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - as above
-        self._frame = frame
-
-    def __dataframe__(self) -> Any:  # noqa: ANN401 - as above, PLW3201
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas announces that it will drop the protocol
-            return self._frame.__dataframe__()
-
-
-class Packed:
-    """A column of truth values, eight to a byte, as Arrow keeps them; the second is missing."""
-
-    offset, dtype, describe_null = 1, (20, 1, "b", "="), (3, 0)
-
-    def __init__(self) -> None:
-        self.memory = ctypes.create_string_buffer(bytes([0b01010, 0b11011]), 2)
-
-    def size(self) -> int:
-        return 4
-
-    def get_chunks(self) -> list["Packed"]:
-        return [self]
-
-    def get_buffers(self) -> dict[str, Any]:
-        start = ctypes.addressof(self.memory)
-        data = (type("Memory", (), {"ptr": start, "bufsize": 1}), (20, 1, "b", "="))
-        validity = (type("Memory", (), {"ptr": start + 1, "bufsize": 1}), (20, 1, "b", "="))
-        return {"data": data, "validity": validity, "offsets": None}
-
-
-class Polars:
-    """As polars: Arrow's stream, and columns that it can list itself."""
-
-    def __init__(self, content: dict[str, list[Any]]) -> None:
-        self.content = content
-
-    def __arrow_c_stream__(self) -> None: ...
-
-    def to_arrow(self) -> None: ...
-
-    def to_dict(self, as_series: bool) -> dict[str, list[Any]]:
-        assert not as_series
-        return self.content
-
-
-def columns(data: object) -> dict[str, list[Any]]:
-    frame = frame_of(data)
-    texts = [
-        ["" if str(value) in {"None", "nan", "NaT"} else value for value in column.tolist()]
-        for column in frame.values
-    ]
-    return dict(zip(frame.names, texts, strict=True))
-
-
-def test_pandas_columns() -> None:
-    frame = frame_of(measurements())
-    assert frame.names == ("Length", "Count", "kind", "when", "is_large", "site")
-    assert [column.dtype.kind for column in frame.values] == list("ffOMbO")
-    np.testing.assert_array_equal(frame.values[1], [4, np.nan, 2, 8])
-    assert frame.values[2].tolist() == ["u", "v", None, "u"]
-    assert frame.values[5].tolist() == ["a", "b", "a", None]
-    assert frame.row_names == ("r1", "r2", "r3", "r4")
-    assert frame_of(pd.DataFrame({"a": [1, 2]})).row_names is None
-
-
-def test_the_interchange_protocol_gives_the_same() -> None:
-    table = measurements()
-    expected, found = columns(table), columns(Interchange(table))
-    assert found.pop("when")[0].startswith("2024-01-31")
-    del expected["when"]
-    assert found == expected
-    data = read_table(
-        Interchange(table), features=["Length", "is_large"], classes="site", missing="drop rows"
+@pytest.mark.parametrize("library", ["pandas", "narwhals", "narwhals, lazy", "polars", "pyarrow"])
+def test_frames_of_other_libraries_give_the_same(library: str) -> None:
+    table = pd.DataFrame(
+        {
+            "x": [1, None, 3],
+            "y": [1.5, 2.5, 2.5],
+            "kind": ["a", "b", None],
+            "is_large": [True, False, None],
+            "when": [dt.date(2024, 1, 31), None, dt.date(2024, 2, 1)],
+        }
     )
-    np.testing.assert_array_equal(data.X, [[1.5, 1], [2.5, 0], [3.5, 1]])
-    assert data.classes == ("a", "b", "a")
-
-
-def test_truth_values_in_bits() -> None:
-    table = type("Table", (), {"column_names": lambda _: ["a"], "get_column_by_name": lambda *_: Packed()})()
-    frame = frame_of(type("FrameColumns", (), {"__dataframe__": lambda _: table})())
-    assert frame.values[0].tolist() == [True, None, True, False]
-
-
-def test_arrow_frames() -> None:
-    day = dt.date(2024, 1, 31)
-    table = Polars(
-        {"x": [1, None, 3], "y": [1.5, float("nan"), 2.5], "kind": ["a", "b", None], "when": [day] * 3}
-    )
-    assert columns(table) == {
-        "x": [1.0, "", 3.0],
-        "y": [1.5, "", 2.5],
-        "kind": ["a", "b", ""],
-        "when": [day] * 3,
-    }
-    data = read_table(table, missing="drop rows", drop="kind")
-    np.testing.assert_array_equal(data.X, [[1, 1.5], [3, 2.5]])
-    assert data.account["when"].role == "left out"
-
-
-def test_other_arrow_frames_need_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(TypeError, match="needs the package pyarrow"):
-        frame_of(type("Other", (), {"__arrow_c_stream__": None})())
+    content = {name: [None if pd.isna(cell) else cell for cell in table[name]] for name in table}
+    if library in {"polars", "pyarrow"}:
+        package = pytest.importorskip(library)
+        given = package.DataFrame(content) if library == "polars" else package.table(content)
+    else:
+        given = table if library == "pandas" else nw.from_native(table)
+        given = given.lazy() if library == "narwhals, lazy" else given
+    assert is_frame(given)
+    said: dict[str, Any] = {"missing": "drop rows", "read_as": {"is_large": "numbers"}}
+    data = read_table(given, features=["x", "y", "when"], **said)
+    np.testing.assert_array_equal(data.X, [[1, 1.5, 0], [3, 2.5, 1]])
+    data = read_table(given, features=["is_large", "y"], classes="kind", **said)
+    np.testing.assert_array_equal(data.X, [[1.5, 1], [2.5, 0]])
+    assert data.classes == ("a", "b")
+    assert data.row_names is None
+    numbers = given[["x", "y"]] if library == "pandas" else given.select(["x", "y"])
+    assert Dataset(numbers).feature_names == ("x", "y")
+    np.testing.assert_array_equal(Dataset(numbers).X, [[1, 1.5], [np.nan, 2.5], [3, 2.5]])
 
 
 def test_what_is_no_frame() -> None:
@@ -150,22 +70,41 @@ def test_what_is_no_frame() -> None:
         read_table(np.eye(3))
 
 
+def test_the_types_of_columns_say_what_they_mean() -> None:
+    data = read_table(measurements(), features=["Length", "Count", "when"], missing="drop rows")
+    np.testing.assert_array_equal(data.X, [[1.5, 4, 0], [9, 8, 30]])
+    assert data.row_names == ("r1", "r4")
+    frame = pd.DataFrame(
+        {
+            "wait": pd.to_timedelta(["1 day", "36h", None]),
+            "at": pd.to_datetime(["2024-01-31", "2024-02-01", None]).tz_localize("Europe/Paris"),
+            "x": [1, 2, 10**400],
+            "none": [None] * 3,
+        }
+    )
+    data = read_table(frame.drop(columns="x"), features=["wait", "at"], missing="drop rows")
+    np.testing.assert_array_equal(data.X, [[1, 0], [1.5, 1]])
+    assert (data.summary["none"].reason, data.summary["none"].role) == ("empty", "left out")
+    with pytest.raises(TableError, match=r"row 2, column 'x' \('10000"):
+        read_table(frame)
+
+
 def test_a_frame_is_read_with_its_names() -> None:
     with pytest.raises(
         TableError, match=r"'is_large' \('True', 'False'\): numbers, classes or neither\? Say read_as="
     ) as caught:
         read_table(measurements(), classes="kind", drop="site")
-    assert caught.value.account["is_large"].choices == ("numbers",)
+    assert caught.value.summary["is_large"].choices == ("numbers",)
     said = {"read_as": {"is_large": "numbers"}, "classes": "kind", "drop": "site", "missing": "drop rows"}
     data = read_table(measurements(), "plants", **said)
     assert data.name == "plants"
     assert data.feature_names == ("Length", "Count", "is_large")
     assert data.row_names == ("r1", "r4")
     assert data.classes == ("u", "u")
-    roles = {column.name: column.role for column in data.account.columns}
+    roles = {column.name: column.role for column in data.summary.columns}
     assert roles.pop("site") == roles.pop("when") == "left out"
     assert roles == {"Length": "feature", "Count": "feature", "kind": "classes", "is_large": "feature"}
-    assert data.account.notes == (
+    assert data.summary.notes == (
         "2 rows with missing values are left out.",
         "The index of the frame names the rows.",
     )
@@ -184,7 +123,7 @@ def test_text_in_a_frame_is_understood_like_that_of_a_file() -> None:
     frame = pd.DataFrame({"weight": ["1,007", "2,150.5", "980"], "dose": ["5 mg", "7 mg", "8 mg"]})
     data = read_table(frame)
     np.testing.assert_array_equal(data.X, [[1007, 5], [2150.5, 7], [980, 8]])
-    assert data.account["dose"].reason == "in mg"
+    assert data.summary["dose"].reason == "in mg"
 
 
 def test_odd_names_of_columns() -> None:

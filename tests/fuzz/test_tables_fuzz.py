@@ -64,8 +64,8 @@ def read(content: bytes) -> Dataset | None:
         assert len(set(data.label_names)) == len(data.label_names)
     assert "Dataset" in repr(data)
     assert "<table>" in data._repr_html_()
-    assert set(data.account.named("feature")) == set(data.feature_names)
-    assert "Account" in repr(data.account)
+    assert set(data.summary.named("feature")) == set(data.feature_names)
+    assert "Columns of" in repr(data.summary)
     return data
 
 

@@ -16,7 +16,7 @@ import anywidget
 from ipywidgets import HTML, Button, Dropdown, VBox
 from traitlets import Int, Unicode
 
-from ewens_widgets.datasets import LOADERS, ColumnAccount, Dataset, TableAccount
+from ewens_widgets.datasets import LOADERS, ColumnSummary, Dataset, TableSummary
 from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
 from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.fields import Field
@@ -101,9 +101,9 @@ class DataPanel(VBox):
         self.field.problem = ""
         self._table = self._tables.get(name)
         if self._table is None:
-            self.columns.show(dataset.account)
+            self.columns.show(dataset.summary)
         else:
-            self.columns.show(dataset.account, True, 0, self._table.options)
+            self.columns.show(dataset.summary, True, 0, self._table.options)
 
     def _on_chosen(self, change: dict[str, Any]) -> None:
         if not self._silence:
@@ -130,14 +130,14 @@ class DataPanel(VBox):
         """Read a table; where the reader has to ask, show its columns with the choices."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # the account has them
+                warnings.simplefilter("ignore", DataWarning)  # the summary has them
                 dataset = read_table(table.source, table.name, **table.options)
         except TableError as error:
-            hint = ". Choose below, then use these columns." if error.account is not None else ""
+            hint = ". Choose below, then use these columns." if error.summary is not None else ""
             self.field.problem = error.problem + hint if error.problem != str(error) else str(error)
-            if error.account is not None:
+            if error.summary is not None:
                 self._table = table
-                self.columns.show(error.account, True, error.incomplete, table.options)
+                self.columns.show(error.summary, True, error.incomplete, table.options)
             return
         except (ValueError, TypeError) as error:
             self.field.problem = str(error)
@@ -145,7 +145,7 @@ class DataPanel(VBox):
         if not self._offer(lambda: dataset, None, table):
             # The model refuses it, perhaps for a column that can be left out here.
             self._table = table
-            self.columns.show(dataset.account, True, 0, table.options)
+            self.columns.show(dataset.summary, True, 0, table.options)
 
     def _refuse(self, name: str, size: int) -> None:
         self.field.problem = (
@@ -172,7 +172,7 @@ class DataPanel(VBox):
 
 
 class ColumnsPanel(VBox):
-    """The account of a table with a choice for each column, and what to do with rows that are not complete.
+    """The summary of a table with a choice for each column, and what to do with rows that are not complete.
 
     Parameters
     ----------
@@ -198,16 +198,16 @@ class ColumnsPanel(VBox):
 
     def show(
         self,
-        account: TableAccount | None,
+        summary: TableSummary | None,
         can_change: bool = False,
         incomplete: int = 0,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Show an account, or nothing.
+        """Show a summary, or nothing.
 
         Parameters
         ----------
-        account
+        summary
             What the reader did so far.
         can_change
             Whether the table is at hand to be read again.
@@ -217,24 +217,24 @@ class ColumnsPanel(VBox):
             How the table was read.
         """
         self.controls = {}
-        if account is None:
+        if summary is None:
             self.children = ()
             return
         given = options or {}
-        beyond = account.columns[_MOST_CONTROLS:]
+        beyond = summary.columns[_MOST_CONTROLS:]
         self._unlisted = [column.name for column in beyond if column.role == "feature"]
         self._read_as = dict(given.get("read_as", {}))
         if can_change:
             self.controls = {
-                column.name: _role_control(column) for column in account.columns[:_MOST_CONTROLS]
+                column.name: _role_control(column) for column in summary.columns[:_MOST_CONTROLS]
             }
         rows = [
             part
-            for column in account.columns[:_MOST_CONTROLS]
+            for column in summary.columns[:_MOST_CONTROLS]
             for part in (*filter(None, [self.controls.get(column.name)]), _remark(column, can_change))
         ]
         self._show_missing(incomplete, str(given.get("missing", _MISSING)))
-        said = [*account.notes, *(f"Mind: {warning}" for warning in account.warnings)]
+        said = [*summary.notes, *(f"Note: {warning}" for warning in summary.warnings)]
         if beyond:
             said.append(f"{len(beyond)} more columns are not listed here.")
         assign(self.mind, value="".join(f"<p>{escape(text)}</p>" for text in said))
@@ -242,7 +242,7 @@ class ColumnsPanel(VBox):
         # A table that is complete needs no word on gaps.
         has_gaps = bool(incomplete) or self.missing.value != _MISSING
         assign(self.missing.layout, display="" if has_gaps else "none")
-        assign(self.heading, value=f"<b>Columns of {escape(account.origin)}</b>")
+        assign(self.heading, value=f"<b>Columns of {escape(summary.origin)}</b>")
         self.children = (self.heading, *rows, *below, self.mind)
 
     def _show_missing(self, incomplete: int, chosen: str) -> None:
@@ -277,7 +277,7 @@ class ColumnsPanel(VBox):
         }
 
 
-def _role_control(column: ColumnAccount) -> Dropdown:
+def _role_control(column: ColumnSummary) -> Dropdown:
     options = [(text, role) for role, text in _ROLES.items()]
     if column.choices and column.role != "feature":
         # Only with one of these is it clear which numbers are meant.
@@ -296,7 +296,7 @@ def _role_control(column: ColumnAccount) -> Dropdown:
     return control
 
 
-def _remark(column: ColumnAccount, has_control: bool) -> HTML:
+def _remark(column: ColumnSummary, has_control: bool) -> HTML:
     """Values of a column and what was done with it, below its control or in its place."""
     start = (
         ""
