@@ -52,7 +52,7 @@ class TableSummary:
     origin
         Where the table came from.
     columns
-        One entry a column of the table, in its order.
+        One entry per column of the table, in its order.
     notes
         What else was done: lines and rows that were left out, the encoding.
     warnings
@@ -103,38 +103,38 @@ class TableSummary:
 class Dataset:
     """Objects to be clustered, with what is known about them.
 
-    The arrays are copies and read-only. Missing values are not looked for here: the model refuses them.
+    The arrays are read-only copies. Missing values are allowed here, and refused by the model.
 
     Parameters
     ----------
     X
-        One row an object, one column a feature; kept as float64. Of a DataFrame, the names of columns and
-        rows are taken over; where it has other columns than numbers, `read_table` sorts them.
+        One row per object and one column per feature; kept as float64. A DataFrame also gives the names of
+        its columns and rows; if it has columns of text or dates, use `read_table`.
     labels
-        Known classes as integers, one an object, or None.
+        Known classes as integers, one per object, or None.
     name
         Short name, for titles.
     feature_names
-        One name a column; left empty, the columns are called x1, x2, and so on.
+        One name per column; by default x1, x2, and so on.
     description
         Where the data come from and what was done with them.
     label_names
         Names of the classes: ``label_names[k]`` is the name of label k. None: labels are shown as numbers.
     row_names
-        One name an object, or None: objects are shown as numbers.
+        One name per object, or None: objects are shown as numbers.
     summary
         What `read_table` did with each column of the table; None for data that did not come from one.
     index
         Labels of the rows in the pandas DataFrame that the data came from; None for other data.
     same_units
-        Whether all columns are measured in one unit; pictures then have it as long upwards as sideways.
+        Whether all columns are measured in one unit; plots then have the same scale on both axes.
     noun
-        What one object is called where widgets speak of it, such as ``"wine"``; an s makes it several.
+        What widgets call one object, such as ``"wine"``; the plural has an s.
 
     Raises
     ------
     TypeError, ValueError
-        For values that are not numbers and for lengths that do not agree.
+        For values that are not numbers, and for lengths that differ.
     """
 
     X: NDArray[np.float64]
@@ -207,29 +207,29 @@ class Dataset:
         return tuple(str(label) if names is None else names[label] for label in self.labels.tolist())
 
     def counted(self, count: int) -> str:
-        """So many objects, in the words of the data: ``"1 wine"``, ``"5 wines"``."""
+        """A number of objects in the words of the data: ``"1 wine"``, ``"5 wines"``."""
         return _plural(count, self.noun)
 
     def row_name(self, row: int) -> str:
-        """What an object is called: its own name, or its number."""
+        """Name of an object, or its number."""
         return f"{self.noun} {row}" if self.row_names is None else self.row_names[row]
 
     def series(self, values: ArrayLike, name: str = "cluster") -> Any:  # noqa: ANN401 - pandas has no types here
-        """Values, one an object, as a pandas Series with the labels of the rows that the data came with.
+        """Values, one per object, as a pandas Series with the index of the original table.
 
         Parameters
         ----------
         values
             For example the labels of a clustering.
         name
-            Name of the series: a column, when it is put beside the original table.
+            Name of the series, and of its column when it is joined to the original table.
         """
         import pandas as pd
 
         given = np.asarray(values)
         if given.shape != (self.n_objects,):
             raise ValueError(
-                f"a series has one value a row, {self.n_objects} in all, got shape {given.shape}"
+                f"a series has one value per row, {self.n_objects} in all, got shape {given.shape}"
             )
         rows = self.index if self.index is not None else self.row_names
         return pd.Series(given, index=None if rows is None else pd.Index(rows), name=name)
@@ -287,7 +287,7 @@ def _checked_matrix(values: object) -> NDArray[np.float64]:
 def _checked_labels(values: object, n_objects: int) -> NDArray[np.intp]:
     raw = np.asarray(values)
     if raw.shape != (n_objects,):
-        raise ValueError(f"labels must have one entry a row of X, {n_objects} in all, got shape {raw.shape}")
+        raise ValueError(f"labels must have one entry per row of X, {n_objects} in all, got shape {raw.shape}")
     if raw.dtype.kind not in "biu":
         raise TypeError(
             f"labels must be whole numbers, got {raw.dtype}; "

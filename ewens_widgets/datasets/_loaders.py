@@ -1,9 +1,11 @@
-r"""Data that need no network: two that are drawn, wine from scikit-learn, leukemia from a bundled file.
+r"""Data that need no network: two simulated sets, wine from scikit-learn, leukemia from a bundled file.
 
-The unit square and the half-moons are drawn first and then multiplied by a matrix from the right, Y → Y A, so
-that with the same seed the transformed data are exactly the plain data in other coordinates. That is what the
-comparison of models I, II and III needs: model II gives the same answer for Y and for Y diag(a), model III
-for Y and for Y A.
+The unit square and the half-moons are simulated first, then multiplied by a matrix from the right, Y → Y A.
+With the same seed, the transformed data are exactly the plain data in other coordinates. The comparison of
+models I, II and III depends on this: model II gives the same answer for Y and for Y diag(a), model III for Y
+and for Y A.
+
+`analysis/invariance.py` uses the two matrices, and the stored digests of chains depend on their values.
 """
 
 from importlib.resources import files
@@ -31,7 +33,7 @@ _SQUARE_TRANSFORMS = {
     None: (None, ""),
     "II": (
         SCALING,
-        " The columns are multiplied by 10 and 1: a change of units, for model II, of our choice.",
+        " The columns are multiplied by 10 and 1: a change of units, for model II.",
     ),
     "III": (
         SHEAR,
@@ -43,19 +45,21 @@ _SQUARE_TRANSFORMS = {
 def unit_square(
     transform: str | None = None, scale: float = 0.25, per_cluster: int = 20, seed: Seed = 0
 ) -> Dataset:
-    r"""Draw four Gaussian clusters at the corners of the unit square.
+    r"""Simulate four Gaussian clusters at the corners of the unit square.
 
     Cluster k is N(μ_k, scale² I) with μ_k = (0,0), (0,1), (1,0), (1,1), in this order.
 
     The four clusters of 20 points and the comparison of models I, II and III on transformed data are the
-    paper's. It prints N(μ, (1/4) I); as a variance, 1/4 would leave the clusters inseparable (even with known
-    centres 29 % of the points would be misplaced), so it is taken as a standard deviation (4.5 %). The choice
-    of the two matrices is ours: diag(10, 1) for "II", and for "III" the one the paper applies to half-moons.
+    paper's. It prints N(μ, (1/4) I). With 1/4 as the variance, 29 % of the points would be misplaced even if
+    the centres were known; here 1/4 is the standard deviation (4.5 %). The matrices differ from those of the
+    paper, which multiplies by diag(3, 1/3) for model II and by [[4.1, 2.1], [1.9, 1.1]] for model III. Here
+    they are diag(10, 1) for "II" and, for "III", the matrix that the paper applies to the half-moons.
 
     Parameters
     ----------
     transform
-        None: as drawn. "II": each column in another unit, Y diag(10, 1). "III": Y [[4.1, 1.1], [2.1, 1.1]].
+        None: not transformed. "II": Y diag(10, 1), each column in another unit. "III": Y [[4.1, 1.1],
+        [2.1, 1.1]].
     scale
         Standard deviation of each cluster in each direction, before the transform.
     per_cluster
@@ -88,9 +92,9 @@ def unit_square(
 
 
 def half_moons(n: int = 200, transformed: bool = False, seed: Seed = 0) -> Dataset:
-    r"""Draw two half-moons of n/2 points each.
+    r"""Simulate two half-moons of n/2 points each.
 
-    With a ~ U(0, 2π) and r ~ U(0.8, 1.2), independent for each point, as R's package clusterSim draws them:
+    With a ~ U(0, 2π) and r ~ U(0.8, 1.2), independent for each point, as in R's package clusterSim:
 
     * first moon: (−0.4 + \|r cos a\|, r sin a), a right half of a ring;
     * second moon: (−\|r cos a\|, r sin a − 1), a left half, one unit lower.
@@ -100,7 +104,8 @@ def half_moons(n: int = 200, transformed: bool = False, seed: Seed = 0) -> Datas
     n
         Number of points in all, an even number of at least 2.
     transformed
-        True: multiply each point by [[4.1, 1.1], [2.1, 1.1]] from the right, as the paper does for model III.
+        Whether to multiply each point by [[4.1, 1.1], [2.1, 1.1]] from the right, as the paper does for model
+        III.
     seed
         Non-negative integer, or a ``numpy.random.Generator``.
     """
@@ -143,8 +148,8 @@ _PAPER = "The paper clusters 20 principal components with model I: most samples 
 def wine() -> Dataset:
     """Return 178 wines of three cultivars with 13 chemical measurements, in their raw units.
 
-    Raw units are the point: proline is in the hundreds and hue about one, so that a method which depends on
-    units sees little but proline. Models II and III do not mind.
+    The raw units matter for the comparison: proline is in the hundreds and hue about one, so that proline
+    dominates any method that depends on units. Models II and III are invariant to them.
     """
     # scikit-learn takes most of a second to import, and nothing else here needs it.
     from sklearn.datasets import load_wine
@@ -169,9 +174,9 @@ def leukemia(n_components: int | None = 20) -> Dataset:
     r"""Return principal components of the expression of 3051 genes in 38 leukemia samples.
 
     With G the 38 × 3051 matrix, its columns centred, and G = U S Vᵀ its singular value decomposition, the
-    data are the first columns of U S. They are not rescaled: distances between samples are those between
-    their gene profiles, as far as the components go. Signs are such that each component's largest entry in
-    size is positive.
+    data are the first columns of U S. They are not rescaled, so that distances between samples are those
+    between their gene profiles, projected on the components. In each component, the entry with the largest
+    absolute value is positive.
 
     Parameters
     ----------
@@ -219,6 +224,6 @@ def _read() -> tuple[NDArray[np.float64], NDArray[np.intp], tuple[str, ...]]:
 def _principal_components(matrix: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     left, singular_values, _ = np.linalg.svd(matrix - matrix.mean(axis=0), full_matrices=False)
     scores: NDArray[np.float64] = left[:, :count] * singular_values[:count]
-    # The linear algebra library may choose any sign; fix it, or pictures flip between machines.
+    # The linear algebra library may choose any sign; without this, pictures differ between machines.
     largest = scores[np.argmax(np.abs(scores), axis=0), np.arange(count)]
     return scores * np.where(largest < 0, -1.0, 1.0)

@@ -148,7 +148,7 @@ def test_a_dataset_of_a_frame_keeps_its_names() -> None:
         Dataset(frame.assign(kind=["x", "y"]))
     with pytest.raises(ValueError, match="row_names has 1 names, but X has 2 rows"):
         Dataset(np.eye(2), row_names=("a",))
-    with pytest.raises(ValueError, match=r"one value a row, 2 in all, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"one value per row, 2 in all, got shape \(3,\)"):
         data.series([1, 2, 3])
 
 
