@@ -287,7 +287,7 @@ def _checked_matrix(values: object) -> NDArray[np.float64]:
 def _checked_labels(values: object, n_objects: int) -> NDArray[np.intp]:
     raw = np.asarray(values)
     if raw.shape != (n_objects,):
-        raise ValueError(f"labels must have one entry per row of X, {n_objects} in all, got shape {raw.shape}")
+        raise ValueError(f"labels must have one entry per row of X ({n_objects}), got shape {raw.shape}")
     if raw.dtype.kind not in "biu":
         raise TypeError(
             f"labels must be whole numbers, got {raw.dtype}; "

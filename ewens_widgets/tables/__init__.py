@@ -335,10 +335,9 @@ class _Table:
             parts.append(f"column {column.name} names the objects")
         for column in self.having("classes"):
             # Sorted as a list: in an array of text, one long cell would make all cells as long.
-            texts = column.texts.to_list()
-            different = sorted({texts[row] for row in rows})
+            different = sorted({column.texts[row] for row in rows})
             places = {text: place for place, text in enumerate(different)}
-            labels = np.array([places[texts[row]] for row in rows], dtype=np.intp)
+            labels = np.array([places[column.texts[row]] for row in rows], dtype=np.intp)
             label_names = tuple(distinct_names([short_name(text) for text in different]))
             parts.append(f"known classes from column {column.name}")
         if gone := [column.name for column in self.having("left out")]:

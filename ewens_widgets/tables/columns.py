@@ -30,6 +30,7 @@ _MISSING |= {"<na>", "#n/a", "#na", "#n/a n/a", "1.#qnan", "-nan", "\\n"}
 _TRUE = {"true": "false", "yes": "no", "y": "n", "t": "f", "on": "off", "ja": "nein", "oui": "non"}
 
 _PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_PADDED = re.compile(r"[+-]?0[0-9]+")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+")
 _CURRENCIES = "USD EUR GBP CHF JPY SEK DKK NOK CAD AUD INR CNY"
 _NUMBER = re.compile(
@@ -97,7 +98,7 @@ class Column:
     name, key
         The name as text, and what the frame itself calls the column.
     texts
-        A pandas Series of stripped text, in the order of the rows.
+        The cells as stripped text, in the order of the rows.
     numbers
         The values; NaN where a cell is missing, or is not a number.
     kind
@@ -112,7 +113,7 @@ class Column:
 
     name: str
     key: object
-    texts: Any
+    texts: list[str]
     numbers: FloatArray
     kind: str = ""
     note: str = ""
@@ -133,8 +134,11 @@ class Column:
             cells = [f"{value:.15g}" for value in numbers.tolist()]
         else:
             cells = [str(cell).strip() for cell in (series.astype(str) if kind in "mM" else series)]
-        column = cls(name, key, pd.Series(cells, dtype=object).mask(series.isna().to_numpy(), ""), numbers)
-        if series.isna().all():
+        missing = series.isna().to_numpy()
+        for row in np.flatnonzero(missing).tolist():
+            cells[row] = ""
+        column = cls(name, key, cells, numbers)
+        if missing.all():
             column.kind = "empty"
         elif kind in "iuf":
             column.kind = "number"
@@ -145,19 +149,31 @@ class Column:
         return column
 
     @cached_property
+    def cells(self) -> list[str]:
+        """The cells that are not missing."""
+        return [text for text in self.texts if text.lower() not in _MISSING]
+
+    @cached_property
     def filled(self) -> Any:  # noqa: ANN401 - as above
-        """The cells that are not missing, with their row numbers as index."""
-        return self.texts[~self.texts.str.lower().isin(_MISSING)]
+        """The same as a pandas Series, with the numbers of the rows as index."""
+        import pandas as pd
+
+        rows = [row for row, text in enumerate(self.texts) if text.lower() not in _MISSING]
+        return pd.Series(self.cells, index=rows, dtype=object)
+
+    def all_match(self, pattern: re.Pattern[str]) -> bool:
+        """Whether all cells that are not missing match; the first that does not ends the search."""
+        return all(map(pattern.fullmatch, self.cells))
 
     @cached_property
     def n_different(self) -> int:
         """Number of different cells, a missing one included."""
-        return int(self.texts.nunique())
+        return len(set(self.texts))
 
     @property
     def first_three(self) -> list[str]:
         """Three different values, or as many as there are."""
-        return [shortened(text) for text in self.filled.head(1000).unique()[:3]]
+        return [shortened(text) for text in list(dict.fromkeys(self.cells[:1000]))[:3]]
 
     @property
     def shown(self) -> str:
@@ -167,7 +183,7 @@ class Column:
     @property
     def classes_text(self) -> str:
         """Number and names of the values, as classes."""
-        values = sorted(self.filled.unique())
+        values = sorted(set(self.cells))
         count = "1 class" if len(values) == 1 else f"{len(values)} classes"
         return f"{count}: {', '.join(map(shortened, values[:5]))}" + (
             f", and {len(values) - 5} more" if len(values) > 5 else ""
@@ -186,16 +202,16 @@ class Column:
     @cached_property
     def is_plain(self) -> bool:
         """Whether every filled cell is a number as computers write them."""
-        return bool(self.filled.str.fullmatch(_PLAIN).all())
+        return self.all_match(_PLAIN)
 
     @cached_property
     def by_mark(self) -> dict[str, Any]:
         """For each decimal mark, a Series of the finite numbers that can be read with it."""
         if self.is_plain:  # The usual case, which must be fast.
-            dotted = self.filled[self.filled.str.contains(".", regex=False)]
-            if dotted.empty or not dotted.str.fullmatch(_GROUPED).all():
+            dotted = [cell for cell in self.cells if "." in cell]
+            if not dotted or not all(map(_GROUPED.fullmatch, dotted)):
                 numbers = _finite(self.filled)
-                return {".": numbers, ",": numbers if dotted.empty else numbers[:0]}
+                return {".": numbers, ",": numbers[:0] if dotted else numbers}
         return {mark: self._read_with(mark) for mark in ".,"}
 
     def _read_with(self, mark: str) -> Any:  # noqa: ANN401 - as above
@@ -211,7 +227,7 @@ class Column:
     @property
     def is_mostly_numbers(self) -> bool:
         """Whether at least half of the filled cells can be read as a number with one of the marks."""
-        return 2 * max(map(len, self.by_mark.values())) >= len(self.filled)
+        return 2 * max(map(len, self.by_mark.values())) >= len(self.cells)
 
     def understand(self, evidence: str, way: str | None) -> None:
         """Set kind, numbers and note, or the question.
@@ -223,26 +239,29 @@ class Column:
         way
             How the user wants it read, one of `WAYS`.
         """
-        cells = self.filled
-        if cells.empty:
+        if not self.cells:
             self.kind = "empty"
         elif way == "text":
             self.kind = "text"
-        elif way in _DATE_ORDERS or any(cells.str.fullmatch(one).all() for one in (_ISO_DATE, _OTHER_DATE)):
+        elif way in _DATE_ORDERS or any(map(self.all_match, (_ISO_DATE, _OTHER_DATE))):
             self._read_dates(way)
-        elif cells.str.fullmatch(_TIME).all():
+        elif self.all_match(_TIME):
             import pandas as pd
 
+            cells = self.filled
             padded = cells.where(cells.str.count(":") == 2, cells + ":00")
             self.take("date", pd.to_timedelta(padded) / pd.Timedelta(hours=1), "hours since midnight")
-        elif pair := next((pair for pair in _TRUE.items() if cells.str.lower().isin(pair).all()), None):
-            self.take("number" if way == "numbers" else "boolean", 1.0 * (cells.str.lower() == pair[0]))
+        elif pair := next((pair for pair in _TRUE.items() if self._are_all_in(pair)), None):
+            self.take("number" if way == "numbers" else "boolean", 1.0 * (self.filled.str.lower() == pair[0]))
             self.note = f"1 for {pair[0]}, 0 for {pair[1]}"
             self.choices = {"numbers": self.note}
         elif not self.is_mostly_numbers or (way != "numbers" and self._holds_codes()):
             self.kind = "text"
         else:
             self._read_numbers(evidence, way)
+
+    def _are_all_in(self, values: tuple[str, str]) -> bool:
+        return all(cell.lower() in values for cell in self.cells)
 
     def take(self, kind: str, values: Any, note: str = "") -> None:  # noqa: ANN401 - as above
         """Set the kind, and the numbers of the rows in the index of `values`."""
@@ -257,7 +276,7 @@ class Column:
         import pandas as pd
 
         cells = self.filled
-        if cells.str.fullmatch(_ISO_DATE).all():
+        if self.all_match(_ISO_DATE):
             found = {"": pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)}
         else:
             # With points between the numbers the day comes first.
@@ -287,17 +306,16 @@ class Column:
         if self.is_plain:
             return False
         units = self.parts["unit"]
-        return units.nunique() > 1 and 2 * int((~units.map(_is_known)).sum()) > len(self.filled)
+        return units.nunique() > 1 and 2 * int((~units.map(_is_known)).sum()) > len(self.cells)
 
     def _read_numbers(self, evidence: str, way: str | None) -> None:
         mark, question = self._decimal_mark(evidence, way)
         values = self.by_mark[mark]
         if self.is_plain and mark == "." and not question:
             self.take("number", values)
-            padded = self.filled[self.filled.str.fullmatch(r"[+-]?0[0-9]+")]
-            if way is None and not padded.empty:
-                example = f"{padded.iloc[0]!r} is {float(padded.iloc[0]):g}"
-                self._ask("numbers, or codes with zeros?", {"numbers": example})
+            padded = next(filter(_PADDED.fullmatch, self.cells), "")
+            if padded and way is None:
+                self._ask("numbers, or codes with zeros?", {"numbers": f"{padded!r} is {float(padded):g}"})
             return
         units = self.parts["unit"][values.index]
         counts = units.value_counts()

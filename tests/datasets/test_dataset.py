@@ -79,7 +79,7 @@ def test_copies_stay_read_only_and_equal(duplicate: Callable[[Dataset], Dataset]
         ({"X": X, "feature_names": ("a",)}, ValueError, "1 names, but X has 2 columns"),
         ({"X": X, "feature_names": "ab"}, TypeError, "feature_names must be a sequence.*'ab'"),
         ({"X": X, "feature_names": ("a", 2)}, TypeError, "feature_names must hold strings, got 2"),
-        ({"X": X, "labels": [0, 1]}, ValueError, r"3 in all, got shape \(2,\)"),
+        ({"X": X, "labels": [0, 1]}, ValueError, r"row of X \(3\), got shape \(2,\)"),
         ({"X": X, "labels": [[0, 1, 1]]}, ValueError, r"got shape \(1, 3\)"),
         ({"X": X, "labels": [0.0, 1.0, 1.0]}, TypeError, "whole numbers, got float64"),
         ({"X": X, "labels": ["a", "b", "b"]}, TypeError, "return_inverse"),
