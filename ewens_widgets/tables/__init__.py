@@ -113,7 +113,7 @@ def read_table(
     table.give_role("left out", "drop", [drop] if isinstance(drop, str) else drop)
     table.give_role("names", "names", [] if names is None else [names])
     table.give_role("classes", "classes", [] if classes is None else [classes])
-    table.give_role("feature", "features", features or [])
+    table.give_role("feature", "features", [] if features is None else features)
     table.understand(read_as or {})
     table.choose_roles(other_features=features is None)
     dataset = table.dataset(missing)

@@ -135,7 +135,7 @@ numbers = st.floats(allow_nan=True, allow_infinity=True, allow_subnormal=True) |
 )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=600)
 @given(
     X=arrays(np.float64, array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6), elements=numbers),
@@ -169,7 +169,7 @@ def test_extreme_units(seed: int, exponents: list[int], offset: float, model: st
             np.testing.assert_array_equal(sampler.posterior.coordinates, plain.posterior.coordinates)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=600)
 @given(
     concentration=numbers | st.builds(lambda a, b: (a, b), numbers, numbers),

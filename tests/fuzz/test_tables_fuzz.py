@@ -69,14 +69,14 @@ def read(content: bytes) -> Dataset | None:
     return data
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=700)
 @given(content=st.binary(max_size=120) | cells.map(str.encode))
 def test_arbitrary_bytes(content: bytes) -> None:
     read(content)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=600)
 @given(
     rows=st.integers(1, 4).flatmap(
@@ -89,7 +89,7 @@ def test_arbitrary_cells(rows: list[list[str]], separator: str, end: str) -> Non
     read(end.join(separator.join(row) for row in rows).encode())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=700)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_mutated_tables(seed: int) -> None:
