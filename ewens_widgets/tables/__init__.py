@@ -23,17 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.datasets import ColumnSummary, Dataset, TableSummary
-from ewens_widgets.datasets._frames import (
-    as_pandas,
-    column_names,
-    distinct_names,
-    is_frame,
-    row_names,
-    short_name,
-)
+from ewens_widgets.datasets import ColumnSummary, Dataset, TableSummary, _frames
+from ewens_widgets.datasets._frames import short_name
 from ewens_widgets.model.checks import DataWarning, misleading_columns
-from ewens_widgets.tables.columns import WAYS, Column, decimal_marks, is_missing, shortened
+from ewens_widgets.tables.columns import WAYS, TableColumn, decimal_marks, is_missing, shortened
 from ewens_widgets.tables.layout import LARGEST_FILE, TableError, check_size, read_layout
 
 __all__ = ["LARGEST_FILE", "DataWarning", "TableError", "read_table"]
@@ -109,7 +102,7 @@ def read_table(
         if way not in WAYS:
             ways = ", ".join(map(repr, WAYS))
             raise ValueError(f"read_as of column {column!r} must be one of {ways}; got {way!r}.")
-    table = _Table.read(source, name, header)
+    table = _Reader.read(source, name, header)
     table.give_role("left out", "drop", [drop] if isinstance(drop, str) else drop)
     table.give_role("names", "names", [] if names is None else [names])
     table.give_role("classes", "classes", [] if classes is None else [classes])
@@ -123,10 +116,10 @@ def read_table(
 
 
 @dataclass
-class _Table:
+class _Reader:
     """The columns of a table on their way to a data set."""
 
-    columns: list[Column]
+    columns: list[TableColumn]
     n_rows: int
     title: str
     origin: str
@@ -138,12 +131,12 @@ class _Table:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, source: Any, name: str | None, header: int | bool | None) -> "_Table":  # noqa: ANN401 - as above
+    def read(cls, source: Any, name: str | None, header: int | bool | None) -> "_Reader":  # noqa: ANN401 - as above
         """Read a file or a frame."""
         notes: list[str] = []
-        if is_frame(source):
-            frame, code, separator = as_pandas(source), "frame", ""
-            index, labels = frame.index, row_names(frame)
+        if _frames.is_frame(source):
+            frame, code, separator = _frames.as_pandas(source), "frame", ""
+            index, labels = frame.index, _frames.row_names(frame)
             origin = name or f"a {type(source).__module__.split('.')[0]} {type(source).__name__}"
             title = name or "table"
         else:
@@ -155,13 +148,13 @@ class _Table:
         if len(frame) < 2:
             raise TableError(f"the table has {len(frame)} row(s) of data; clustering needs at least 2.")
         columns = [
-            Column.from_series(frame.iloc[:, place], column, frame.columns[place])
-            for place, column in enumerate(column_names(frame))
+            TableColumn.from_series(frame.iloc[:, place], column, frame.columns[place])
+            for place, column in enumerate(_frames.column_names(frame))
         ]
         origin, title = short_name(origin), short_name(title)
         return cls(columns, len(frame), title, origin, code, separator, notes, index, labels)
 
-    def named(self, argument: str, wanted: Iterable[object]) -> list[Column]:
+    def named(self, argument: str, wanted: Iterable[object]) -> list[TableColumn]:
         """Columns that an argument names, as the table or its summary calls them."""
         found = []
         for key in wanted:
@@ -193,7 +186,7 @@ class _Table:
         for column in texts:
             column.understand(marks, ways.get(column.name))
 
-    def having(self, role: str) -> list[Column]:
+    def having(self, role: str) -> list[TableColumn]:
         """Columns with a role."""
         return [column for column in self.columns if column.role == role]
 
@@ -226,7 +219,7 @@ class _Table:
                 self.summary(),
             )
 
-    def _check_wish(self, column: Column) -> None:
+    def _check_wish(self, column: TableColumn) -> None:
         """Add the reason to a role that the caller gave; refuse text as a feature."""
         reasons = {"left out": "as you said", "names": "names the rows, as you said", "feature": column.note}
         column.reason = reasons.get(column.role, f"{column.classes_text} (as you said)")
@@ -240,7 +233,7 @@ class _Table:
         if column.role == "feature" and column.question:
             column.assign("undecided", column.question)
 
-    def _choose_by_name(self, column: Column, _: bool) -> None:
+    def _choose_by_name(self, column: TableColumn, _: bool) -> None:
         """Choose classes by their usual name, identifiers, and columns that only number the rows."""
         numbers, has_name = column.numbers, bool(str(column.key))
         is_whole = column.kind == "number" and np.array_equal(numbers, numbers.round())
@@ -257,16 +250,17 @@ class _Table:
             elif has_name and len(np.unique(numbers)) == len(numbers):
                 self._assign_names(column, "identifiers by its name", "identifiers")
 
-    def _choose_names(self, column: Column, _: bool) -> None:
+    def _choose_names(self, column: TableColumn, _: bool) -> None:
+        """Take text that differs in every row for the names of the rows."""
         if column.kind == "text" and column.n_different == self.n_rows:
             text = "text, another in every row"
             self._assign_names(column, f"{text}: names the rows", text)
 
-    def _assign_names(self, column: Column, reason: str, otherwise: str) -> None:
+    def _assign_names(self, column: TableColumn, reason: str, otherwise: str) -> None:
         is_first = not self.having("names") and self.row_names is None
         column.assign(*(("names", reason) if is_first else ("left out", otherwise)))
 
-    def _choose_numbers(self, column: Column, other_features: bool) -> None:
+    def _choose_numbers(self, column: TableColumn, other_features: bool) -> None:
         numbers = column.numbers
         if column.kind == "date":
             column.assign("left out", f"dates or times (as a feature: {column.note or column.question})")
@@ -281,7 +275,7 @@ class _Table:
             else:
                 column.assign("feature", column.note)
 
-    def _choose_classes(self, column: Column, other_features: bool) -> None:
+    def _choose_classes(self, column: TableColumn, other_features: bool) -> None:
         """Take text that repeats for classes, if there is no other such column and its values are few."""
         others = [other for other in self.columns if not other.role and other is not column]
         if not other_features:
@@ -293,13 +287,13 @@ class _Table:
         else:
             column.assign("undecided", f"text with {self._how_many(column)}: names, classes or neither?")
 
-    def _is_few(self, column: Column) -> bool:
+    def _is_few(self, column: TableColumn) -> bool:
         return column.n_different <= self.n_rows // 2 or self.n_rows < _FEW_ROWS
 
-    def _how_many(self, column: Column) -> str:
+    def _how_many(self, column: TableColumn) -> str:
         return f"{column.n_different} different values in {self.n_rows} rows"
 
-    def _questions(self, undecided: list[Column]) -> str:
+    def _questions(self, undecided: list[TableColumn]) -> str:
         """What only the user can know, with three values of each column and the choices as code."""
         texts = [column for column in undecided if column.reason == "text"]
         told = []
@@ -338,7 +332,7 @@ class _Table:
             different = sorted({column.texts[row] for row in rows})
             places = {text: place for place, text in enumerate(different)}
             labels = np.array([places[column.texts[row]] for row in rows], dtype=np.intp)
-            label_names = tuple(distinct_names([short_name(text) for text in different]))
+            label_names = tuple(_frames.distinct_names([short_name(text) for text in different]))
             parts.append(f"known classes from column {column.name}")
         if gone := [column.name for column in self.having("left out")]:
             parts.append(f"left out: {_listed(gone, ', ')}")
@@ -371,7 +365,7 @@ class _Table:
         notes = [*self.notes, *(["The index of the frame names the rows."] if self.row_names else [])]
         return TableSummary(self.origin, tuple(columns), tuple(notes), tuple(self.warnings))
 
-    def _matrix(self, features: list[Column]) -> FloatArray:
+    def _matrix(self, features: list[TableColumn]) -> FloatArray:
         """Features as floats, NaN where a value is missing; refuse values that are no numbers."""
         wrong = [
             f"{self._row(row)}, column {column.name!r} ({shortened(column.texts[row])!r})"
@@ -387,7 +381,7 @@ class _Table:
             )
         return np.column_stack([column.numbers for column in features])
 
-    def _complete_rows(self, X: FloatArray, features: list[Column], missing: str) -> BoolArray:
+    def _complete_rows(self, X: FloatArray, features: list[TableColumn], missing: str) -> BoolArray:
         """Rows to keep; refuse missing values if the caller did not say what to do."""
         gaps, unknown = np.isnan(X), np.zeros(len(X), dtype=bool)
         for column in self.having("classes"):

@@ -90,7 +90,7 @@ def looks_like_unit(cell: str) -> bool:
 
 
 @dataclass
-class Column:
+class TableColumn:
     """One column: its cells as text, what they mean, and the role that it gets.
 
     Attributes
@@ -123,7 +123,7 @@ class Column:
     reason: str = ""
 
     @classmethod
-    def from_series(cls, series: Any, name: str, key: object) -> "Column":  # noqa: ANN401 - pandas has no types
+    def from_series(cls, series: Any, name: str, key: object) -> "TableColumn":  # noqa: ANN401 - pandas has no types
         """Take over a pandas Series; where its type leaves no doubt, the meaning is known at once."""
         import pandas as pd
 
@@ -279,18 +279,13 @@ class Column:
         if self.all_match(_ISO_DATE):
             found = {"": pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)}
         else:
-            # With points between the numbers the day comes first.
-            orders = (
-                [way]
-                if way
-                else ["day first"]
-                if cells.str.contains(".", regex=False).all()
-                else _DATE_ORDERS
-            )
+            if all("." in cell for cell in self.cells):
+                way = way or "day first"  # With points between the numbers the day comes first.
             slashed = cells.str.replace(r"[.-]", "/", regex=True)
             found = {
-                order: pd.to_datetime(slashed, format=_DATE_ORDERS[order], errors="coerce")
-                for order in orders
+                order: pd.to_datetime(slashed, format=form, errors="coerce")
+                for order, form in _DATE_ORDERS.items()
+                if way in {None, order}
             }
         found = {order: dates for order, dates in found.items() if dates.notna().all()}
         first, *others = found.values() or [None]
@@ -328,9 +323,8 @@ class Column:
         elif common or any(other and _is_known(other) for other in counts.index):
             problem = "not all cells have the same unit."
         else:
-            values = values[
-                units == ""
-            ]  # A few odd cells among plain numbers are faults, named by their row.
+            # A few odd cells among plain numbers are faults, which the error names by their row.
+            values = values[units == ""]
         unit = {"%": "per cent", "‰": "per mille"}.get(unit, unit)
         notes = [f"in {unit}" if unit else "", self._separator_note(mark)]
         self.take("number", values, ", ".join(filter(None, notes)))
@@ -373,7 +367,7 @@ class Column:
         return f"{kind}: {body!r} is {value:g}" if value < 1e6 else kind
 
 
-def decimal_marks(columns: Sequence[Column], separator: str) -> str:
+def decimal_marks(columns: Sequence[TableColumn], separator: str) -> str:
     """Decimal marks that the table is known to use: "", "." or ",", or ",." if columns contradict each other.
 
     A column counts if one mark reads more of its cells than the other. If there is no such column, a
