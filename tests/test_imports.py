@@ -48,6 +48,7 @@ HEAVY_PACKAGES = {
     "dask",
     "distributed",
     "matplotlib",
+    "narwhals",
     "pandas",
     "sklearn",
     "tqdm",

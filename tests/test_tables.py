@@ -22,51 +22,29 @@ def test_header_classes_and_numbers_are_recognised() -> None:
     assert "3 rows, 2 numeric columns; known classes from column species" in data.description
 
 
-def test_a_table_without_header_gets_names() -> None:
-    data = read_table(b"1,2\n3,4\n")
-    assert data.feature_names == ("x1", "x2")
-    assert data.labels is None
-    assert data.X.shape == (2, 2)
-
-
-def test_text_classes_without_header() -> None:
-    data = read_table(b"1.5,a\n2.5,b\n3.5,a\n")
-    assert data.label_names == ("a", "b")
-    assert data.feature_names == ("x1",)
-
-
-def test_numeric_classes_are_found_by_their_name() -> None:
-    data = read_table(b"Class,x\n1,10\n2,20\n2,30\n")
-    assert data.label_names == ("1", "2")
-    np.testing.assert_array_equal(data.X, [[10], [20], [30]])
-
-
-def test_names_of_objects_are_left_out() -> None:
-    data = read_table(b"country,x,class\nA,1,u\nB,2,v\nC,3,u\n")
-    assert data.feature_names == ("x",)
-    assert data.label_names == ("u", "v")
-    assert "column country names the objects" in data.description
-
-
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_other_separators_allow_decimal_commas(separator: str) -> None:
-    text = f"a{separator}b\n1,5{separator}2\n-3{separator}4,25e1\n"
-    np.testing.assert_array_equal(read_table(text.encode()).X, [[1.5, 2], [-3, 42.5]])
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
-def test_encodings_of_spreadsheets(encoding: str) -> None:
-    assert read_table("größe,b\r\n1,2\r\n3,4\r\n".encode(encoding)).feature_names == ("größe", "b")
-
-
-def test_quotes_and_blank_lines() -> None:
-    data = read_table(b'"a, b",c\n\n1,"2"\n,\n3,4\n\n')
-    assert data.feature_names == ("a, b", "c")
-    assert data.X.shape == (2, 2)
-
-
-def test_equal_and_empty_names_are_told_apart() -> None:
-    assert read_table(b"a,a,\n1,2,3\n4,5,6\n").feature_names == ("a", "a (2)", "x3")
+@pytest.mark.parametrize(
+    ("content", "X", "names", "classes"),
+    [
+        (b"1,2\n3,4\n", [[1, 2], [3, 4]], ("x1", "x2"), None),
+        (b"1.5,a\n2.5,b\n3.5,a\n", [[1.5], [2.5], [3.5]], ("x1",), ("a", "b", "a")),
+        (b"Class,x\n1,10\n2,20\n2,30\n", [[10], [20], [30]], ("x",), ("1", "2", "2")),
+        (b"country,x,class\nA,1,u\nB,2,v\nC,3,u\n", [[1], [2], [3]], ("x",), ("u", "v", "u")),
+        (b"a;b\n1,5;2\n-3;4,25e1\n", [[1.5, 2], [-3, 42.5]], ("a", "b"), None),
+        (b"a\tb\n1,5\t2\n-3\t4,25e1\n", [[1.5, 2], [-3, 42.5]], ("a", "b"), None),
+        ("größe,b\r\n1,2\r\n3,4\r\n".encode("utf-8-sig"), [[1, 2], [3, 4]], ("größe", "b"), None),
+        ("größe,b\r\n1,2\r\n3,4\r\n".encode("cp1252"), [[1, 2], [3, 4]], ("größe", "b"), None),
+        (b'"a, b",c\n\n1,"2"\n,\n3,4\n\n', [[1, 2], [3, 4]], ("a, b", "c"), None),
+        (b"a,a,\n1,2,3\n4,5,6\n", [[1, 2, 3], [4, 5, 6]], ("a", "a (2)", "x3"), None),
+    ],
+)
+def test_small_tables(
+    content: bytes, X: list[list[float]], names: tuple[str, ...], classes: tuple[str, ...] | None
+) -> None:
+    data = read_table(content)
+    np.testing.assert_array_equal(data.X, X)
+    assert data.feature_names == names
+    assert data.classes == classes
+    assert ("column country names the objects" in data.description) == content.startswith(b"country")
 
 
 def test_missing_values_are_reported_by_row_and_column() -> None:

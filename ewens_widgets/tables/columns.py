@@ -149,20 +149,20 @@ class TableColumn:
         return column
 
     @cached_property
-    def cells(self) -> list[str]:
-        """The cells that are not missing."""
-        return [text for text in self.texts if text.lower() not in _MISSING]
-
-    @cached_property
     def filled(self) -> Any:  # noqa: ANN401 - as above
-        """The same as a pandas Series, with the numbers of the rows as index."""
+        """The cells that are not missing, as a pandas Series with the numbers of the rows as index."""
         import pandas as pd
 
-        rows = [row for row, text in enumerate(self.texts) if text.lower() not in _MISSING]
-        return pd.Series(self.cells, index=rows, dtype=object)
+        cells = {row: text for row, text in enumerate(self.texts) if text.lower() not in _MISSING}
+        return pd.Series(list(cells.values()), index=list(cells), dtype=object)
+
+    @cached_property
+    def cells(self) -> list[str]:
+        """The same as a list, which is several times faster to search."""
+        return list(self.filled)
 
     def all_match(self, pattern: re.Pattern[str]) -> bool:
-        """Whether all cells that are not missing match; the first that does not ends the search."""
+        """Whether all cells match; the first that does not ends the search."""
         return all(map(pattern.fullmatch, self.cells))
 
     @cached_property
@@ -251,7 +251,9 @@ class TableColumn:
             cells = self.filled
             padded = cells.where(cells.str.count(":") == 2, cells + ":00")
             self.take("date", pd.to_timedelta(padded) / pd.Timedelta(hours=1), "hours since midnight")
-        elif pair := next((pair for pair in _TRUE.items() if self._are_all_in(pair)), None):
+        elif pair := next(
+            (pair for pair in _TRUE.items() if all(cell.lower() in pair for cell in self.cells)), None
+        ):
             self.take("number" if way == "numbers" else "boolean", 1.0 * (self.filled.str.lower() == pair[0]))
             self.note = f"1 for {pair[0]}, 0 for {pair[1]}"
             self.choices = {"numbers": self.note}
@@ -259,9 +261,6 @@ class TableColumn:
             self.kind = "text"
         else:
             self._read_numbers(evidence, way)
-
-    def _are_all_in(self, values: tuple[str, str]) -> bool:
-        return all(cell.lower() in values for cell in self.cells)
 
     def take(self, kind: str, values: Any, note: str = "") -> None:  # noqa: ANN401 - as above
         """Set the kind, and the numbers of the rows in the index of `values`."""
