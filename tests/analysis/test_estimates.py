@@ -9,13 +9,14 @@ from traces import blob_trace, random_partitions, synthetic_trace
 from ewens_widgets.analysis.agreement import binder_loss, error_rate, variation_of_information
 from ewens_widgets.analysis.estimates import (
     SOURCES,
+    Draws,
+    ExpectedLoss,
     PointEstimate,
     credible_ball,
     membership,
     object_uncertainty,
     point_estimate,
 )
-from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
 from ewens_widgets.analysis.similarity import similarity
 from ewens_widgets.model.enumeration import exact_posterior
 from ewens_widgets.model.posterior import Posterior

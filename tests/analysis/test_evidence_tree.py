@@ -11,16 +11,17 @@ import ewens_widgets as ew
 from ewens_widgets.analysis import evidence_tree as module
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.evidence_tree import (
+    Evidence,
     OwnEvidence,
     consensus_distance,
     consensus_tree,
+    evidence_merges,
     evidence_of,
     evidence_tree,
     merge_levels,
-    merge_losses,
 )
 from ewens_widgets.memory import TooLargeError
-from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.own_shapes import statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration, Gamma
 from ewens_widgets.partition import canonical_labels
@@ -157,20 +158,22 @@ def test_own_shapes_through_the_trace() -> None:
         evidence_of(trace.posterior, trace[:0])
 
 
-def _without_cross_terms(
-    state: object, shrinkage: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> np.ndarray:
+def without_cross_terms(sums: np.ndarray, shrinkage: np.ndarray) -> tuple[np.ndarray, module.Change]:
     """Forget that a merge changes M by a matrix of rank two: cross products are left out."""
-    squares = np.diagonal(state.gram, axis1=1, axis2=2)  # type: ignore[attr-defined]
-    own = state.shrinkage  # type: ignore[attr-defined]
-    added = (own[:, left] - shrinkage) * squares[:, left] + (own[:, right] - shrinkage) * squares[:, right]
-    return np.log1p(added)
+    scatter = np.eye(sums.shape[1]) - (sums.T * shrinkage[:, None, :]) @ sums
+    squares = np.diagonal(sums @ np.linalg.solve(scatter, sums.T[None]), axis1=1, axis2=2)
+
+    def change(merged: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        added = (shrinkage[:, left] - merged) * squares[:, left]
+        return np.log1p(added + (shrinkage[:, right] - merged) * squares[:, right])
+
+    return np.linalg.slogdet(scatter)[1], change
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_wrong_determinant_update_would_be_noticed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sabotaged twin of the test above."""
-    monkeypatch.setitem(module._CHANGES, "III", _without_cross_terms)
+    monkeypatch.setitem(module._FORMS, "III", without_cross_terms)
     with pytest.raises(AssertionError):
         check_against_naive(*problem(seed, "III", 1.0))
 
@@ -184,7 +187,8 @@ def test_losses_equal_recomputed_ones(
     X, true = blobs(rng, n_objects=70, n_features=18, n_clusters=7)
     posterior = Posterior.from_data(X, model=model, concentration=Gamma(1.0, 1.0))
     left, right = np.triu_indices(7, k=1)
-    losses = merge_losses(posterior, *cluster_statistics(posterior.coordinates, true), left, right)
+    clusters = statistics_of(posterior.coordinates, true, posterior.model)
+    losses = Evidence(posterior).losses(clusters, left, right)
     now = posterior.log_marginal(true)
     expected = [
         now - posterior.log_marginal(np.where(true == b, a, true)) for a, b in zip(left, right, strict=True)
@@ -284,7 +288,7 @@ def test_levels_of_one_partition() -> None:
     rng = np.random.default_rng(0)
     X, true = blobs(rng, n_objects=24, n_clusters=4)
     posterior = Posterior.from_data(X, model="II")
-    levels, tree = merge_levels(posterior, true), evidence_tree(posterior, true)
+    levels, tree = merge_levels(evidence_merges(posterior, true)), evidence_tree(posterior, true)
     assert np.all(np.diag(levels) == 4)
     for count in (1, 2, 3):
         cut = tree.cut(n_clusters=count)[:4]
@@ -330,11 +334,8 @@ def test_many_clusters_mean_fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None
     labels = np.array([np.unique(row, return_inverse=True)[1] for row in labels])
     trace = synthetic_trace(labels, Posterior.from_data(X, model="I"), rng)
     made = []
-    monkeypatch.setattr("ewens_widgets.analysis.evidence_tree._WORK", 1.0)
-    real = merge_levels
-    monkeypatch.setattr(
-        "ewens_widgets.analysis.evidence_tree.merge_levels",
-        lambda *given: made.append(1) or real(*given),
-    )
+    real = module.evidence_merges
+    monkeypatch.setattr(module, "_WORK", 1.0)
+    monkeypatch.setattr(module, "evidence_merges", lambda *given: made.append(1) or real(*given))
     consensus_distance(trace, 2)
     assert len(made) <= 5

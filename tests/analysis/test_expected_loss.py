@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from traces import random_partitions
 
 from ewens_widgets.analysis.agreement import binder_loss, variation_of_information
-from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
+from ewens_widgets.analysis.estimates import Draws, ExpectedLoss
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.partition import all_partitions, canonical_labels
 

@@ -16,10 +16,7 @@ from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.trees import (
     LEFTOVER,
     Tree,
-    assign_leftovers,
     labels_after,
-    nodes_after,
-    restricted_linkage,
 )
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
@@ -247,10 +244,6 @@ def test_labels_after_some_merges(n_leaves: int, seed: int, data: st.DataObject)
     n_merges = data.draw(st.integers(0, n_leaves - 1))
     expected = fcluster(merges, n_leaves - n_merges, "maxclust")
     np.testing.assert_array_equal(labels_after(merges, n_merges), canonical_labels(expected))
-    nodes = nodes_after(merges, n_merges)
-    assert np.unique(nodes).size == n_leaves - n_merges
-    sizes = np.concatenate([np.ones(n_leaves), merges[:, 3]])
-    np.testing.assert_array_equal(sizes[nodes], np.bincount(nodes)[nodes])
 
 
 @settings(max_examples=60)
@@ -260,7 +253,7 @@ def test_a_restricted_tree_joins_objects_at_the_same_heights(
 ) -> None:
     merges = random_tree(n_leaves, seed)
     rows = np.array(data.draw(st.permutations(range(n_leaves))))[: data.draw(st.integers(2, n_leaves))]
-    found = restricted_linkage(merges, rows)
+    found = Tree(merges, "similarity", "average", n_leaves).restricted(rows).linkage
     assert is_valid_linkage(found)
     heights = squareform(cophenet(merges))[np.ix_(rows, rows)]
     np.testing.assert_array_equal(squareform(cophenet(found)), heights)
@@ -310,18 +303,6 @@ def test_an_evidence_tree_of_many_objects_takes_no_loop_over_them() -> None:
     found = tree.cut(n_clusters=6, min_size=10)
     assert time.process_time() - started < 3.0  # with loops and copies of growing clusters, over 20
     np.testing.assert_array_equal(found, canonical_labels(true))
-
-
-def test_leftovers_of_many_objects_need_no_matrix_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ewens_widgets.analysis import trees as leftovers
-
-    rng = np.random.default_rng(4)
-    points = rng.normal(size=(40, 2))
-    merges = linkage(points, "average")
-    marked = np.where(labels_after(merges, 30) < 4, labels_after(merges, 30), -1)
-    expected = assign_leftovers(marked, merges, 30, None, points)
-    monkeypatch.setattr(leftovers, "_PAIRS", 3)  # a row at a time
-    np.testing.assert_array_equal(assign_leftovers(marked, merges, 30, None, points), expected)
 
 
 def test_an_arranged_tree_is_the_same_tree_in_another_order(rng: np.random.Generator) -> None:
