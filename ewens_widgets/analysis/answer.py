@@ -130,7 +130,7 @@ class LevelReading(NamedTuple):
     """What the rule says of the levels.
 
     `chosen` is the place of the answer's level and `second` that of another good one. `bent` says whether the
-    clusters are long or bent. The merges down to the answer lost `lost` nats; those that gained count as none.
+    clusters are long or bent. The merges down to the answer lost `lost` nats; those that gained count 0.
     """
 
     chosen: int

@@ -63,20 +63,10 @@ _UNSURE = 0.2  # share of draws that have an object elsewhere
 class Draws:
     """Distinct draws with their weights; the clusters of all of them are numbered through as *cells*.
 
-    Attributes
-    ----------
-    labels
-        Canonical labels of the distinct draws (U × n), in order of first appearance.
-    weights
-        Share of all draws that each distinct one stands for.
-    place
-        For each draw of the chain, which distinct draw it is.
-    cells
-        For each distinct draw and object, the number of its cell (U × n).
-    draw_of_cell
-        Which distinct draw a cell belongs to.
-    cell_sizes
-        Number of objects in each cell.
+    `labels` are canonical (U × n), in order of first appearance, and `weights` the shares of all draws that
+    they stand for; `place` gives the distinct draw of each draw of the chain. `cells` gives the cell of each
+    distinct draw and object (U × n), `draw_of_cell` the distinct draw of a cell, and `cell_sizes` its number
+    of objects.
     """
 
     labels: NDArray[np.integer]
@@ -88,7 +78,7 @@ class Draws:
 
     @classmethod
     def of(cls, labels: NDArray[np.integer]) -> "Draws":
-        """Arrange the labels of a chain, a draw a row."""
+        """Arrange the labels of a chain, one row per draw."""
         _, first, inverse, counts = np.unique(
             labels, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
@@ -111,16 +101,6 @@ class Draws:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def n_objects(self) -> int:
-        """Number of objects."""
-        return int(self.labels.shape[1])
-
-    @property
-    def cell_weights(self) -> FloatArray:
-        """Weight of each cell: that of its draw."""
-        return self.weights[self.draw_of_cell]
-
     def spread(self, count: int) -> "Draws":
         """At most `count` draws, evenly spaced along the chain."""
         if len(self) <= count:
@@ -142,20 +122,12 @@ class Draws:
 
 
 class ExpectedLoss:
-    """Expected loss over draws.
-
-    Parameters
-    ----------
-    draws
-        The draws, arranged for counting.
-    loss
-        ``"vi"`` or ``"binder"``.
-    """
+    """Expected loss over draws: ``"vi"`` or ``"binder"``."""
 
     def __init__(self, draws: Draws, loss: str) -> None:
         if loss not in LOSSES:
             raise ValueError(f'loss must be "vi" (variation of information) or "binder"; got {loss!r}.')
-        n_objects = draws.n_objects
+        n_objects = draws.labels.shape[1]
         counts = np.arange(n_objects + 2, dtype=np.float64)
         self.draws = draws
         self.loss = loss
@@ -218,7 +190,7 @@ class ExpectedLoss:
 
     def _merge(self, labels: IntArray) -> IntArray:
         """Merge the best pair of clusters while that lowers the expected loss."""
-        result, weights = labels.copy(), self.draws.cell_weights
+        result, weights = labels.copy(), self.draws.weights[self.draws.draw_of_cell]
         while result.max() > 0:
             overlaps = self.draws.overlaps(result)
             sizes = np.bincount(result)
@@ -238,30 +210,17 @@ class ExpectedLoss:
 
     def _gain(self, first: IntArray | np.intp, second: IntArray) -> FloatArray:
         """Compute g(x + y) − g(x) − g(y)."""
-        return np.asarray(self._g[first + second] - self._g[first] - self._g[second], dtype=np.float64)
+        return np.asarray(self._g[first + second] - self._g[first] - self._g[second])
 
 
 @dataclass(frozen=True, eq=False)
 class CredibleBall:
-    """Smallest ball around an estimate that holds a given share of the posterior (Wade & Ghahramani 2018).
+    """Smallest ball around an estimate that holds a share `level` of the posterior (Wade & Ghahramani 2018).
 
-    Its bounds say how other partitions in the ball look; each is an array with a partition a row, since
-    several may be equally extreme.
-
-    Attributes
-    ----------
-    level
-        The share that was asked for.
-    radius
-        Distance from the estimate, in the loss of the estimate.
-    share
-        Share of the draws in the ball; at least `level`.
-    upper_vertical
-        The partitions with the fewest clusters, of these the most distant ones.
-    lower_vertical
-        The partitions with the most clusters, of these the most distant ones.
-    horizontal
-        The most distant partitions.
+    Its `radius` is in the loss of the estimate, and it holds the `share` of the draws. Its bounds are other
+    partitions in the ball: with the fewest clusters (`upper_vertical`), with the most (`lower_vertical`), and
+    with any number (`horizontal`), each time the most distant from the estimate. They are arrays with one row
+    per partition, since several may be equally extreme.
     """
 
     level: float
@@ -363,16 +322,9 @@ class PointEstimate:
 def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None = None) -> PointEstimate:
     """Find the partition with the least expected loss over the draws of a trace.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    loss
-        ``"vi"``: variation of information; ``"binder"``: share of pairs on which two partitions disagree.
-    sources
-        Where candidates come from: ``"draws"``, ``"similarity"`` (cuts of the similarity trees, which need
-        memory for all pairs of objects) and ``"evidence"`` (cuts of the evidence tree). By default all, but
-        the similarity trees are left out where they would not fit.
+    Candidates come from `sources`: ``"draws"``, ``"similarity"`` (cuts of the similarity trees) and
+    ``"evidence"`` (cuts of the evidence tree). By default these are all, without the similarity trees where
+    the pairs of objects do not fit in memory.
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
@@ -385,9 +337,12 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     expected = ExpectedLoss(draws, loss)
     screening = ExpectedLoss(draws.spread(_SCREENING_DRAWS), loss)
     considered, best = 0, []
-    for source, candidates in _candidates(trace, draws, sources):
-        considered += len(candidates)
-        best.append(_best_of(source, candidates, screening, expected))
+    for source, found in _candidates(trace, draws, sources):
+        considered += len(found)
+        # All candidates are judged by a few draws, and the best of them by all draws.
+        order = np.argsort([screening.of(labels) for labels in found], kind="stable")
+        finalists = [Candidate(source, found[k], expected.of(found[k])) for k in order[:_FINALISTS]]
+        best.append(min(finalists, key=lambda candidate: candidate.expected_loss))
     # Sources often agree on a partition, which is then swept once.
     starts = {start.labels.tobytes(): start for start in reversed(best)}
     improved = []
@@ -409,31 +364,26 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
 
 
 def credible_ball(draws: Draws, distances: FloatArray, level: float = 0.95) -> CredibleBall:
-    """Find the ball that holds a share `level` of the draws.
-
-    Parameters
-    ----------
-    draws
-        The draws.
-    distances
-        Distance of each distinct draw from the estimate.
-    level
-        Share of the draws that the ball must hold.
-    """
+    """Find the ball, given the distance of each distinct draw from the estimate."""
     if not 0.0 < level <= 1.0:
         raise ValueError(f"level must be above 0 and at most 1, e.g. 0.95; got {level!r}.")
     order = np.argsort(distances, kind="stable")
     shares = np.cumsum(draws.weights[order])
     radius = float(distances[order[min(int(np.searchsorted(shares, level - 1e-12)), order.size - 1)]])
-    inside = np.flatnonzero(distances <= radius + _SAME_DISTANCE)
-    counts = draws.labels[inside].max(axis=1).astype(np.intp) + 1
+    inside = distances <= radius + _SAME_DISTANCE
+    counts = draws.labels.max(axis=1)
+
+    def farthest(among: NDArray[np.bool_]) -> IntArray:
+        extreme = among & (distances >= distances[among].max() - _SAME_DISTANCE)
+        return np.asarray(draws.labels[extreme], dtype=np.intp)
+
     return CredibleBall(
         level=level,
         radius=radius,
         share=float(draws.weights[inside].sum()),
-        upper_vertical=_farthest(draws, distances, inside[counts == counts.min()]),
-        lower_vertical=_farthest(draws, distances, inside[counts == counts.max()]),
-        horizontal=_farthest(draws, distances, inside),
+        upper_vertical=farthest(inside & (counts == counts[inside].min())),
+        lower_vertical=farthest(inside & (counts == counts[inside].max())),
+        horizontal=farthest(inside),
     )
 
 
@@ -453,7 +403,7 @@ def object_uncertainty(draws: Draws, labels: IntArray) -> FloatArray:
 def membership(draws: Draws, labels: IntArray) -> FloatArray:
     """Probability of each object for each cluster of an estimate (n × K); rows sum to 1.
 
-    In each draw, a cluster stands for that cluster of the estimate which it shares most objects with; the
+    In each draw, a cluster stands for the cluster of the estimate that it shares most objects with. The
     probability is the share of draws in which the object's cluster stands for cluster k.
     """
     overlaps = draws.overlaps(labels)
@@ -468,28 +418,14 @@ def membership(draws: Draws, labels: IntArray) -> FloatArray:
 def _candidates(trace: Trace, draws: Draws, sources: Sequence[str]) -> Iterator[tuple[str, list[IntArray]]]:
     """Candidates by source."""
     most = int(trace.n_clusters.max()) + _MORE_CUTS
+
+    def cuts(tree: Tree) -> list[IntArray]:
+        return [tree.cut(n_clusters=count) for count in range(1, min(most, tree.n_start) + 1)]
+
     if "draws" in sources:
         yield "the draws", [row.astype(np.intp) for row in draws.spread(_MOST_DRAWS).labels]
     if "similarity" in sources:
         for method in METHODS:
-            yield f"the similarity tree ({method} linkage)", _cuts(trace.similarity_tree(method), most)
+            yield f"the similarity tree ({method} linkage)", cuts(trace.similarity_tree(method))
     if "evidence" in sources:
-        yield "the evidence tree", _cuts(trace.evidence_tree(), most)
-
-
-def _cuts(tree: Tree, most: int) -> list[IntArray]:
-    return [tree.cut(n_clusters=count) for count in range(1, min(most, tree.n_start) + 1)]
-
-
-def _best_of(
-    source: str, candidates: list[IntArray], screening: ExpectedLoss, expected: ExpectedLoss
-) -> Candidate:
-    """Judge all candidates by a few draws, and the best of them by all draws."""
-    order = np.argsort([screening.of(labels) for labels in candidates], kind="stable")
-    finalists = [Candidate(source, candidates[k], expected.of(candidates[k])) for k in order[:_FINALISTS]]
-    return min(finalists, key=lambda candidate: candidate.expected_loss)
-
-
-def _farthest(draws: Draws, distances: FloatArray, among: IntArray) -> IntArray:
-    chosen = among[distances[among] >= distances[among].max() - _SAME_DISTANCE]
-    return np.asarray(draws.labels[chosen], dtype=np.intp)
+        yield "the evidence tree", cuts(trace.evidence_tree())

@@ -105,15 +105,14 @@ class Evidence:
 
     def all_losses(self, clusters: ClusterStatistics) -> FloatArray:
         """Losses of all pairs, above the diagonal; infinite elsewhere."""
-        count = clusters.sizes.size
-        losses = np.full((count, count), np.inf)
-        left, right = np.triu_indices(count, k=1)
+        losses = np.full((clusters.sizes.size, clusters.sizes.size), np.inf)
+        left, right = np.triu_indices(clusters.sizes.size, k=1)
         losses[left, right] = self.losses(clusters, left, right)
         return losses
 
     def losses_after(self, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
         """Losses of all pairs of the new `clusters`, after b was merged into a; `losses` are those before."""
-        del losses, a, b  # Given no parameters, a merge changes the losses of all pairs.
+        del losses, a, b  # With θ summed out, a merge changes the losses of all pairs.
         return self.all_losses(clusters)
 
     def _prior_losses(self, sizes: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
@@ -125,15 +124,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class OwnEvidence(Evidence):
-    """Losses with own shapes, averaged over draws of the parameters.
-
-    Attributes
-    ----------
-    posterior
-        The posterior that judges the merges.
-    theta, nu, sigma
-        Parameters of some draws, along the first axis; Σ in the form of the model.
-    """
+    """Losses with own shapes, averaged over draws of the parameters, along the first axis of each array."""
 
     theta: FloatArray
     nu: FloatArray
@@ -173,18 +164,9 @@ def evidence_of(
 ) -> Evidence:
     """What merges lose in the family of a posterior.
 
-    Parameters
-    ----------
-    posterior
-        The posterior that judges the merges.
-    draws
-        Recorded draws from it. With own shapes, losses are averaged over the parameters of some of them,
-        evenly spaced.
-    start
-        How many of the first draws to leave out.
-    most
-        How many draws of the parameters to average over. A dozen suffice for the order of merges; the loss of
-        merging two clusters that overlap is then known to a few nats only.
+    With own shapes, losses are averaged over the parameters of `most` draws at most, evenly spaced from
+    `start` on. A dozen suffice for the order of merges; the loss of merging two clusters that overlap is then
+    known to a few nats only.
     """
     if posterior.shapes == "common":
         return Evidence(posterior)
@@ -197,15 +179,9 @@ def evidence_of(
 
 
 class Merges(NamedTuple):
-    """Merges of the K clusters of a partition down to one.
+    """Merges of the K clusters of a partition down to one: their pairs a < b, and what they lose.
 
-    Attributes
-    ----------
-    pairs
-        The clusters a < b of each merge (K − 1 × 2). The merged cluster keeps the number a; those after b
-        move up by one.
-    losses
-        Log posterior that each merge loses, negative where it gains.
+    The merged cluster keeps the number a; the clusters after b move up by one.
     """
 
     pairs: IntArray
@@ -218,6 +194,11 @@ class Merges(NamedTuple):
             labels = np.where(rows[-1] == b, a, rows[-1])
             rows.append(labels - (labels > b))
         return np.array(rows)
+
+    def levels(self) -> IntArray:
+        """For each two starting clusters, the number of clusters when they first are one; else K."""
+        partitions = self.partitions()
+        return np.asarray(np.sum(partitions[:, :, None] == partitions[:, None, :], axis=0), dtype=np.intp)
 
     def linkage(self, start: IntArray) -> FloatArray:
         """SciPy linkage of the objects: the members of each starting cluster are joined at height 0."""
@@ -238,14 +219,7 @@ def merge_down(
 ) -> Merges:
     """Merge clusters two by two down to one.
 
-    Parameters
-    ----------
-    evidence
-        What merges lose.
-    clusters
-        Statistics of the clusters to start from.
-    choose
-        The criterion: given the losses of all pairs (above the diagonal), it returns the next pair a < b.
+    The criterion `choose` gets the losses of all pairs (above the diagonal) and returns the next pair a < b.
     """
     pairs: list[tuple[int, int]] = []
     lost: list[float] = []
@@ -293,27 +267,15 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | 
         ``evidence_of(posterior, trace)``.
     """
     start = check_labels(labels, posterior.n_objects)
-    return Tree(
-        linkage=evidence_merges(posterior, start, evidence).linkage(start),
-        kind="evidence",
-        method="evidence",
-        n_start=int(start.max()) + 1,
-        coordinates=posterior.coordinates,
-    )
+    merges = evidence_merges(posterior, start, evidence).linkage(start)
+    return Tree(merges, "evidence", "evidence", int(start.max()) + 1, posterior.coordinates)
 
 
 def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> Tree:
     """Average the evidence trees of draws from their own clusters down to `n_clusters`.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    n_clusters
-        The smallest number of clusters that counts, usually the one that the tree will be cut into.
-    draws
-        At most how many draws to use, evenly spaced along the chain; fewer where they have so many clusters
-        that their trees would take long.
+    At most `draws` draws are used, evenly spaced along the chain; fewer where they have so many clusters that
+    their trees would take long.
     """
     distance = consensus_distance(trace, n_clusters, draws)
     method = f"consensus of evidence trees down to {n_clusters}"
@@ -339,19 +301,13 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_
     evidence = evidence_of(posterior, trace)
     total = np.zeros((n_objects, n_objects))
     for weight, labels in zip(distinct.weights, distinct.labels.astype(np.intp), strict=True):
-        levels = merge_levels(evidence_merges(posterior, labels, evidence))
+        levels = evidence_merges(posterior, labels, evidence).levels()
         finest = len(levels)
         coarsest = min(n_clusters, finest)
         # Clusters that first are one among k clusters are apart among k + 1, …, `finest` clusters.
         apart = np.clip(finest - np.maximum(levels, coarsest - 1), 0, None) / (finest - coarsest + 1)
         total += weight * apart[np.ix_(labels, labels)]
     return total
-
-
-def merge_levels(merges: Merges) -> IntArray:
-    """For each two starting clusters, the number of clusters when they first are one; K on the diagonal."""
-    partitions = merges.partitions()
-    return np.asarray(np.sum(partitions[:, :, None] == partitions[:, None, :], axis=0), dtype=np.intp)
 
 
 def check_consensus_fits(

@@ -192,10 +192,7 @@ class Tree:
         )
 
     def links(self) -> FloatArray:
-        """Corners of the lines to draw, four points (position, height) a merge: (n − 1) × 4 × 2.
-
-        Positions are places in `leaves_order`.
-        """
+        """Corners of the lines to draw: four points (place in `leaves_order`, height) per merge."""
         n_leaves, children = self.n_leaves, self.linkage[:, :2].astype(np.intp)
         place = np.empty(2 * n_leaves - 1)
         place[self.leaves_order] = np.arange(n_leaves)
@@ -233,16 +230,9 @@ class Tree:
         return replace(self, linkage=merges)
 
     def plot(self, ax: "Axes | None" = None, names: ArrayLike | None = None, **line: object) -> "Axes":
-        """Draw the tree with matplotlib.
+        """Draw the tree with matplotlib, with the names of the objects under it if these are given.
 
-        Parameters
-        ----------
-        ax
-            Axes to draw in; new ones by default.
-        names
-            Names of the objects, to write under the tree; none by default.
-        line
-            Properties of the lines, e.g. ``color`` or ``linewidth``.
+        `line` are properties of the lines, e.g. ``color`` or ``linewidth``.
         """
         import matplotlib.pyplot as plt
         from matplotlib.collections import LineCollection
@@ -315,17 +305,9 @@ class Tree:
 
 
 def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None = None) -> Tree:
-    """Linkage of the distance D = 1 − S.
+    """Linkage of the distance D = 1 − S, of all objects or of some `rows`: leaf k is then object ``rows[k]``.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    method
-        ``"single"`` (the paper's), ``"average"`` or ``"complete"`` linkage.
-    rows
-        The objects to make a tree of, as indices or as a mask; all of them by default. Leaf k is object
-        ``rows[k]``.
+    The method is ``"single"`` (the paper's), ``"average"`` or ``"complete"`` linkage.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
@@ -335,29 +317,18 @@ def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None
         raise ValueError("a tree needs at least 2 objects; give more rows.")
     check_tree_fits(n_leaves)
     coordinates = trace.posterior.coordinates
-    return tree_of_distance(
-        trace.distance(rows=chosen), method, coordinates if chosen is None else coordinates[chosen]
-    )
+    coordinates = coordinates if chosen is None else coordinates[chosen]
+    return tree_of_distance(trace.distance(rows=chosen), method, coordinates)
 
 
 def tree_of_distance(
     distance: FloatArray, method: str, coordinates: FloatArray | None = None, title: str = ""
 ) -> Tree:
-    """Similarity tree of a matrix of distances; with coordinates it can place leftovers.
-
-    `title` is what the tree calls its method; that of the linkage by default.
-    """
+    """Similarity tree of a matrix of distances; `title` replaces the name of the linkage as its method."""
     merges = linkage(squareform(distance, checks=False), method=cast("Method", method))
     # Averages are rounded: equal heights can differ in the last digits, be in the wrong order, or below 0.
     merges[:, 2] = np.maximum.accumulate(np.maximum(merges[:, 2], 0.0))
-    return Tree(
-        linkage=merges,
-        kind="similarity",
-        method=title or method,
-        n_start=len(distance),
-        coordinates=coordinates,
-        distance=distance,
-    )
+    return Tree(merges, "similarity", title or method, len(distance), coordinates, distance)
 
 
 def average_order(similarity: NDArray[Any]) -> IntArray:

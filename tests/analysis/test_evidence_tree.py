@@ -18,7 +18,6 @@ from ewens_widgets.analysis.evidence_tree import (
     evidence_merges,
     evidence_of,
     evidence_tree,
-    merge_levels,
 )
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.own_shapes import statistics_of
@@ -288,7 +287,7 @@ def test_levels_of_one_partition() -> None:
     rng = np.random.default_rng(0)
     X, true = blobs(rng, n_objects=24, n_clusters=4)
     posterior = Posterior.from_data(X, model="II")
-    levels, tree = merge_levels(evidence_merges(posterior, true)), evidence_tree(posterior, true)
+    levels, tree = evidence_merges(posterior, true).levels(), evidence_tree(posterior, true)
     assert np.all(np.diag(levels) == 4)
     for count in (1, 2, 3):
         cut = tree.cut(n_clusters=count)[:4]
