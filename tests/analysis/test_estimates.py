@@ -1,5 +1,6 @@
 """The partition to report, and how sure the draws are of it."""
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from ewens_widgets.sampling.trace import Trace
 
 DIRECT = {"vi": variation_of_information, "binder": binder_loss}
 LOSSES = sorted(DIRECT)
+SOURCES_OF_CUTS = ("single", "average", "complete")
 
 
 @pytest.fixture(scope="module")
@@ -88,20 +90,13 @@ def test_is_deterministic() -> None:
     assert first.source == second.source
 
 
-def test_no_candidate_beats_it(trace: Trace) -> None:
+def test_no_candidate_beats_it() -> None:
     noisy = blob_trace(seed=2, noise=0.45, n_draws=80)
     estimate = noisy.point_estimate("vi")
-    for row in noisy.labels:
-        assert (
-            np.mean([variation_of_information(row, draw) for draw in noisy.labels])
-            >= estimate.expected_loss - 1e-9
-        )
-    for method in ("single", "average", "complete"):
-        for count in range(1, 9):
-            cut = noisy.cut(count, method=method)
-            assert np.mean([variation_of_information(cut, draw) for draw in noisy.labels]) >= (
-                estimate.expected_loss - 1e-9
-            )
+    cuts = [noisy.cut(count, method=method) for method in SOURCES_OF_CUTS for count in range(1, 9)]
+    for partition in [*noisy.labels, *cuts]:
+        loss = np.mean([variation_of_information(partition, draw) for draw in noisy.labels])
+        assert loss >= estimate.expected_loss - 1e-9
 
 
 def test_one_draw_is_its_own_estimate() -> None:
@@ -130,12 +125,18 @@ def test_csv(trace: Trace, tmp_path: Path) -> None:
     assert len(lines) == 31
 
 
-def test_refusals(trace: Trace) -> None:
-    with pytest.raises(ValueError, match='"vi"'):
+def test_refusals(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r'"vi".*"binder"'):
         trace.point_estimate("rand")
     for sources in ([], ["cuts"]):
         with pytest.raises(ValueError, match="draws, similarity, evidence"):
             point_estimate(trace, sources=sources)
+    for level in (0.0, -1.0, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="level must be"):
+            trace.point_estimate().credible_ball(level)
+    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "100")
+    with pytest.raises(TooLargeError, match="Thin the trace"):
+        ExpectedLoss(Draws.of(few_draws(0)), "vi").of(few_draws(0)[0])
 
 
 def test_without_room_for_all_pairs_other_sources_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,19 +171,14 @@ def test_a_trace_tells_the_uncertainty_of_any_partition() -> None:
         trace.uncertainty([0, 1])
 
 
-def test_certain_draws_leave_no_uncertainty() -> None:
-    labels = np.array([[0, 0, 1, 1, 2]] * 4)
-    draws = Draws.of(labels)
-    np.testing.assert_array_equal(object_uncertainty(draws, labels[0]), 0.0)
-    np.testing.assert_array_equal(membership(draws, labels[0]), np.eye(3)[labels[0]])
-
-
 def test_membership_counts_what_clusters_stand_for() -> None:
     labels = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [0, 0, 1, 2, 2, 2], [0, 1, 1, 2, 2, 2]])
-    found = membership(Draws.of(labels), labels[0])
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
     # Object 2 is with the second cluster in one draw of four; alone it stands for its own, the first.
-    np.testing.assert_allclose(found, [[1, 0], [1, 0], [0.75, 0.25], [0, 1], [0, 1], [0, 1]])
+    expected = [[1, 0], [1, 0], [0.75, 0.25], [0, 1], [0, 1], [0, 1]]
+    np.testing.assert_allclose(membership(Draws.of(labels), labels[0]), expected)
+    certain = np.array([[0, 0, 1, 1, 2]] * 4)
+    np.testing.assert_array_equal(membership(Draws.of(certain), certain[0]), np.eye(3)[certain[0]])
+    np.testing.assert_array_equal(object_uncertainty(Draws.of(certain), certain[0]), 0.0)
 
 
 def ball_by_hand(labels: np.ndarray, estimate: np.ndarray, level: float) -> tuple[float, np.ndarray]:
@@ -221,12 +217,6 @@ def test_balls_are_nested() -> None:
     assert ball.upper_vertical.max() <= ball.lower_vertical.max()
 
 
-@pytest.mark.parametrize("level", [0.0, -1.0, 1.1, float("nan")])
-def test_refused_levels(level: float) -> None:
-    with pytest.raises(ValueError, match="level must be"):
-        blob_trace(n_draws=3).point_estimate().credible_ball(level)
-
-
 def few_draws(seed: int, n_objects: int = 6, n_draws: int = 9) -> np.ndarray:
     return random_partitions(np.random.default_rng(seed), n_draws, n_objects, 3)
 
@@ -263,11 +253,9 @@ def test_greedy_steps_end_where_no_single_step_helps(loss: str, seed: int) -> No
                 moved = found.copy()
                 moved[item] = home
                 assert expected.of(canonical_labels(moved)) >= reached - 1e-10
-        for first in range(found.max() + 1):
-            for second in range(first):
-                assert (
-                    expected.of(canonical_labels(np.where(found == first, second, found))) >= reached - 1e-10
-                )
+        for first, second in combinations(range(found.max() + 1), 2):
+            merged = canonical_labels(np.where(found == second, first, found))
+            assert expected.of(merged) >= reached - 1e-10
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -293,14 +281,6 @@ def test_a_wrong_step_table_would_be_noticed() -> None:
 def test_new_clusters_open_during_one_sweep(loss: str) -> None:
     expected = ExpectedLoss(Draws.of(np.array([np.arange(7)] * 3)), loss)
     np.testing.assert_array_equal(expected._sweep(np.zeros(7, dtype=np.intp)), np.arange(7))
-
-
-def test_refused_losses(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r'"vi".*"binder"'):
-        ExpectedLoss(Draws.of(few_draws(0)), "rand")
-    monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "100")
-    with pytest.raises(TooLargeError, match="Thin the trace"):
-        ExpectedLoss(Draws.of(few_draws(0)), "vi").of(few_draws(0)[0])
 
 
 def test_repeated_draws_are_kept_once_with_their_weight(rng: np.random.Generator) -> None:
