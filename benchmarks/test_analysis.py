@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from ewens_widgets.analysis.agreement import variation_of_information
+from ewens_widgets.analysis.estimates import Draws, ExpectedLoss
 from ewens_widgets.analysis.evidence_tree import evidence_tree
-from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
 from ewens_widgets.analysis.similarity import RunningSimilarity, similarity
 from ewens_widgets.datasets import wine
 from ewens_widgets.model.posterior import Posterior

@@ -13,10 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ewens_widgets.analysis.answer import ANSWER_PRIOR, TREES, tree_to_cut
+from ewens_widgets.analysis.answer import ANSWER_PRIOR, TREES, shared_companions, tree_to_cut
+from ewens_widgets.analysis.estimates import LOSSES
 from ewens_widgets.analysis.evidence_tree import check_consensus_fits
-from ewens_widgets.analysis.expected_loss import LOSSES
-from ewens_widgets.analysis.levels import shared_companions
 from ewens_widgets.analysis.predictive import (
     CanonicalMap,
     Prediction,

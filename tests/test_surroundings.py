@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.similarity import _group
 from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling.kernel.own_draws import _solve_lower
 
 X = np.random.default_rng(3).normal(size=(12, 2))
 WORK = """
@@ -88,11 +88,11 @@ def test_machine_code_that_cannot_be_kept_is_used(
 
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", refuse)
-    group = compiled.entry(_group.py_func)  # small, and not compiled yet
-    members = np.zeros(4, dtype=np.int64)
-    group(np.array([1, 0, 1, 0]), np.zeros(3, dtype=np.int64), members)
-    assert members.tolist() == [1, 3, 0, 2]
-    assert group.signatures
+    solve = compiled.entry(_solve_lower.py_func)  # small, and not compiled yet
+    solution = np.zeros(2)
+    solve(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 5.0]), solution)
+    assert solution.tolist() == [2.0, 3.0]
+    assert solve.signatures
     assert tries
     assert not list(tmp_path.rglob("*.nb[ci]"))
 

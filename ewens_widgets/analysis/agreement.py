@@ -2,10 +2,12 @@ r"""How well two partitions agree: with known labels, or with each other.
 
 All measures come from the table of counts :math:`n_{kl}`, the number of objects in cluster k of one partition
 and l of the other. Labels only name clusters: whole numbers or strings, in any order; both sides may have
-different numbers of clusters.
+different numbers of clusters. The counts are NumPy's: scikit-learn's functions check and convert labels for
+0.45 ms, and their import would delay the first frame of an Explorer with known classes by a second.
 """
 
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +15,6 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import xlogy
 
 from ewens_widgets.partition import check_labels
-
-__all__ = [
-    "ConfusionTable",
-    "adjusted_rand",
-    "binder_loss",
-    "confusion_table",
-    "error_rate",
-    "variation_of_information",
-]
 
 IntArray = NDArray[np.intp]
 
@@ -46,11 +39,9 @@ def error_rate(true: ArrayLike, found: ArrayLike) -> float:
 def adjusted_rand(true: ArrayLike, found: ArrayLike) -> float:
     """Rand index adjusted for chance (Hubert & Arabie 1985): 1 if equal, 0 on average if random."""
     counts = _counts(true, found)
-    together = _pairs(counts)
-    pairs_true, pairs_found = _pairs(counts.sum(axis=1)), _pairs(counts.sum(axis=0))
-    pairs = _pairs(counts.sum())
+    together, pairs_true, pairs_found, pairs = _pairs(counts)
     # Both partitions all singletons, or both one cluster: they agree, and the ratio would be 0/0.
-    if pairs_true == pairs_found and together == pairs_true:
+    if pairs_true == pairs_found == together:
         return 1.0
     expected = pairs_true * pairs_found / pairs
     return (together - expected) / ((pairs_true + pairs_found) / 2 - expected)
@@ -74,9 +65,8 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
 
 def binder_loss(first: ArrayLike, second: ArrayLike) -> float:
     """Share of pairs of objects that one partition keeps together and the other apart: 1 − Rand index."""
-    counts = _counts(first, second)
-    apart = _pairs(counts.sum(axis=1)) + _pairs(counts.sum(axis=0)) - 2 * _pairs(counts)
-    return apart / max(_pairs(counts.sum()), 1)
+    together, pairs_first, pairs_second, pairs = _pairs(_counts(first, second))
+    return (pairs_first + pairs_second - 2 * together) / max(pairs, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,29 +95,26 @@ class ConfusionTable:
         """Share of objects off the diagonal."""
         return self.n_wrong / int(self.counts.sum())
 
-    def __repr__(self) -> str:
+    def _rows(self) -> list[list[str]]:
         rows = [["true \\ found", *map(str, self.found_labels)]]
-        rows += [
-            [str(name), *map(str, line)] for name, line in zip(self.true_labels, self.counts, strict=True)
-        ]
+        lines = zip(self.true_labels, self.counts, strict=True)
+        return rows + [[str(name), *map(str, line)] for name, line in lines]
+
+    def __repr__(self) -> str:
+        rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-        ]
+        lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
         return "\n".join([*lines, f"{self.n_wrong} of {self.counts.sum()} wrong ({self.error_rate:.3f})"])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in self.found_labels)
+        (corner, *names), *rows = [[escape(cell) for cell in row] for row in self._rows()]
+        head = "".join(f"<th scope='col'>{name}</th>" for name in names)
         body = "".join(
-            f"<tr><th scope='row'>{escape(str(name))}</th>"
-            + "".join(f"<td>{count}</td>" for count in line)
-            + "</tr>"
-            for name, line in zip(self.true_labels, self.counts, strict=True)
+            f"<tr><th scope='row'>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            for name, *cells in rows
         )
         caption = f"{self.n_wrong} of {self.counts.sum()} wrong"
-        return f"<table><caption>{caption}</caption><tr><th>true \\ found</th>{head}</tr>{body}</table>"
+        return f"<table><caption>{caption}</caption><tr><th>{corner}</th>{head}</tr>{body}</table>"
 
 
 def confusion_table(true: ArrayLike, found: ArrayLike) -> ConfusionTable:
@@ -150,10 +137,8 @@ def _counts(first: ArrayLike, second: ArrayLike) -> IntArray:
         raise ValueError(
             f"both partitions must have one label for each object; got {rows.size} and {columns.size} labels."
         )
-    shape = int(rows.max()) + 1, int(columns.max()) + 1
-    return (
-        np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape).astype(np.intp)
-    )
+    height, width = int(rows.max()) + 1, int(columns.max()) + 1
+    return np.bincount(rows * width + columns, minlength=height * width).reshape(height, width)
 
 
 def _names(labels: ArrayLike) -> NDArray[np.generic]:
@@ -162,6 +147,7 @@ def _names(labels: ArrayLike) -> NDArray[np.generic]:
     return given[np.sort(np.unique(given, return_index=True)[1])]
 
 
-def _pairs(counts: NDArray[np.integer] | np.integer) -> int:
-    """Number of pairs of objects within the counted sets, exactly."""
-    return sum(count * (count - 1) // 2 for count in np.atleast_1d(counts).ravel().tolist())
+def _pairs(counts: IntArray) -> tuple[int, ...]:
+    """Numbers of pairs that both partitions keep together, the first, the second, and of all; exactly."""
+    tables = counts.ravel(), counts.sum(axis=1), counts.sum(axis=0), [counts.sum()]
+    return tuple(sum(int(count) * (int(count) - 1) // 2 for count in table) for table in tables)

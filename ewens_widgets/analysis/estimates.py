@@ -1,10 +1,29 @@
-"""One partition to report, the one with the least expected loss, and how sure the draws are of it.
+r"""One partition to report: the one with the least expected loss over the draws, and how certain it is.
 
 Candidates are the draws themselves, the cuts of the similarity trees and of the evidence tree, and what
-greedy sweeps make of the best of each. Everything is deterministic: the same trace gives the same estimate.
+greedy steps make of the best of each. Everything is deterministic: the same trace gives the same estimate.
 
-How sure the draws are is told object by object (the share of draws that disagree with where it is, and its
-probability for each cluster) and as a whole, by a credible ball (Wade & Ghahramani 2018).
+Both losses have one form. For partitions with cluster sizes :math:`n_k` and :math:`m_l` and overlaps
+:math:`n_{kl}`,
+
+.. math:: L = s \Big( \sum_k g(n_k) + \sum_l g(m_l) - 2 \sum_{kl} g(n_{kl}) \Big),
+
+=========================  =======================  ====================
+loss                       :math:`g(x)`             :math:`s`
+=========================  =======================  ====================
+variation of information   :math:`x \log x`         :math:`1/n`
+Binder                     :math:`x^2`              :math:`1/(n(n-1))`
+=========================  =======================  ====================
+
+so Binder's loss is the share of pairs on which two partitions disagree. The expectation is the average over
+all draws, not a bound such as that of Wade & Ghahramani (2018), Bayesian Analysis 13(2): `Draws` arranges the
+clusters of all draws so that their overlaps with a partition are counted at once.
+
+Moving one object between clusters changes, in each draw, only the overlaps of the one cell that holds the
+object, so a step costs (draws) × (clusters) look-ups in a table of :math:`g(x+1) - g(x)`.
+
+Certainty is reported for each object (the share of draws that disagree with where it is, and its probability
+for each cluster) and as a whole, by a credible ball (Wade & Ghahramani 2018).
 """
 
 import os
@@ -17,59 +36,191 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.expected_loss import Draws, ExpectedLoss
 from ewens_widgets.analysis.export import labels_csv
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
+from ewens_widgets.memory import check_fits
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.trace import Trace
-
-__all__ = [
-    "SOURCES",
-    "Candidate",
-    "CredibleBall",
-    "PointEstimate",
-    "credible_ball",
-    "membership",
-    "object_uncertainty",
-    "point_estimate",
-]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+LOSSES = ("vi", "binder")
 SOURCES = ("draws", "similarity", "evidence")
-_MOST_DRAWS = 500  # Distinct draws taken as candidates, evenly spaced along the chain.
+_MOST_SWEEPS = 100
+_TOLERANCE = 1e-10  # A step must lower the (unscaled) loss by more than rounding does.
+_MOST_DRAWS = 500  # distinct draws that are candidates, evenly spaced along the chain
 _SCREENING_DRAWS = 200  # Draws that candidates are first judged by …
 _FINALISTS = 5  # … and how many of each source are then judged by all draws.
 _MORE_CUTS = 5  # Trees are cut into up to this many clusters more than any draw has.
 _SAME_DISTANCE = 1e-9  # Distances that differ by rounding alone are ties.
+_UNSURE = 0.2  # share of draws that have an object elsewhere
 
 
-_UNSURE = 0.2  # share of draws
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Distinct draws with their weights; the clusters of all of them are numbered through as *cells*.
+
+    `labels` are canonical (U × n), in order of first appearance, and `weights` the shares of all draws that
+    they stand for; `place` gives the distinct draw of each draw of the chain. `cells` gives the cell of each
+    distinct draw and object (U × n), `draw_of_cell` the distinct draw of a cell, and `cell_sizes` its number
+    of objects.
+    """
+
+    labels: NDArray[np.integer]
+    weights: FloatArray
+    place: IntArray
+    cells: IntArray
+    draw_of_cell: IntArray
+    cell_sizes: IntArray
+
+    @classmethod
+    def of(cls, labels: NDArray[np.integer]) -> "Draws":
+        """Arrange the labels of a chain, one row per draw."""
+        _, first, inverse, counts = np.unique(
+            labels, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(first)
+        rank = np.empty(order.size, dtype=np.intp)
+        rank[order] = np.arange(order.size)
+        distinct = labels[first[order]]
+        widths = distinct.max(axis=1).astype(np.intp) + 1
+        starts = np.cumsum(widths) - widths
+        cells = distinct + starts[:, None]
+        return cls(
+            labels=read_only(distinct),
+            weights=counts[order] / len(labels),
+            place=rank[inverse.ravel()],
+            cells=cells,
+            draw_of_cell=np.repeat(np.arange(order.size), widths),
+            cell_sizes=np.bincount(cells.ravel()),
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def spread(self, count: int) -> "Draws":
+        """At most `count` draws, evenly spaced along the chain."""
+        if len(self) <= count:
+            return self
+        chosen = np.linspace(0, self.place.size - 1, count).astype(np.intp)
+        return Draws.of(self.labels[self.place[chosen]])
+
+    def overlaps(self, labels: IntArray, n_columns: int | None = None) -> IntArray:
+        """Count, for each cell, its objects in each cluster of a partition (cells × clusters)."""
+        width = int(labels.max()) + 1 if n_columns is None else n_columns
+        n_cells = self.cell_sizes.size
+        check_fits(
+            16 * n_cells * width,
+            f"comparing {len(self)} draws with a partition of {width} clusters",
+            "Thin the trace, e.g. trace.thin(10).",
+        )
+        counts = np.bincount((self.cells * width + labels).ravel(), minlength=n_cells * width)
+        return counts.reshape(n_cells, width)
+
+
+class ExpectedLoss:
+    """Expected loss over draws: ``"vi"`` or ``"binder"``."""
+
+    def __init__(self, draws: Draws, loss: str) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f'loss must be "vi" (variation of information) or "binder"; got {loss!r}.')
+        n_objects = draws.labels.shape[1]
+        counts = np.arange(n_objects + 2, dtype=np.float64)
+        self.draws = draws
+        self.loss = loss
+        self._g = counts * np.log(np.maximum(counts, 1.0)) if loss == "vi" else counts * counts
+        self._step = np.diff(self._g)
+        self._scale = 1.0 / n_objects if loss == "vi" else 1.0 / max(n_objects * (n_objects - 1), 1)
+        self._own = np.bincount(draws.draw_of_cell, weights=self._g[draws.cell_sizes])
+
+    def distances(self, labels: IntArray) -> FloatArray:
+        """Loss between a partition (canonical labels) and each distinct draw."""
+        shared = self._g[self.draws.overlaps(labels)].sum(axis=1)
+        both = np.bincount(self.draws.draw_of_cell, weights=shared)
+        loss = self._g[np.bincount(labels)].sum() + self._own - 2.0 * both
+        # Equal partitions may come out a rounding error apart.
+        return np.where(loss < _TOLERANCE * self._g[-2], 0.0, loss * self._scale)
+
+    def of(self, labels: IntArray) -> float:
+        """Expected loss of a partition given by canonical labels."""
+        return float(self.draws.weights @ self.distances(labels))
+
+    def improve(self, labels: IntArray) -> IntArray:
+        """Move single objects and merge clusters, in a fixed order, until neither lowers the loss."""
+        current = canonical_labels(labels)
+        for _ in range(_MOST_SWEEPS):
+            swept = self._sweep(current)
+            merged = self._merge(swept)
+            if np.array_equal(merged, current):
+                break
+            current = merged
+        return current
+
+    def _sweep(self, labels: IntArray) -> IntArray:
+        """Move each object in turn to the cluster, or to a new one, with the least expected loss."""
+        result = labels.copy()
+        width = int(result.max()) + 2
+        overlaps = self.draws.overlaps(result, width)
+        steps = self._step[overlaps]
+        sizes = np.bincount(result, minlength=width)
+        for item, cells in enumerate(np.ascontiguousarray(self.draws.cells.T)):
+            home = result[item]
+            # What each cluster would cost the object, had it been taken out of its own.
+            others = overlaps[cells, home] - 1
+            cost = self._step[sizes] - 2.0 * (self.draws.weights @ steps[cells])
+            cost[home] = self._step[sizes[home] - 1] - 2.0 * (self.draws.weights @ self._step[others])
+            chosen = int(np.argmin(cost))
+            if cost[chosen] >= cost[home] - _TOLERANCE:
+                continue
+            for cluster, counts in ((home, others), (chosen, overlaps[cells, chosen] + 1)):
+                overlaps[cells, cluster] = counts
+                steps[cells, cluster] = self._step[counts]
+            sizes[home] -= 1
+            sizes[chosen] += 1
+            result[item] = chosen
+            if sizes.all():
+                # The spare column, that of a new cluster, is taken: add another.
+                overlaps = np.pad(overlaps, ((0, 0), (0, 1)))
+                steps = np.pad(steps, ((0, 0), (0, 1)), constant_values=self._step[0])
+                sizes = np.append(sizes, 0)
+        return canonical_labels(result)
+
+    def _merge(self, labels: IntArray) -> IntArray:
+        """Merge the best pair of clusters while that lowers the expected loss."""
+        result, weights = labels.copy(), self.draws.weights[self.draws.draw_of_cell]
+        while result.max() > 0:
+            overlaps = self.draws.overlaps(result)
+            sizes = np.bincount(result)
+            change = np.full((sizes.size, sizes.size), np.inf)
+            for left in range(sizes.size - 1):
+                others = slice(left + 1, None)
+                own = self._gain(sizes[left], sizes[others])
+                # Cells without objects of this cluster gain nothing by the merge.
+                cells = np.flatnonzero(overlaps[:, left])
+                shared = weights[cells] @ self._gain(overlaps[cells, left, None], overlaps[cells, others])
+                change[left, others] = own - 2.0 * shared
+            kept, gone = np.unravel_index(int(np.argmin(change)), change.shape)
+            if change[kept, gone] >= -_TOLERANCE:
+                break
+            result = canonical_labels(np.where(result == gone, kept, result))
+        return result
+
+    def _gain(self, first: IntArray | np.intp, second: IntArray) -> FloatArray:
+        """Compute g(x + y) − g(x) − g(y)."""
+        return np.asarray(self._g[first + second] - self._g[first] - self._g[second])
 
 
 @dataclass(frozen=True, eq=False)
 class CredibleBall:
-    """Smallest ball around an estimate that holds a given share of the posterior (Wade & Ghahramani 2018).
+    """Smallest ball around an estimate that holds a share `level` of the posterior (Wade & Ghahramani 2018).
 
-    Its bounds say how other partitions in the ball look; each is an array with a partition a row, since
-    several may be equally extreme.
-
-    Attributes
-    ----------
-    level
-        The share that was asked for.
-    radius
-        Distance from the estimate, in the loss of the estimate.
-    share
-        Share of the draws in the ball; at least `level`.
-    upper_vertical
-        The partitions with the fewest clusters, of these the most distant ones.
-    lower_vertical
-        The partitions with the most clusters, of these the most distant ones.
-    horizontal
-        The most distant partitions.
+    Its `radius` is in the loss of the estimate, and it holds the `share` of the draws. Its bounds are other
+    partitions in the ball: with the fewest clusters (`upper_vertical`), with the most (`lower_vertical`), and
+    with any number (`horizontal`), each time the most distant from the estimate. They are arrays with one row
+    per partition, since several may be equally extreme.
     """
 
     level: float
@@ -90,7 +241,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate:
-    """A partition with the least expected loss found, and how sure the draws are of it.
+    """A partition with the least expected loss found, and how certain it is.
 
     Attributes
     ----------
@@ -128,7 +279,7 @@ class PointEstimate:
 
     @cached_property
     def uncertainty(self) -> FloatArray:
-        """For each object, the share of draws that disagree with where it is: 0 is sure, 1 is not at all."""
+        """For each object, the share of draws that disagree with where it is: 0 is certain."""
         return object_uncertainty(self._expected.draws, self.labels)
 
     @cached_property
@@ -171,16 +322,9 @@ class PointEstimate:
 def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None = None) -> PointEstimate:
     """Find the partition with the least expected loss over the draws of a trace.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    loss
-        ``"vi"``: variation of information; ``"binder"``: share of pairs on which two partitions disagree.
-    sources
-        Where candidates come from: ``"draws"``, ``"similarity"`` (cuts of the similarity trees, which need
-        memory for all pairs of objects) and ``"evidence"`` (cuts of the evidence tree). By default all, but
-        the similarity trees are left out where they would not fit.
+    Candidates come from `sources`: ``"draws"``, ``"similarity"`` (cuts of the similarity trees) and
+    ``"evidence"`` (cuts of the evidence tree). By default these are all, without the similarity trees where
+    the pairs of objects do not fit in memory.
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
@@ -193,9 +337,12 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     expected = ExpectedLoss(draws, loss)
     screening = ExpectedLoss(draws.spread(_SCREENING_DRAWS), loss)
     considered, best = 0, []
-    for source, candidates in _candidates(trace, draws, sources):
-        considered += len(candidates)
-        best.append(_best_of(source, candidates, screening, expected))
+    for source, found in _candidates(trace, draws, sources):
+        considered += len(found)
+        # All candidates are judged by a few draws, and the best of them by all draws.
+        order = np.argsort([screening.of(labels) for labels in found], kind="stable")
+        finalists = [Candidate(source, found[k], expected.of(found[k])) for k in order[:_FINALISTS]]
+        best.append(min(finalists, key=lambda candidate: candidate.expected_loss))
     # Sources often agree on a partition, which is then swept once.
     starts = {start.labels.tobytes(): start for start in reversed(best)}
     improved = []
@@ -217,31 +364,26 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
 
 
 def credible_ball(draws: Draws, distances: FloatArray, level: float = 0.95) -> CredibleBall:
-    """Find the ball that holds a share `level` of the draws.
-
-    Parameters
-    ----------
-    draws
-        The draws.
-    distances
-        Distance of each distinct draw from the estimate.
-    level
-        Share of the draws that the ball must hold.
-    """
+    """Find the ball, given the distance of each distinct draw from the estimate."""
     if not 0.0 < level <= 1.0:
         raise ValueError(f"level must be above 0 and at most 1, e.g. 0.95; got {level!r}.")
     order = np.argsort(distances, kind="stable")
     shares = np.cumsum(draws.weights[order])
     radius = float(distances[order[min(int(np.searchsorted(shares, level - 1e-12)), order.size - 1)]])
-    inside = np.flatnonzero(distances <= radius + _SAME_DISTANCE)
-    counts = draws.labels[inside].max(axis=1).astype(np.intp) + 1
+    inside = distances <= radius + _SAME_DISTANCE
+    counts = draws.labels.max(axis=1)
+
+    def farthest(among: NDArray[np.bool_]) -> IntArray:
+        extreme = among & (distances >= distances[among].max() - _SAME_DISTANCE)
+        return np.asarray(draws.labels[extreme], dtype=np.intp)
+
     return CredibleBall(
         level=level,
         radius=radius,
         share=float(draws.weights[inside].sum()),
-        upper_vertical=_farthest(draws, distances, inside[counts == counts.min()]),
-        lower_vertical=_farthest(draws, distances, inside[counts == counts.max()]),
-        horizontal=_farthest(draws, distances, inside),
+        upper_vertical=farthest(inside & (counts == counts[inside].min())),
+        lower_vertical=farthest(inside & (counts == counts[inside].max())),
+        horizontal=farthest(inside),
     )
 
 
@@ -261,7 +403,7 @@ def object_uncertainty(draws: Draws, labels: IntArray) -> FloatArray:
 def membership(draws: Draws, labels: IntArray) -> FloatArray:
     """Probability of each object for each cluster of an estimate (n × K); rows sum to 1.
 
-    In each draw, a cluster stands for that cluster of the estimate which it shares most objects with; the
+    In each draw, a cluster stands for the cluster of the estimate that it shares most objects with. The
     probability is the share of draws in which the object's cluster stands for cluster k.
     """
     overlaps = draws.overlaps(labels)
@@ -276,28 +418,14 @@ def membership(draws: Draws, labels: IntArray) -> FloatArray:
 def _candidates(trace: Trace, draws: Draws, sources: Sequence[str]) -> Iterator[tuple[str, list[IntArray]]]:
     """Candidates by source."""
     most = int(trace.n_clusters.max()) + _MORE_CUTS
+
+    def cuts(tree: Tree) -> list[IntArray]:
+        return [tree.cut(n_clusters=count) for count in range(1, min(most, tree.n_start) + 1)]
+
     if "draws" in sources:
         yield "the draws", [row.astype(np.intp) for row in draws.spread(_MOST_DRAWS).labels]
     if "similarity" in sources:
         for method in METHODS:
-            yield f"the similarity tree ({method} linkage)", _cuts(trace.similarity_tree(method), most)
+            yield f"the similarity tree ({method} linkage)", cuts(trace.similarity_tree(method))
     if "evidence" in sources:
-        yield "the evidence tree", _cuts(trace.evidence_tree(), most)
-
-
-def _cuts(tree: Tree, most: int) -> list[IntArray]:
-    return [tree.cut(n_clusters=count) for count in range(1, min(most, tree.n_start) + 1)]
-
-
-def _best_of(
-    source: str, candidates: list[IntArray], screening: ExpectedLoss, expected: ExpectedLoss
-) -> Candidate:
-    """Judge all candidates by a few draws, and the best of them by all draws."""
-    order = np.argsort([screening.of(labels) for labels in candidates], kind="stable")
-    finalists = [Candidate(source, candidates[k], expected.of(candidates[k])) for k in order[:_FINALISTS]]
-    return min(finalists, key=lambda candidate: candidate.expected_loss)
-
-
-def _farthest(draws: Draws, distances: FloatArray, among: IntArray) -> IntArray:
-    chosen = among[distances[among] >= distances[among].max() - _SAME_DISTANCE]
-    return np.asarray(draws.labels[chosen], dtype=np.intp)
+        yield "the evidence tree", cuts(trace.evidence_tree())

@@ -1,13 +1,16 @@
-r"""The hierarchy that the model itself makes: merge, each time, what costs least log posterior.
+r"""Merging clusters by evidence: what a merge loses, the evidence tree, and the consensus of many such trees.
 
-Starting from a partition, usually the draw with the highest posterior, the two clusters a, b whose merge
-loses least of
+Starting from a partition, usually the draw with the highest posterior, the evidence tree merges the two
+clusters a, b whose merge loses least of
 
-.. math:: \log p(B \mid Y) = \log V(K) + \sum_b \log W(n_b) + \log \sum_\theta p(\theta) L(B, \theta)
+.. math:: \log p(B \mid Y) = \log V(K) + \sum_b \log W(n_b) + \log \sum_\theta p(\theta) L(B, \theta),
 
-are merged, down to one cluster; V and W are those of the prior on partitions (`model.priors`). Heights are
-the running loss in nats; a merge that gains counts as no loss, so the heights never decrease. The tree is
-invariant like the model, and it shows structure above the level at which all draws keep the objects apart.
+down to one cluster; V and W are those of the prior on partitions (`model.priors`). Heights are the running
+loss in nats. A merge that gains counts as no loss, so the heights never decrease. The tree is invariant like
+the model, and it shows structure above the level at which all draws keep the objects apart.
+
+`merge_down` is the one loop that merges clusters. It takes the criterion that chooses the next pair: here the
+smallest loss, in `answer` how often the draws move objects between two clusters.
 
 **Own shapes.** Given θ, ν and Σ the likelihood is a product over clusters, so a merge loses
 
@@ -18,41 +21,40 @@ averaged over the parameters of draws all along the chain (`OwnEvidence`): with 
 clusters that overlap are merged or kept by chance. Other clusters matter through their number alone, so a
 merge changes the losses of the pairs that it touches, and the rest by one number.
 
-**One shape.** With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes M by a matrix of rank
-two,
+**Common shape.** With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes the scatter matrix M
+by a matrix of rank two,
 
 .. math:: \Delta = q_a s_a s_a^T + q_b s_b s_b^T - q_{ab} (s_a + s_b)(s_a + s_b)^T = W Q W^T, \qquad
     W = [s_a, s_b], \quad Q = \begin{pmatrix} q_a - q_{ab} & -q_{ab} \\ -q_{ab} & q_b - q_{ab} \end{pmatrix}.
 
 Models I and II need its trace or its diagonal. Model III uses :math:`\det(M + \Delta) = \det M \cdot \det(I +
 Q H)`, where H holds the entries for a and b of the K × K matrix :math:`S^T M^{-1} S` of all cluster sums,
-made once a step for each θ. A candidate thus costs O(G) for models I and III and O(G d) for model II, however
-many objects there are.
+computed once a step for each θ. A candidate thus costs O(G) for models I and III and O(G d) for model II,
+however many objects there are.
 
 **Consensus.** Often the draws have more clusters than are wanted: fourteen small Gaussians for three kinds of
-wine. The evidence tree of one draw says how to merge them, but draws of nearly the same posterior may be
-merged into rather different trees. So the trees of many draws are averaged. For draw t with :math:`K_t`
-clusters let :math:`a_{ij}^t(k)` be 1 if its evidence tree, cut into k clusters, keeps the objects i and j
-apart. Then
+wine. The evidence tree of one draw says how to merge them, but draws of nearly the same posterior can have
+rather different trees. So the trees of many draws are averaged. For draw t with :math:`K_t` clusters let
+:math:`a_{ij}^t(k)` be 1 if its evidence tree, cut into k clusters, keeps the objects i and j apart. Then
 
 .. math:: D_{ij} = \frac1T \sum_t \frac{1}{K_t - K_* + 1} \sum_{k=K_*}^{K_t} a_{ij}^t(k),
     \qquad K_* = \min(K, K_t),
 
-is the share of levels, from the draws themselves down to the K clusters that are asked for, at which they are
-apart, and average linkage of D gives the tree. With :math:`K \ge K_t` for all draws D is the distance of the
-draws themselves. Evidence trees are invariant like the model, so the consensus is too.
+is the share of numbers of clusters, from that of the draw down to the K that are asked for, at which i and j
+are apart, and average linkage of D gives the tree. With :math:`K \ge K_t` for all draws D is the distance of
+the draws themselves. Evidence trees are invariant like the model, so the consensus is too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
+from scipy.special import logsumexp
 
-from ewens_widgets.analysis.expected_loss import Draws
-from ewens_widgets.analysis.trees import Tree
+from ewens_widgets.analysis.estimates import Draws
+from ewens_widgets.analysis.trees import Tree, tree_of_distance
 from ewens_widgets.memory import check_fits
 from ewens_widgets.model.own_shapes import ClusterStatistics, log_marginals, statistics_of, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
@@ -62,93 +64,99 @@ if TYPE_CHECKING:
     from ewens_widgets.sampling.draws import Recorded
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = [
-    "CommonEvidence",
-    "Evidence",
-    "OwnEvidence",
-    "check_consensus_fits",
-    "consensus_distance",
-    "consensus_tree",
-    "evidence_of",
-    "evidence_tree",
-    "merge_levels",
-    "merge_losses",
-    "merged_statistics",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+Change = Callable[[FloatArray, IntArray, IntArray], FloatArray]
 
-_BLOCK_ENTRIES = 100_000  # Pairs × features at once: a block's arrays stay in the processor's cache.
-_FACTORS = 16
-_DRAWS = 100
+_BLOCK_ENTRIES = 500_000  # pairs × θ × features at once, which bounds the memory
+_CONSENSUS_DRAWS = 100
 _FEWEST_DRAWS = 5
-_PARAMETER_DRAWS = 12  # Draws of (θ, ν, Σ) that a tree's losses are averaged over.
-_WORK = 1e8  # Candidate merges × θ × features that all the evidence trees together may cost: a few seconds.
+_PARAMETER_DRAWS = 12  # draws of (θ, ν, Σ) that the losses of a tree are averaged over
+_WORK = 1e8  # candidate merges × θ × features that all trees of a consensus may cost: a few seconds
 
 
-class Evidence(Protocol):
-    """What merges of clusters lose."""
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Losses of log posterior by merging clusters: here with a common shape, θ summed out."""
 
-    @property
-    def is_additive(self) -> bool:
-        """Whether other clusters matter for a merge through their number alone."""
+    posterior: Posterior
 
     def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, negative where a merge gains."""
+        posterior, sizes = self.posterior, clusters.sizes
+        n_objects, n_features = posterior.n_objects, posterior.n_features
+        theta = posterior.theta_grid[:, None]
+        log_grown, shrinkage = np.log1p(theta * sizes), theta / (1.0 + theta * sizes) / n_objects
+        log_scale, change = _FORMS[posterior.model](clusters.sums, shrinkage)
+        log_weights = -0.5 * (n_features * log_grown.sum(axis=1) + n_objects * log_scale)
+        log_weights += posterior.log_theta_prior
+        log_weights -= logsumexp(log_weights)
+        step = max(1, _BLOCK_ENTRIES // (theta.size * n_features))
+        blocks = [np.empty(0)]
+        for start in range(0, left.size, step):
+            a, b = left[start : start + step], right[start : start + step]
+            both = theta * (sizes[a] + sizes[b])
+            log_det = np.log1p(both) - log_grown[:, a] - log_grown[:, b]
+            merged = theta / (1.0 + both) / n_objects
+            log_ratios = -0.5 * (n_features * log_det + n_objects * change(merged, a, b))
+            # Weighted by the conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
+            blocks.append(-logsumexp(log_weights[:, None] + log_ratios, axis=0))
+        return np.concatenate(blocks) + self._prior_losses(sizes, left, right)
+
+    def all_losses(self, clusters: ClusterStatistics) -> FloatArray:
+        """Losses of all pairs, above the diagonal; infinite elsewhere."""
+        losses = np.full((clusters.sizes.size, clusters.sizes.size), np.inf)
+        left, right = np.triu_indices(clusters.sizes.size, k=1)
+        losses[left, right] = self.losses(clusters, left, right)
+        return losses
+
+    def losses_after(self, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
+        """Losses of all pairs of the new `clusters`, after b was merged into a; `losses` are those before."""
+        del losses, a, b  # With θ summed out, a merge changes the losses of all pairs.
+        return self.all_losses(clusters)
+
+    def _prior_losses(self, sizes: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+        posterior, whole = self.posterior, sizes.astype(np.intp)
+        log_counts, log_sizes = posterior.count_weights(sizes.size), posterior.log_size_weights
+        lost = log_sizes[whole[left]] + log_sizes[whole[right]] - log_sizes[whole[left] + whole[right]]
+        return np.asarray(log_counts[sizes.size] - log_counts[sizes.size - 1] + lost, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class CommonEvidence:
-    """Losses in the paper's family: θ summed out, one shape for all."""
+class OwnEvidence(Evidence):
+    """Losses with own shapes, averaged over draws of the parameters, along the first axis of each array."""
 
-    posterior: Posterior
-    is_additive = False
-
-    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
-        """Log posterior lost by merging pairs of clusters."""
-        return merge_losses(self.posterior, clusters.sizes, clusters.sums, left, right)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnEvidence:
-    """Losses with own shapes, averaged over draws of the parameters.
-
-    Attributes
-    ----------
-    posterior
-        The posterior that judges the merges.
-    theta, nu, sigma
-        Parameters of some draws, along the first axis; Σ in the form of the model.
-    """
-
-    posterior: Posterior
     theta: FloatArray
     nu: FloatArray
     sigma: FloatArray = field(repr=False)
-    is_additive = True
 
     def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, averaged over the draws."""
-        sizes = clusters.sizes.astype(np.intp)
-        log_counts = self.posterior.count_weights(sizes.size)
-        step = log_counts[sizes.size] - log_counts[sizes.size - 1]
-        apart = self._log_factors(clusters)
-        width = max(1, _BLOCK_ENTRIES // (self.theta.size * self.posterior.n_features**2))
-        merged = [
-            self._log_factors(
-                ClusterStatistics(*(values[left[part]] + values[right[part]] for values in clusters))
-            )
-            for part in (slice(start, start + width) for start in range(0, left.size, width))
-        ]
-        together = np.concatenate(merged) if merged else np.empty(0)
-        return np.asarray(step + apart[left] + apart[right] - together, dtype=np.float64)
+        apart = self._log_marginals(clusters)
+        step = max(1, _BLOCK_ENTRIES // (self.theta.size * self.posterior.n_features**2))
+        together = [np.empty(0)]
+        for start in range(0, left.size, step):
+            a, b = left[start : start + step], right[start : start + step]
+            merged = ClusterStatistics(*(values[a] + values[b] for values in clusters))
+            together.append(self._log_marginals(merged))
+        lost = apart[left] + apart[right] - np.concatenate(together)
+        return lost + self._prior_losses(clusters.sizes, left, right)
 
-    def _log_factors(self, clusters: ClusterStatistics) -> FloatArray:
-        """Log W(n_b) m_b of clusters, averaged over the draws."""
-        averages = log_marginals(clusters, self.theta, self.nu, self.sigma, self.posterior.model).mean(axis=0)
-        log_sizes = self.posterior.log_size_weights[clusters.sizes.astype(np.intp)]
-        return np.asarray(log_sizes + averages, dtype=np.float64)
+    def losses_after(self, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
+        """As for common shapes; only the pairs of the merged cluster are judged again."""
+        losses = np.delete(np.delete(losses, b, axis=0), b, axis=1)
+        count = clusters.sizes.size
+        log_counts = self.posterior.count_weights(count + 1)
+        if count > 1:
+            losses += 2.0 * log_counts[count] - log_counts[count - 1] - log_counts[count + 1]
+        others = np.delete(np.arange(count), a)
+        left, right = np.minimum(others, a), np.maximum(others, a)
+        losses[left, right] = self.losses(clusters, left, right)
+        return losses
+
+    def _log_marginals(self, clusters: ClusterStatistics) -> FloatArray:
+        values = log_marginals(clusters, self.theta, self.nu, self.sigma, self.posterior.model)
+        return np.asarray(values.mean(axis=0), dtype=np.float64)
 
 
 def evidence_of(
@@ -156,27 +164,93 @@ def evidence_of(
 ) -> Evidence:
     """What merges lose in the family of a posterior.
 
-    Parameters
-    ----------
-    posterior
-        The posterior that judges the merges.
-    draws
-        Recorded draws from it. With own shapes, the parameters of some of them are averaged over, evenly
-        spaced.
-    start
-        How many of the first draws to leave out.
-    most
-        How many draws of the parameters to average over. A dozen give the order of merges; what a merge of
-        two that overlap loses is then known to a few nats only.
+    With own shapes, losses are averaged over the parameters of `most` draws at most, evenly spaced from
+    `start` on. A dozen suffice for the order of merges; the loss of merging two clusters that overlap is then
+    known to a few nats only.
     """
     if posterior.shapes == "common":
-        return CommonEvidence(posterior)
+        return Evidence(posterior)
     count = len(draws.theta) - start
     if count < 1:
         raise ValueError("with own shapes, losses are averaged over draws of the parameters; there are none.")
     chosen = start + np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))
     sigma = unpack_sigma(draws.column("sigma")[chosen], posterior.n_features, posterior.model)
     return OwnEvidence(posterior, draws.theta[chosen], draws.column("nu")[chosen], sigma)
+
+
+class Merges(NamedTuple):
+    """Merges of the K clusters of a partition down to one: their pairs a < b, and what they lose.
+
+    The merged cluster keeps the number a; the clusters after b move up by one.
+    """
+
+    pairs: IntArray
+    losses: FloatArray
+
+    def partitions(self) -> IntArray:
+        """Labels of the K starting clusters after 0, 1, …, K − 1 merges (K × K)."""
+        rows = [np.arange(len(self.pairs) + 1)]
+        for a, b in self.pairs.tolist():
+            labels = np.where(rows[-1] == b, a, rows[-1])
+            rows.append(labels - (labels > b))
+        return np.array(rows)
+
+    def levels(self) -> IntArray:
+        """For each two starting clusters, the number of clusters when they first are one; else K."""
+        partitions = self.partitions()
+        return np.asarray(np.sum(partitions[:, :, None] == partitions[:, None, :], axis=0), dtype=np.intp)
+
+    def linkage(self, start: IntArray) -> FloatArray:
+        """SciPy linkage of the objects: the members of each starting cluster are joined at height 0."""
+        joined, nodes = _join_members(start)
+        sizes = np.bincount(start).tolist()
+        rows: list[tuple[float, ...]] = []
+        heights = np.cumsum(np.maximum(self.losses, 0.0)).tolist()
+        for (a, b), height in zip(self.pairs.tolist(), heights, strict=True):
+            first, second = sorted((nodes[a], nodes.pop(b)))
+            nodes[a] = start.size + len(joined) + len(rows)
+            sizes[a] += sizes.pop(b)
+            rows.append((first, second, height, sizes[a]))
+        return np.vstack([joined, np.array(rows).reshape(-1, 4)])
+
+
+def merge_down(
+    evidence: Evidence, clusters: ClusterStatistics, choose: Callable[[FloatArray], tuple[int, int]]
+) -> Merges:
+    """Merge clusters two by two down to one.
+
+    The criterion `choose` gets the losses of all pairs (above the diagonal) and returns the next pair a < b.
+    """
+    pairs: list[tuple[int, int]] = []
+    lost: list[float] = []
+    losses = evidence.all_losses(clusters)
+    while len(losses) > 1:
+        a, b = choose(losses)
+        pairs.append((a, b))
+        lost.append(float(losses[a, b]))
+        merged = ClusterStatistics(*(np.delete(values, b, axis=0) for values in clusters))
+        for after, before in zip(merged, clusters, strict=True):
+            after[a] = before[a] + before[b]
+        clusters = merged
+        losses = evidence.losses_after(clusters, losses, a, b)
+    return Merges(np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(lost))
+
+
+def evidence_merges(posterior: Posterior, labels: IntArray, evidence: Evidence | None = None) -> Merges:
+    """Merge the clusters of a partition, each time the pair that loses least log posterior."""
+    if evidence is None:
+        if posterior.shapes == "own":
+            raise ValueError(
+                "with own shapes, what a merge loses depends on draws of the parameters: use "
+                "trace.evidence_tree(), or give evidence=evidence_of(posterior, trace)."
+            )
+        evidence = Evidence(posterior)
+
+    def cheapest(losses: FloatArray) -> tuple[int, int]:
+        a, b = np.unravel_index(int(np.argmin(losses)), losses.shape)
+        return int(a), int(b)
+
+    return merge_down(evidence, statistics_of(posterior.coordinates, labels, posterior.model), cheapest)
 
 
 def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | None = None) -> Tree:
@@ -193,114 +267,44 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | 
         ``evidence_of(posterior, trace)``.
     """
     start = check_labels(labels, posterior.n_objects)
-    if evidence is None:
-        if posterior.shapes == "own":
-            raise ValueError(
-                "with own shapes, what a merge loses depends on draws of the parameters: use "
-                "trace.evidence_tree(), or give evidence=evidence_of(posterior, trace)."
-            )
-        evidence = CommonEvidence(posterior)
-    clusters = statistics_of(posterior.coordinates, start, posterior.model)
-    joined, nodes = _start_rows(start)
-    rows: list[tuple[float, float, float, float]] = []
-    height = 0.0
-    losses = _all_losses(evidence, clusters)
-    while len(nodes) > 1:
-        a, b = (int(place) for place in np.unravel_index(int(np.argmin(losses)), losses.shape))
-        height += max(float(losses[a, b]), 0.0)
-        clusters = merged_statistics(clusters, a, b)
-        first, second = sorted((nodes[a], nodes.pop(b)))
-        nodes[a] = start.size + len(joined) + len(rows)
-        rows.append((first, second, height, clusters.sizes[a]))
-        losses = _losses_after(evidence, posterior, clusters, losses, a, b)
-    return Tree(
-        linkage=np.vstack([joined, np.array(rows, dtype=np.float64).reshape(-1, 4)]),
-        kind="evidence",
-        method="evidence",
-        n_start=int(start.max()) + 1,
-        coordinates=posterior.coordinates,
-    )
+    merges = evidence_merges(posterior, start, evidence).linkage(start)
+    return Tree(merges, "evidence", "evidence", int(start.max()) + 1, posterior.coordinates)
 
 
-def _all_losses(evidence: Evidence, clusters: ClusterStatistics) -> FloatArray:
-    """Losses of all pairs, above the diagonal; infinite elsewhere."""
-    count = clusters.sizes.size
-    losses = np.full((count, count), np.inf)
-    left, right = np.triu_indices(count, k=1)
-    losses[left, right] = evidence.losses(clusters, left, right)
-    return losses
-
-
-def _losses_after(
-    evidence: Evidence, posterior: Posterior, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int
-) -> FloatArray:
-    """Losses of all pairs after b was merged into a."""
-    if not evidence.is_additive:
-        return _all_losses(evidence, clusters)
-    kept = np.delete(np.delete(losses, b, axis=0), b, axis=1)
-    count = clusters.sizes.size
-    log_counts = posterior.count_weights(count + 1)
-    if count > 1:
-        kept += 2.0 * log_counts[count] - log_counts[count - 1] - log_counts[count + 1]
-    others = np.delete(np.arange(count), a)
-    left, right = np.minimum(others, a), np.maximum(others, a)
-    kept[left, right] = evidence.losses(clusters, left, right)
-    return kept
-
-
-def merged_statistics(clusters: ClusterStatistics, a: int, b: int) -> ClusterStatistics:
-    """Statistics of the clusters after b was merged into a, which comes before it."""
-    merged = ClusterStatistics(*(np.delete(values, b, axis=0) for values in clusters))
-    for after, before in zip(merged, clusters, strict=True):
-        after[a] = before[a] + before[b]
-    return merged
-
-
-def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> Tree:
+def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> Tree:
     """Average the evidence trees of draws from their own clusters down to `n_clusters`.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    n_clusters
-        The coarsest level that counts, usually the number of clusters that the tree will be cut into.
-    draws
-        How many draws, evenly spaced along the chain, to use at most; fewer where they have so many clusters
-        that their trees would take long.
+    At most `draws` draws are used, evenly spaced along the chain; fewer where they have so many clusters that
+    their trees would take long.
     """
     distance = consensus_distance(trace, n_clusters, draws)
-    merges = linkage(squareform(distance, checks=False), method="average")
-    # Averages are rounded: equal heights may come out a bit apart, and then in the wrong order.
-    merges[:, 2] = np.maximum.accumulate(merges[:, 2])
-    return Tree(
-        linkage=merges,
-        kind="similarity",
-        method=f"consensus of evidence trees down to {n_clusters}",
-        n_start=trace.n_objects,
-        coordinates=trace.posterior.coordinates,
-        distance=distance,
-    )
+    method = f"consensus of evidence trees down to {n_clusters}"
+    return tree_of_distance(distance, "average", trace.posterior.coordinates, method)
 
 
-def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _DRAWS) -> FloatArray:
-    """Share of levels, from the draws down to `n_clusters`, at which each pair of objects is apart."""
+def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> FloatArray:
+    """Share of numbers of clusters, from the draws' down to `n_clusters`, at which each pair is apart."""
     if n_clusters < 1 or draws < 1:
         raise ValueError(
             f"n_clusters and the number of draws must be at least 1; got {n_clusters} and {draws}."
         )
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
-    n_objects = trace.n_objects
+    n_objects, posterior = trace.n_objects, trace.posterior
     check_consensus_fits(n_objects)
-    distinct = Draws.of(trace.labels).spread(_affordable(trace, draws))
-    evidence = evidence_of(trace.posterior, trace)
+    mean = float(np.mean(trace.n_clusters))
+    if posterior.shapes == "own":
+        cost = mean**2 * _PARAMETER_DRAWS * posterior.n_features**2
+    else:
+        cost = mean**3 / 6 * posterior.theta_grid.size * posterior.n_features
+    distinct = Draws.of(trace.labels).spread(int(min(max(_WORK / max(cost, 1.0), _FEWEST_DRAWS), draws)))
+    evidence = evidence_of(posterior, trace)
     total = np.zeros((n_objects, n_objects))
     for weight, labels in zip(distinct.weights, distinct.labels.astype(np.intp), strict=True):
-        levels = merge_levels(trace.posterior, labels, evidence)
+        levels = evidence_merges(posterior, labels, evidence).levels()
         finest = len(levels)
         coarsest = min(n_clusters, finest)
-        # Clusters that become one at level k are apart at the levels k + 1, …, finest.
+        # Clusters that first are one among k clusters are apart among k + 1, …, `finest` clusters.
         apart = np.clip(finest - np.maximum(levels, coarsest - 1), 0, None) / (finest - coarsest + 1)
         total += weight * apart[np.ix_(labels, labels)]
     return total
@@ -313,154 +317,54 @@ def check_consensus_fits(
     check_fits(24 * n_objects**2, f"the distances between {n_objects} objects", way_out)
 
 
-def merge_losses(
-    posterior: Posterior, sizes: FloatArray, sums: FloatArray, left: IntArray, right: IntArray
-) -> FloatArray:
-    """Log posterior of common shapes lost by merging each pair of clusters, θ summed out; a gain is negative.
-
-    Parameters
-    ----------
-    posterior
-        The posterior.
-    sizes, sums
-        Sizes (K) and sums (K × d) of the clusters.
-    left, right
-        The pairs to judge, as numbers of clusters.
-    """
-    state = _Merger.of(posterior, sizes, sums)
-    step = max(1, _BLOCK_ENTRIES // max(posterior.n_features, posterior.theta_grid.size))
-    blocks = [
-        _block_losses(posterior, state, left[start : start + step], right[start : start + step])
-        for start in range(0, left.size, step)
-    ]
-    return np.concatenate(blocks) if blocks else np.empty(0)
-
-
-def merge_levels(posterior: "Posterior", labels: IntArray, evidence: Evidence | None = None) -> IntArray:
-    """For each two clusters of a partition, into how many the evidence tree is cut when they first are one.
-
-    On the diagonal stands the number of clusters itself.
-    """
-    tree = evidence_tree(posterior, labels, evidence)
-    n_objects, n_clusters = tree.n_leaves, tree.n_start
-    levels = np.full((n_clusters, n_clusters), n_clusters, dtype=np.intp)
-    members = {item: [int(label)] for item, label in enumerate(labels)}
-    for row, (left, right) in enumerate(tree.linkage[:, :2].astype(int).tolist()):
-        ours, theirs = members.pop(left), members.pop(right)
-        # The first merges only join the objects of the starting clusters.
-        if row >= n_objects - n_clusters:
-            levels[np.ix_(ours, theirs)] = levels[np.ix_(theirs, ours)] = n_objects - 1 - row
-            ours = ours + theirs
-        members[n_objects + row] = ours
-    return levels
-
-
-class _Merger(NamedTuple):
-    """What all candidate merges of one partition share; where arrays depend on θ, it is their first axis."""
-
-    sizes: FloatArray
-    sums: FloatArray
-    log_grown: FloatArray
-    shrinkage: FloatArray
-    scale: FloatArray
-    gram: FloatArray
-    log_weights: FloatArray
-
-    @classmethod
-    def of(cls, posterior: Posterior, sizes: FloatArray, sums: FloatArray) -> "_Merger":
-        theta, n_objects = posterior.theta_grid[:, None], posterior.n_objects
-        grown = 1.0 + theta * sizes
-        shrinkage = theta / grown / n_objects
-        scale, gram, log_scale = _SCALES[posterior.model](sums, shrinkage)
-        log_grown = np.log(grown)
-        log_weights = -0.5 * (posterior.n_features * log_grown.sum(axis=1) + n_objects * log_scale)
-        log_weights += posterior.log_theta_prior
-        return cls(sizes, sums, log_grown, shrinkage, scale, gram, log_weights - _log_sum_exp(log_weights))
-
-
-def _block_losses(posterior: Posterior, state: _Merger, left: IntArray, right: IntArray) -> FloatArray:
-    sizes, log_counts = state.sizes, posterior.count_weights(state.sizes.size)
-    both, log_sizes = sizes[left] + sizes[right], posterior.log_size_weights
-    log_prior_gain = log_counts[sizes.size - 1] - log_counts[sizes.size]
-    whole, one, other = (number.astype(np.intp) for number in (both, sizes[left], sizes[right]))
-    log_prior_gain = log_prior_gain + log_sizes[whole] - log_sizes[one] - log_sizes[other]
-    theta = posterior.theta_grid[:, None]
-    grown = 1.0 + theta * both
-    log_det_change = np.log(grown) - state.log_grown[:, left] - state.log_grown[:, right]
-    shrinkage = theta / grown / posterior.n_objects
-    log_scale_change = _CHANGES[posterior.model](state, shrinkage, left, right)
-    log_ratios = -0.5 * (posterior.n_features * log_det_change + posterior.n_objects * log_scale_change)
-    # Weighted by the present conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
-    losses: FloatArray = -(log_prior_gain + _log_sum_exp(state.log_weights[:, None] + log_ratios))
-    return losses
-
-
-def _log_sum_exp(values: FloatArray) -> FloatArray:
-    """Log of the sum of exponentials over the first axis."""
-    highest = values.max(axis=0)
-    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=0)), dtype=np.float64)
-
-
-def _trace_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Model I: tr M (G × 1), the products of the cluster sums, and d log tr M (G)."""
+def _trace_form(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, Change]:
+    """Model I: d log tr M for each θ, and its change by merges."""
     gram = sums @ sums.T / sums.shape[1]
-    trace = 1.0 - shrinkage @ np.diag(gram)
-    return trace[:, None], gram, sums.shape[1] * np.log(trace)
+    squares = np.diag(gram)
+    trace = 1.0 - shrinkage @ squares
+
+    def change(merged: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+        added = (shrinkage * squares)[:, left] + (shrinkage * squares)[:, right]
+        added -= merged * (squares[left] + squares[right] + 2.0 * gram[left, right])
+        return np.asarray(sums.shape[1] * np.log1p(added / trace[:, None]), dtype=np.float64)
+
+    return sums.shape[1] * np.log(trace), change
 
 
-def _trace_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
-    squares = np.diag(state.gram)
-    together = squares[left] + squares[right] + 2.0 * state.gram[left, right]
-    own = state.shrinkage * squares
-    added = own[:, left] + own[:, right] - shrinkage * together
-    return np.asarray(state.sums.shape[1] * np.log1p(added / state.scale), dtype=np.float64)
+def _diagonal_form(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, Change]:
+    """Model II: the sum of the logs of the diagonal of M for each θ, and its change by merges."""
+    squares = sums * sums
+    diagonal = 1.0 - shrinkage @ squares
+
+    def change(merged: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+        added = shrinkage[:, left, None] * squares[left] + shrinkage[:, right, None] * squares[right]
+        added -= merged[:, :, None] * (sums[left] + sums[right]) ** 2
+        return np.asarray(np.log1p(added / diagonal[:, None, :]).sum(axis=2), dtype=np.float64)
+
+    return np.log(diagonal).sum(axis=1), change
 
 
-def _diagonal_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Model II: the diagonal of M (G × d), the squares of the cluster sums (d × K), and Σ log M_rr (G)."""
-    squares = np.ascontiguousarray((sums * sums).T)
-    diagonal = 1.0 - shrinkage @ squares.T
-    return diagonal, squares, np.log(diagonal).sum(axis=1)
-
-
-def _diagonal_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
-    columns = np.ascontiguousarray(state.sums.T)
-    squares_left, squares_right = state.gram[:, left], state.gram[:, right]
-    squares_both = (columns[:, left] + columns[:, right]) ** 2
-    change = np.zeros(shrinkage.shape)
-    for place, diagonal in enumerate(state.scale):
-        ratio = state.shrinkage[place, left] * squares_left
-        ratio += state.shrinkage[place, right] * squares_right
-        ratio -= shrinkage[place] * squares_both
-        ratio /= diagonal[:, None]
-        ratio += 1.0
-        # One logarithm of a product is cheaper than many; so few factors do not overflow.
-        for start in range(0, len(ratio), _FACTORS):
-            change[place] += np.log(np.prod(ratio[start : start + _FACTORS], axis=0))
-    return change
-
-
-def _determinant_scale(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Model III: M (G × d × d), Gram matrices of the cluster sums in the metric of M⁻¹, log det M (G)."""
+def _determinant_form(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArray, Change]:
+    """Model III: log det M for each θ, and its change by merges, det(I + Q H) above."""
     scatter = np.eye(sums.shape[1]) - (sums.T * shrinkage[:, None, :]) @ sums
-    return scatter, sums @ np.linalg.solve(scatter, sums.T[None]), np.linalg.slogdet(scatter)[1]
+    gram = sums @ np.linalg.solve(scatter, sums.T[None])
+    squares = np.ascontiguousarray(np.diagonal(gram, axis1=1, axis2=2))
+
+    def change(merged: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+        squares_left, squares_right, cross = squares[:, left], squares[:, right], gram[:, left, right]
+        own_left, own_right = shrinkage[:, left] - merged, shrinkage[:, right] - merged
+        added = own_left * squares_left + own_right * squares_right - 2.0 * merged * cross
+        added += (own_left * own_right - merged * merged) * (squares_left * squares_right - cross * cross)
+        return np.asarray(np.log1p(added), dtype=np.float64)
+
+    return np.asarray(np.linalg.slogdet(scatter)[1]), change
 
 
-def _determinant_change(state: _Merger, shrinkage: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
-    squares = np.ascontiguousarray(np.diagonal(state.gram, axis1=1, axis2=2))
-    squares_left, squares_right, cross = squares[:, left], squares[:, right], state.gram[:, left, right]
-    own_left, own_right = state.shrinkage[:, left] - shrinkage, state.shrinkage[:, right] - shrinkage
-    added = own_left * squares_left + own_right * squares_right - 2.0 * shrinkage * cross
-    added += (own_left * own_right - shrinkage * shrinkage) * (squares_left * squares_right - cross * cross)
-    return np.asarray(np.log1p(added), dtype=np.float64)
+_FORMS = {"I": _trace_form, "II": _diagonal_form, "III": _determinant_form}
 
 
-_SCALES = {"I": _trace_scale, "II": _diagonal_scale, "III": _determinant_scale}
-_CHANGES = {"I": _trace_change, "II": _diagonal_change, "III": _determinant_change}
-
-
-def _start_rows(labels: IntArray) -> tuple[FloatArray, list[int]]:
-    """Merges at height 0 that join the members of each starting cluster, and the nodes they end in."""
+def _join_members(labels: IntArray) -> tuple[FloatArray, list[int]]:
+    """Merges at height 0 that join the members of each cluster, and the nodes they end in; without loops."""
     n_objects, sizes = labels.size, np.bincount(labels)
     members = np.argsort(labels, kind="stable")
     ends = np.cumsum(sizes)
@@ -476,14 +380,3 @@ def _start_rows(labels: IntArray) -> tuple[FloatArray, list[int]]:
     rows[:, 3] = place + 1
     last = n_objects + ends - np.arange(1, sizes.size + 1) - 1
     return rows, np.where(sizes == 1, members[ends - 1], last).tolist()
-
-
-def _affordable(trace: "Trace", draws: int) -> int:
-    """How many evidence trees can be made in a reasonable time."""
-    clusters = float(np.mean(trace.n_clusters))
-    posterior = trace.posterior
-    if posterior.shapes == "own":
-        cost = clusters**2 * _PARAMETER_DRAWS * posterior.n_features**2
-    else:
-        cost = clusters**3 / 6 * posterior.theta_grid.size * posterior.n_features
-    return int(min(max(_WORK / max(cost, 1.0), _FEWEST_DRAWS), draws))

@@ -4,7 +4,6 @@ import csv
 import io
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,21 +16,19 @@ from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, saved_columns
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["draws_csv", "labels_csv", "to_arviz"]
-
 _LEADING = ("theta", "concentration", "log_posterior", "n_clusters")  # columns of the table, in their order
-_INDICES = {"theta_index": "theta", "nu_index": "nu"}  # In a table the value stands for its place on a grid.
+_INDICES = {"theta_index": "theta", "nu_index": "nu"}  # A table has the value instead of its place on a grid.
 
 
 def labels_csv(
     labels: ArrayLike, names: Sequence[str] | None = None, columns: Mapping[str, NDArray[Any]] | None = None
 ) -> str:
-    """Write one partition as a table, an object a row: object, cluster, and further columns.
+    """Write one partition as a table with one row per object: object, cluster, and further columns.
 
     Parameters
     ----------
     labels
-        One label an object; they are written as they are.
+        One label per object; they are written as they are.
     names
         Names of the objects; their numbers, counted from 0, by default.
     columns
@@ -49,9 +46,9 @@ def labels_csv(
 
 
 def draws_csv(trace: Trace, names: Sequence[str] | None = None) -> str:
-    """Write a table, a draw a row: iteration, theta, …, n_clusters, labels ``object_0``, … or by `names`.
+    """Write one row per draw: iteration, theta, …, n_clusters, labels ``object_0``, … or by `names`.
 
-    Whatever else is recorded as a number and varies, such as ``nu`` of own shapes, comes before the labels.
+    Every other recorded number that varies, such as ``nu`` of own shapes, comes before the labels.
     """
     recorded = [_INDICES.get(entry.name, entry.name) for entry in saved_columns() if not entry.axes]
     known = {"iterations", *_LEADING}
@@ -61,24 +58,22 @@ def draws_csv(trace: Trace, names: Sequence[str] | None = None) -> str:
     objects = [f"object_{item}" for item in range(trace.n_objects)] if names is None else list(names)
     if len(objects) != trace.n_objects:
         raise ValueError(f"{len(objects)} names for {trace.n_objects} objects.")
-    header = [*numbers, *objects]
     columns = [values.tolist() for values in numbers.values()]
     rows = ((*row, *labels.tolist()) for *row, labels in zip(*columns, trace.labels, strict=True))
-    return _csv_text(header, rows)
+    return _csv_text([*numbers, *objects], rows)
 
 
 def to_arviz(
     traces: Sequence[Trace],
     data: Any = None,  # noqa: ANN401 - a Dataset, a DataFrame or an array
 ) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
-    """Export traces, a chain each, to ArviZ.
+    """Export traces, one per chain, to ArviZ.
 
     The posterior group holds ``n_clusters``, ``theta`` and, where they are sampled, ``concentration`` and the
-    likeness ``nu`` of own shapes: what diagnostics make sense for. The group ``sample_stats`` holds
-    ``log_posterior``, ``acceptance`` by move, the ``labels`` of the objects, whose numbers change meaning
-    from draw to draw, and the common scale of own shapes, ``sigma``: of models II and I its variances, of
-    model III its lower triangle, row by row. The canonical coordinates of the data are ``observed_data``.
-    Which quantity goes where is said in the table of what is recorded, ``ewens_widgets.sampling.draws``.
+    pooling ``nu`` of own shapes: the quantities for which diagnostics make sense. The group ``sample_stats``
+    holds ``log_posterior``, ``acceptance`` by move, the ``labels`` of the objects, whose numbers change
+    meaning from draw to draw, and the common scale of own shapes, ``sigma``: its variances in models II and
+    I, its lower triangle in model III, row by row. The canonical coordinates are ``observed_data``.
 
     Parameters
     ----------
@@ -93,9 +88,40 @@ def to_arviz(
     -------
     an `InferenceData` before ArviZ 1.0, a `DataTree` from then on
     """
-    groups, dims, coords = _arviz_content(traces)
-    coords |= {} if data is None else _names(data, traces[0].posterior)
-    arviz = _import_arviz()
+    if not traces or len({len(trace) for trace in traces}) > 1:
+        raise ValueError("ArviZ needs chains of one length; cut them, e.g. trace[-1000:].")
+    first = traces[0]
+    posterior = first.posterior
+    if not all(same_posterior(posterior, other.posterior) for other in traces[1:]):
+        raise ValueError("only chains on the same data, model and prior belong together.")
+    try:
+        with warnings.catch_warnings():
+            # ArviZ 0.23 announces 1.0 when it is imported; this module works with both.
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+    except ImportError as fault:
+        raise ImportError("exporting to ArviZ needs the package arviz: pip install arviz.") from fault
+    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    dims = {"acceptance": ["move"], "coordinates": ["object", "feature"]}
+    for entry in SCHEMA.values():
+        if entry.arviz and entry.varies(posterior):
+            groups[entry.arviz][entry.name] = np.stack([trace.column(entry.name) for trace in traces])
+            dims |= {entry.name: list(entry.axes)} if entry.axes else {}
+    # A trace that was put together by hand may hold totals of its moves only.
+    counts = [trace.move_counts for trace in traces]
+    moves = [name for name in counts[0] if all(np.ndim(one.get(name, (0,))[0]) == 1 for one in counts)]
+    if moves:
+        made, taken = (np.array([[one[name][k] for name in moves] for one in counts]) for k in (0, 1))
+        rates = np.divide(taken, made, out=np.full(made.shape, np.nan), where=made > 0)
+        groups["sample_stats"]["acceptance"] = np.moveaxis(rates, 1, 2)
+    groups["observed_data"] = {"coordinates": posterior.coordinates}
+    coords = {
+        "draw": first.iterations,
+        "object": np.arange(first.n_objects),
+        "feature": np.arange(posterior.n_features),
+        "move": moves,
+        **({} if data is None else _names(data, posterior)),
+    }
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups, dims=dims, coords=coords)
     return arviz.from_dict(**groups, dims=dims, coords=coords)
@@ -116,59 +142,6 @@ def _names(data: Any, posterior: Posterior) -> dict[str, list[str]]:  # noqa: AN
     if posterior.model != "III" and len(set(columns)) == len(columns):
         names["feature"] = list(columns)
     return names
-
-
-def _import_arviz() -> ModuleType:
-    try:
-        with warnings.catch_warnings():
-            # ArviZ 0.23 announces 1.0 when it is imported; this module works with both.
-            warnings.simplefilter("ignore", FutureWarning)
-            import arviz
-    except ImportError as fault:
-        raise ImportError("exporting to ArviZ needs the package arviz: pip install arviz.") from fault
-    return arviz
-
-
-def _arviz_content(
-    traces: Sequence[Trace],
-) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]], dict[str, Any]]:
-    """Variables by group, their dimensions besides chain and draw, and the coordinates."""
-    if not traces or len({len(trace) for trace in traces}) > 1:
-        raise ValueError("ArviZ needs chains of one length; cut them, e.g. trace[-1000:].")
-    first = traces[0]
-    if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
-        raise ValueError("only chains on the same data, model and prior belong together.")
-    exported = [entry for entry in SCHEMA.values() if entry.arviz and entry.varies(first.posterior)]
-    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
-    for entry in exported:
-        stacked = np.stack([trace.column(entry.name) for trace in traces])
-        groups[entry.arviz or ""][entry.name] = stacked
-    moves = [name for name in first.move_counts if all(_by_draw(trace, name) for trace in traces)]
-    if moves:
-        groups["sample_stats"]["acceptance"] = np.stack([_acceptance(trace, moves) for trace in traces])
-    coords = {
-        "draw": first.iterations,
-        "object": np.arange(first.n_objects),
-        "feature": np.arange(first.posterior.n_features),
-        "move": moves,
-    }
-    dims = {"acceptance": ["move"], "coordinates": ["object", "feature"]}
-    dims |= {entry.name: list(entry.axes) for entry in exported if entry.axes}
-    groups["observed_data"] = {"coordinates": first.posterior.coordinates}
-    return groups, dims, coords
-
-
-def _by_draw(trace: Trace, move: str) -> bool:
-    return move in trace.move_counts and np.ndim(trace.move_counts[move][0]) == 1
-
-
-def _acceptance(trace: Trace, moves: list[str]) -> NDArray[np.float64]:
-    """Share of accepted proposals at each draw (T × moves); NaN where a move proposed nothing."""
-    made = np.stack([np.asarray(trace.move_counts[name][0]) for name in moves], axis=1)
-    taken = np.stack([np.asarray(trace.move_counts[name][1]) for name in moves], axis=1)
-    rates = np.full(made.shape, np.nan)
-    np.divide(taken, made, out=rates, where=made > 0)
-    return rates
 
 
 def _csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -1,21 +1,20 @@
-r"""Whose answer survives a change of coordinates: the three models and k-means on two versions of the data.
+r"""Invariance to a change of coordinates: the three models and k-means on two versions of the data.
 
-A model is invariant to a group of maps y → y A + a: its posterior of partitions is the same before and after
-every map of that group. All three survive shifts a; besides,
+A model is invariant to a group of maps y → y A + a if its posterior of partitions is the same before and
+after every map of that group. All three are invariant to shifts a. Besides,
 
-* model I survives rotations, mirrorings and one common scale, that is :math:`A A^\top = c \, I`;
-* model II survives a scale for each column, that is a diagonal A (its columns may be swapped, too);
-* model III survives every invertible A.
+* model I is invariant to rotations, reflections and one common scale, that is :math:`A A^\top = c \, I`;
+* model II is invariant to a scale for each column, that is a diagonal A, and to an exchange of columns;
+* model III is invariant to every invertible A.
 
-`invariant_models` says this of a matrix; `Comparison` sees for itself. It runs a chain of each model on both
-versions with the same seed. As the sampler works in canonical coordinates, not only the posterior survives
-but the whole chain, draw by draw; the largest difference of the two similarities is then exactly 0, not just
-small. Rounding can send two such chains different ways all the same, at a decision that hung by a thread;
-`verdict` tells that apart from an answer that depends on the coordinates.
+`invariant_models` gives the models that are invariant to a matrix in theory; `Comparison` tries it out, with
+a chain of each model on both versions and the same seed. The sampler works in canonical coordinates, so not
+only the posterior is invariant but the whole chain, draw by draw; the largest difference of the two
+similarities is then exactly 0. Rounding can separate two such chains where two choices are almost equally
+probable; `verdict` distinguishes that from an answer that depends on the coordinates.
 
-Everything is done in small steps, so that it can be done in the background. The chains of the original data
-are kept from one comparison to the next, since they depend on the data and the settings alone: whoever moves
-a slider waits for half of the chains only.
+A comparison runs in small steps, for the background. Chains of the original data depend on the data and the
+settings alone, so they are kept from one comparison to the next.
 """
 
 from dataclasses import dataclass, field
@@ -32,20 +31,6 @@ from ewens_widgets.model.posterior import ShapesName
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
-
-__all__ = [
-    "MODELS",
-    "PAPER_MATRICES",
-    "SAME",
-    "ChainSettings",
-    "Comparison",
-    "KMeansPair",
-    "ModelPair",
-    "SideChain",
-    "invariant_models",
-    "mapped",
-    "verdict",
-]
 
 MODELS: tuple[ModelName, ...] = ("I", "II", "III")
 
@@ -70,11 +55,6 @@ class ChainSettings:
     shapes: ShapesName = "common"
     prior: PartitionPrior | None = None
 
-    @property
-    def iterations(self) -> int:
-        """Iterations in all."""
-        return self.burn_in + self.draws
-
 
 def mapped(
     X: FloatArray, columns: tuple[int, int], matrix: FloatArray, shift: tuple[float, float]
@@ -86,7 +66,7 @@ def mapped(
 
 
 def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ...]:
-    """Which models give the same posterior by theory, if two of so many columns are mapped like this."""
+    """Models with the same posterior, by theory, if two of `n_features` columns are mapped by a matrix."""
     names: list[ModelName] = []
     gram = matrix @ matrix.T
     is_similarity = np.allclose(gram, gram[0, 0] * np.eye(2), rtol=0.0, atol=1e-9 * gram.max())
@@ -100,16 +80,11 @@ def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ..
 
 
 class SideChain:
-    """One chain, run as far as somebody asks."""
+    """One chain, run as far as is asked for."""
 
     def __init__(self, X: FloatArray, model: ModelName, run: ChainSettings) -> None:
         self._sampler = Sampler(
-            X,
-            model=model,
-            concentration=run.concentration,
-            seed=run.seed,
-            shapes=run.shapes,
-            prior=run.prior,
+            X, model, seed=run.seed, concentration=run.concentration, shapes=run.shapes, prior=run.prior
         )
         self._recorder = Recorder(self._sampler.posterior, self._sampler.move_names)
 
@@ -124,25 +99,20 @@ class SideChain:
 class ModelPair:
     """One model on both versions of the data.
 
-    Parameters
-    ----------
-    model
-        Name of the model.
-    sides
-        Original and transformed data.
-    run
-        Settings of both chains.
-    original
-        A chain of the original data with these settings, to be used again.
-
     Attributes
     ----------
-    model
-        Name of the model.
+    original
+        The chain of the original data, which can be used again.
     problem
         Why the model cannot be used on these data; empty if it can.
     done
         Iterations run so far.
+    is_done
+        Whether both chains are at their end, or cannot be run.
+    n_draws
+        Draws that the similarities are averages of; within the burn-in, all so far.
+    last_labels
+        Labels of the last iteration of both chains.
     """
 
     def __init__(
@@ -152,50 +122,35 @@ class ModelPair:
         run: ChainSettings,
         original: SideChain | None = None,
     ) -> None:
-        self.model = model
+        self.original = original
         self.problem = ""
-        self.done = 0
-        self._run = run
-        self._data = sides
-        self._chains = [] if original is None else [original]
-        self._similarities = tuple(RunningSimilarity(len(X)) for X in sides)
+        self.done = self.n_draws = 0
+        self.is_done = False
         self.last_labels: tuple[NDArray[np.integer], ...] = ()
-
-    @property
-    def original(self) -> SideChain | None:
-        """The chain of the original data, to be used again."""
-        return self._chains[0] if self._chains else None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether both chains are at their end, or cannot be run."""
-        return bool(self.problem) or self.done >= self._run.iterations
-
-    @property
-    def n_draws(self) -> int:
-        """Draws that the similarities are averages of; within the burn-in, all so far."""
-        return self._similarities[0].n_draws
+        self._model, self._sides, self._run = model, sides, run
+        self._transformed: SideChain | None = None
+        self._similarities = tuple(RunningSimilarity(len(X)) for X in sides)
 
     def advance(self) -> None:
         """Run both chains for the same few iterations."""
+        run = self._run
         try:
-            while len(self._chains) < 2:
-                self._chains.append(SideChain(self._data[len(self._chains)], self.model, self._run))
+            self.original = self.original or SideChain(self._sides[0], self._model, run)
+            self._transformed = self._transformed or SideChain(self._sides[1], self._model, run)
         except ValueError as error:
-            self.problem = str(error)
+            self.problem, self.is_done = str(error), True
             return
-        burn_in = self._run.burn_in
-        end = burn_in if self.done < burn_in else self._run.iterations
-        stop = min(self.done + max(1, _STEP // len(self._data[0])), end)
-        last = []
-        for chain, similarity in zip(self._chains, self._similarities, strict=True):
-            if self.done == burn_in:
+        if self.done == run.burn_in:
+            for similarity in self._similarities:
                 similarity.clear()
-            labels = chain.labels(self.done, stop)
+        end = run.burn_in if self.done < run.burn_in else run.burn_in + run.draws
+        stop = min(self.done + max(1, _STEP // len(self._sides[0])), end)
+        both = [chain.labels(self.done, stop) for chain in (self.original, self._transformed)]
+        for similarity, labels in zip(self._similarities, both, strict=True):
             similarity.add_block(labels)
-            last.append(labels[-1])
-        self.last_labels = tuple(last)
-        self.done = stop
+        self.last_labels = tuple(labels[-1] for labels in both)
+        self.done, self.n_draws = stop, self._similarities[0].n_draws
+        self.is_done = stop >= run.burn_in + run.draws
 
     def similarity(self) -> tuple[FloatArray, FloatArray]:
         """Similarity of the draws so far, original and transformed."""
@@ -212,16 +167,9 @@ class ModelPair:
 
 @dataclass
 class KMeansPair:
-    """k-means on both versions of the data.
+    """k-means on both versions: labels, adjusted Rand index of the two, and objects that change clusters.
 
-    Attributes
-    ----------
-    labels
-        Labels of original and transformed data, once found.
-    agreement
-        Adjusted Rand index of the two.
-    moved
-        Objects that are in another cluster, clusters being matched as well as possible.
+    Clusters are matched so that as few objects as possible change.
     """
 
     sides: tuple[FloatArray, FloatArray]
@@ -248,16 +196,7 @@ class KMeansPair:
 class Comparison:
     """All models and k-means on the original and on the transformed data: work for the background.
 
-    Parameters
-    ----------
-    original, transformed
-        The two versions of the data.
-    run
-        Length, concentration and seed of the chains.
-    n_clusters
-        Number of clusters for k-means.
-    before
-        An earlier comparison with the same original data and run, whose chains can be used again.
+    Chains of an earlier comparison with the same original data and run are used again.
     """
 
     def __init__(
@@ -270,7 +209,7 @@ class Comparison:
     ) -> None:
         sides = original, transformed
         self.run = run
-        self.original, self.transformed = sides
+        self.original = original
         self.k_means = KMeansPair(sides, n_clusters, run.seed)
         kept = {} if before is None else {model: pair.original for model, pair in before.models.items()}
         self.models: dict[ModelName, ModelPair] = {
@@ -283,72 +222,45 @@ class Comparison:
         return self.k_means.agreement is not None and all(pair.is_done for pair in self.models.values())
 
     def advance(self, steps: int) -> int:
-        """Run the model that is furthest behind, so many times."""
+        """Run at most `steps` steps, each of the model that is furthest behind; returns how many were run."""
         for step in range(steps):
             if self.is_done:
                 return step
             if self.k_means.agreement is None:
                 self.k_means.find()
-                continue
-            behind = (pair for pair in self.models.values() if not pair.is_done)
-            min(behind, key=lambda pair: pair.done).advance()
+            else:
+                behind = (pair for pair in self.models.values() if not pair.is_done)
+                min(behind, key=lambda pair: pair.done).advance()
         return steps
 
 
 def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
-    """Which models survived the transformation, in plain text.
-
-    Parameters
-    ----------
-    comparison
-        The chains.
-    expected
-        Models that survive it by theory.
-    """
-    pairs = comparison.models.values()
+    """Which models survived the transformation, in plain text; `expected` are those that do by theory."""
+    pairs = comparison.models
     if not comparison.is_done:
-        done = min((pair.done for pair in pairs if not pair.problem), default=0)
+        done = min((pair.done for pair in pairs.values() if not pair.problem), default=0)
         if done == 0:
             return "Preparing the sampler. Its first use compiles it, which can take some seconds."
-        return f"Sampling both versions with the same seed: iteration {done} of {comparison.run.iterations}."
-    same, changed, astray = _sorted_out(comparison, expected)
-    sentences = []
-    if same:
-        sentences.append(f"{_listed(same)} survived: the same answer before and after.")
-    if changed:
-        sentences.append(f"{_listed(changed)} did not: the answer depends on the coordinates.")
-    if astray:
-        sentences.append(
-            f"{_listed(astray)} should have survived, but rounding sent the two chains different ways; "
-            "try another seed."
-        )
-    return " ".join(sentences)
-
-
-def _sorted_out(
-    comparison: Comparison, expected: tuple[ModelName, ...]
-) -> tuple[list[str], list[str], list[str]]:
-    """Methods whose answer is the same, changed as it must, and changed although it should not."""
-    same: list[str] = []
-    changed: list[str] = []
-    astray: list[str] = []
-    for model, pair in comparison.models.items():
+        iterations = comparison.run.burn_in + comparison.run.draws
+        return f"Sampling both versions with the same seed: iteration {done} of {iterations}."
+    groups: dict[str, list[str]] = {
+        "{} survived: the same answer before and after.": [],
+        "{} did not: the answer depends on the coordinates.": [],
+        "{} should have survived, but rounding sent the two chains different ways; try another seed.": [],
+    }
+    same, changed, astray = groups.values()
+    for model, pair in pairs.items():
         difference = pair.difference()
         if difference is not None:
-            group = same if difference < SAME else astray if model in expected else changed
-            group.append(f"model {model}")
+            (same if difference < SAME else astray if model in expected else changed).append(model)
     agreement = comparison.k_means.agreement
     if agreement is not None:
         (same if agreement > 1.0 - SAME else changed).append("k-means")
-    return same, changed, astray
+    return " ".join(sentence.format(_listed(names)) for sentence, names in groups.items() if names)
 
 
 def _listed(names: list[str]) -> str:
-    """Model I, model II and k-means; with a capital letter."""
-    models = [name.removeprefix("model ") for name in names if name.startswith("model ")]
-    others = [name for name in names if not name.startswith("model ")]
-    parts = (
-        [f"{'model' if len(models) == 1 else 'models'} {models[0]}", *models[1:]] if models else []
-    ) + others
-    text = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return text if text.startswith("k-means") else text[0].upper() + text[1:]
+    """Models I, II and k-means: with a capital letter, models first."""
+    models = sum(name in MODELS for name in names)
+    parts = [f"{'Model' if models == 1 else 'Models'} {names[0]}" if models else names[0], *names[1:]]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,12 +1,12 @@
 """A hierarchy of the objects, its cuts, and the hierarchy by how often the draws keep objects apart.
 
-A tree is stored as a SciPy linkage matrix Z with one row a merge: the two nodes that are joined, the height,
-and the size of the new node. Nodes below n are objects; row k makes node n + k. The heights never decrease,
-so the first n − K merges give the cut into K clusters, also where several merges have the same height. The
-operations on Z suit a million objects: there is no loop over the merges below a cut.
+A tree is stored as a SciPy linkage matrix Z with one row per merge: the two nodes that are joined, the
+height, and the size of the new node. Nodes below n are objects; row k makes node n + k. The heights
+never decrease, so the first n − K merges give the cut into K clusters, also where several merges have the
+same height. The operations on Z suit a million objects: there is no loop over the merges below a cut.
 
-A cut may leave objects over, in clusters too small to count. They are assigned to the nearest cluster, marked
-as left over, or kept as they are.
+A cut may leave *leftovers*: objects in clusters too small to count. They are assigned to the nearest cluster,
+marked, or kept as small clusters.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage, leaves_list, linkage
-from scipy.spatial.distance import cdist, squareform
+from scipy.spatial import KDTree
+from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.similarity import check_pairs_fit, choose_rows
 from ewens_widgets.memory import TooLargeError
@@ -27,34 +28,16 @@ from ewens_widgets.sampling.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LEFTOVER",
-    "METHODS",
-    "Tree",
-    "assign_leftovers",
-    "average_order",
-    "check_tree_fits",
-    "keep_leftovers",
-    "labels_after",
-    "nodes_after",
-    "restricted_linkage",
-    "similarity_tree",
-    "tree_fits",
-    "tree_of_distance",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 Kind = Literal["similarity", "evidence"]
 Method = Literal["single", "average", "complete"]
-
 
 METHODS: tuple[Method, ...] = get_args(Method)
 LEFTOVER = -1
 
 _HEIGHT_NAMES = {"similarity": "share of draws apart", "evidence": "log posterior lost (nats)"}
 _LEFTOVERS = ("assign", "mark", "keep")
-_PAIRS = 4_000_000  # Distances in memory at once.
 _WITHOUT_PAIRS = (
     "Use evidence_tree(), which needs no pairs, or a tree of some rows, e.g. "
     "similarity_tree(rows=trace.representatives())."
@@ -156,14 +139,16 @@ class Tree:
             raise ValueError(
                 f"leftovers must be one of {', '.join(map(repr, _LEFTOVERS))}; got {leftovers!r}."
             )
-        n_merges = self._merges(n_clusters, height, min_size)
-        labels = labels_after(self.linkage, n_merges)
-        marked = np.where(np.bincount(labels)[labels] >= min_size, labels, LEFTOVER)
-        if leftovers == "mark" or not np.any(marked == LEFTOVER):
-            return _numbered(marked)
-        if leftovers == "keep":
-            return keep_leftovers(_numbered(marked), labels)
-        return assign_leftovers(_numbered(marked), self.linkage, n_merges, self.distance, self.coordinates)
+        n_merges = self._n_merges(n_clusters, height, min_size)
+        found = labels_after(self.linkage, n_merges)
+        small = np.bincount(found)[found] < min_size
+        labels = np.full(found.size, LEFTOVER, dtype=np.intp)
+        labels[~small] = canonical_labels(found[~small])
+        if small.any() and leftovers == "keep":
+            labels[small] = labels.max() + 1 + canonical_labels(found[small])
+        elif small.any() and leftovers == "assign":
+            self._assign_leftovers(labels, n_merges)
+        return labels
 
     def counts(self, min_size: int = 1) -> IntArray:
         """Numbers of clusters with at least `min_size` members after 0, 1, …, n − 1 merges."""
@@ -179,41 +164,44 @@ class Tree:
 
         Leaf k of the new tree is object ``rows[k]``.
         """
-        chosen = np.asarray(rows, dtype=np.intp)
+        chosen, n_leaves = np.asarray(rows, dtype=np.intp), self.n_leaves
         if chosen.ndim != 1 or chosen.size < 2 or np.unique(chosen).size != chosen.size:
             raise ValueError("a tree is restricted to two or more different objects.")
-        if chosen.min() < 0 or chosen.max() >= self.n_leaves:
-            raise ValueError(f"the objects must lie between 0 and {self.n_leaves - 1}.")
-        start = labels_after(self.linkage, self.n_leaves - self.n_start)
-        return Tree(
-            linkage=restricted_linkage(self.linkage, chosen),
-            kind=self.kind,
-            method=self.method,
+        if chosen.min() < 0 or chosen.max() >= n_leaves:
+            raise ValueError(f"the objects must lie between 0 and {n_leaves - 1}.")
+        start = labels_after(self.linkage, n_leaves - self.n_start)
+        size = np.zeros(2 * n_leaves - 1, dtype=np.intp)
+        size[chosen] = 1
+        name = np.full(2 * n_leaves - 1, -1, dtype=np.intp)
+        name[chosen] = np.arange(chosen.size)
+        made: list[tuple[float, ...]] = []
+        for node, (left, right) in enumerate(self.linkage[:, :2].astype(np.intp).tolist(), start=n_leaves):
+            size[node] = size[left] + size[right]
+            if size[left] and size[right]:
+                name[node] = chosen.size + len(made)
+                made.append((*sorted((name[left], name[right])), self.heights[node - n_leaves], size[node]))
+            else:
+                # A merge that joins none of the chosen objects to another is left out.
+                name[node] = name[left] if size[left] else name[right]
+        return replace(
+            self,
+            linkage=np.array(made, dtype=np.float64),
             n_start=int(np.unique(start[chosen]).size),
             coordinates=None if self.coordinates is None else self.coordinates[chosen],
             distance=None if self.distance is None else self.distance[np.ix_(chosen, chosen)],
         )
 
     def links(self) -> FloatArray:
-        """Corners of the lines to draw, four points (position, height) a merge: (n − 1) × 4 × 2.
-
-        Positions are places in `leaves_order`.
-        """
-        n_leaves = self.n_leaves
-        place, level = np.empty(2 * n_leaves - 1), np.zeros(2 * n_leaves - 1)
+        """Corners of the lines to draw: four points (place in `leaves_order`, height) per merge."""
+        n_leaves, children = self.n_leaves, self.linkage[:, :2].astype(np.intp)
+        place = np.empty(2 * n_leaves - 1)
         place[self.leaves_order] = np.arange(n_leaves)
-        level[n_leaves:] = self.heights
-        corners = np.empty((n_leaves - 1, 4, 2))
-        for row, (left, right) in enumerate(self.linkage[:, :2].astype(np.intp)):
-            top = level[n_leaves + row]
-            corners[row] = [
-                (place[left], level[left]),
-                (place[left], top),
-                (place[right], top),
-                (place[right], level[right]),
-            ]
-            place[n_leaves + row] = (place[left] + place[right]) / 2
-        return corners
+        for node, (left, right) in enumerate(children.tolist(), start=n_leaves):
+            place[node] = (place[left] + place[right]) / 2
+        ends = np.concatenate([np.zeros(n_leaves), self.heights])[children]
+        tops = self.heights
+        x = place[children[:, [0, 0, 1, 1]]]
+        return np.stack([x, np.column_stack([ends[:, 0], tops, tops, ends[:, 1]])], axis=2)
 
     def arranged(self, order: ArrayLike) -> "Tree":
         """The same tree, drawn so that its leaves follow an order of the objects as far as they can.
@@ -242,16 +230,9 @@ class Tree:
         return replace(self, linkage=merges)
 
     def plot(self, ax: "Axes | None" = None, names: ArrayLike | None = None, **line: object) -> "Axes":
-        """Draw the tree with matplotlib.
+        """Draw the tree with matplotlib, with the names of the objects under it if these are given.
 
-        Parameters
-        ----------
-        ax
-            Axes to draw in; new ones by default.
-        names
-            Names of the objects, to write under the tree; none by default.
-        line
-            Properties of the lines, e.g. ``color`` or ``linewidth``.
+        `line` are properties of the lines, e.g. ``color`` or ``linewidth``.
         """
         import matplotlib.pyplot as plt
         from matplotlib.collections import LineCollection
@@ -268,8 +249,8 @@ class Tree:
         axes.spines[["top", "right", "bottom"]].set_visible(False)
         return axes
 
-    def _merges(self, n_clusters: int | None, height: float | None, min_size: int) -> int:
-        """How many merges the cut is after."""
+    def _n_merges(self, n_clusters: int | None, height: float | None, min_size: int) -> int:
+        """Number of merges below the cut."""
         if (n_clusters is None) == (height is None):
             raise ValueError("give either n_clusters or height to cut a tree.")
         counts, first = self.counts(min_size), self.n_leaves - self.n_start
@@ -287,19 +268,46 @@ class Tree:
             )
         return int(reachable[-1])
 
+    def _assign_leftovers(self, labels: IntArray, n_merges: int) -> None:
+        """Let each leftover, labelled −1, join the cluster that it meets first up the tree.
+
+        Where leftovers meet several clusters at once, they join the one that holds the object nearest to them
+        by `distance`; the nearest by `coordinates` if several are as near, or the largest cluster if nothing
+        else decides.
+        """
+        if np.all(labels == LEFTOVER):
+            raise ValueError(
+                "every cluster of this cut is too small to count; cut elsewhere, lower min_size, "
+                'or use leftovers="mark".'
+            )
+        nodes = _nodes_after(self.linkage, n_merges)
+        order = np.argsort(nodes, kind="stable")
+        names, starts = np.unique(nodes[order], return_index=True)
+        members = dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
+        above = self.linkage[n_merges:, :2].astype(np.intp).tolist()
+        for node, pair in enumerate(above, start=self.n_leaves + n_merges):
+            # Leftovers join in groups: the members of a node are either all left over, or none of them is.
+            small, large = sorted((members.pop(child) for child in pair), key=lambda side: labels[side[0]])
+            members[node] = np.concatenate([small, large])
+            if labels[small[0]] == LEFTOVER != labels[large[0]]:
+                labels[small] = self._nearest_label(small, large, labels)
+
+    def _nearest_label(self, small: IntArray, large: IntArray, labels: IntArray) -> int:
+        """Label of the object among `large` that is nearest to one of `small`."""
+        near = large
+        if np.unique(labels[near]).size > 1 and self.distance is not None:
+            closest = self.distance[np.ix_(small, near)].min(axis=0)
+            near = near[closest == closest.min()]
+        if np.unique(labels[near]).size > 1 and self.coordinates is not None:
+            closest = np.asarray(KDTree(self.coordinates[small]).query(self.coordinates[near])[0])
+            near = near[closest == closest.min()]
+        return int(np.argmax(np.bincount(labels[near])))
+
 
 def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None = None) -> Tree:
-    """Linkage of the distance D = 1 − S.
+    """Linkage of the distance D = 1 − S, of all objects or of some `rows`: leaf k is then object ``rows[k]``.
 
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    method
-        ``"single"`` (the paper's), ``"average"`` or ``"complete"`` linkage.
-    rows
-        The objects to make a tree of, as indices or as a mask; all of them by default. Leaf k is object
-        ``rows[k]``.
+    The method is ``"single"`` (the paper's), ``"average"`` or ``"complete"`` linkage.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
@@ -309,24 +317,18 @@ def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None
         raise ValueError("a tree needs at least 2 objects; give more rows.")
     check_tree_fits(n_leaves)
     coordinates = trace.posterior.coordinates
-    return tree_of_distance(
-        trace.distance(rows=chosen), method, coordinates if chosen is None else coordinates[chosen]
-    )
+    coordinates = coordinates if chosen is None else coordinates[chosen]
+    return tree_of_distance(trace.distance(rows=chosen), method, coordinates)
 
 
-def tree_of_distance(distance: FloatArray, method: str, coordinates: FloatArray | None = None) -> Tree:
-    """Similarity tree of a matrix of distances; with coordinates it can place leftovers."""
+def tree_of_distance(
+    distance: FloatArray, method: str, coordinates: FloatArray | None = None, title: str = ""
+) -> Tree:
+    """Similarity tree of a matrix of distances; `title` replaces the name of the linkage as its method."""
     merges = linkage(squareform(distance, checks=False), method=cast("Method", method))
-    # Averages are rounded: equal heights may come out a bit apart, and then in the wrong order, or below 0.
+    # Averages are rounded: equal heights can differ in the last digits, be in the wrong order, or below 0.
     merges[:, 2] = np.maximum.accumulate(np.maximum(merges[:, 2], 0.0))
-    return Tree(
-        linkage=merges,
-        kind="similarity",
-        method=method,
-        n_start=len(distance),
-        coordinates=coordinates,
-        distance=distance,
-    )
+    return Tree(merges, "similarity", title or method, len(distance), coordinates, distance)
 
 
 def average_order(similarity: NDArray[Any]) -> IntArray:
@@ -350,8 +352,13 @@ def check_tree_fits(n_objects: int, way_out: str = _WITHOUT_PAIRS) -> None:
     check_pairs_fit(n_objects, 20, way_out)
 
 
-def nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Node that each object belongs to after the first merges of a linkage."""
+def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
+    """Canonical labels of the clusters after the first merges of a linkage."""
+    return canonical_labels(_nodes_after(linkage, n_merges))
+
+
+def _nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
+    """Node that each object belongs to after the first merges; SciPy cuts at heights, which can be tied."""
     n_leaves = linkage.shape[0] + 1
     above = np.arange(n_leaves + n_merges)
     above[linkage[:n_merges, :2].astype(np.intp)] = above[n_leaves:, None]
@@ -359,124 +366,3 @@ def nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
     while not np.array_equal(above, higher := above[above]):
         above = higher
     return above[:n_leaves]
-
-
-def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Canonical labels of the clusters after the first merges of a linkage."""
-    return canonical_labels(nodes_after(linkage, n_merges))
-
-
-def restricted_linkage(linkage: FloatArray, rows: IntArray) -> FloatArray:
-    """Linkage of some of the objects alone: merges that join none of them to another are left out.
-
-    Parameters
-    ----------
-    linkage
-        A SciPy linkage matrix.
-    rows
-        The objects to keep, each once; their order numbers the leaves.
-    """
-    n_leaves = linkage.shape[0] + 1
-    counts = np.zeros(2 * n_leaves - 1, dtype=np.intp)
-    counts[rows] = 1
-    name = np.full(2 * n_leaves - 1, -1, dtype=np.intp)
-    name[rows] = np.arange(rows.size)
-    made: list[tuple[float, float, float, float]] = []
-    for row, (left, right) in enumerate(linkage[:, :2].astype(np.intp).tolist()):
-        node = n_leaves + row
-        counts[node] = counts[left] + counts[right]
-        if counts[left] and counts[right]:
-            name[node] = rows.size + len(made)
-            first, second = sorted((name[left], name[right]))
-            made.append((first, second, linkage[row, 2], counts[node]))
-        else:
-            name[node] = name[left] if counts[left] else name[right]
-    return np.array(made, dtype=np.float64).reshape(-1, 4)
-
-
-def keep_leftovers(marked: IntArray, labels: IntArray) -> IntArray:
-    """Give the small clusters of `labels` numbers after those of the large ones."""
-    result = marked.copy()
-    left = marked == LEFTOVER
-    result[left] = marked.max() + 1 + canonical_labels(labels[left])
-    return result
-
-
-def assign_leftovers(
-    marked: IntArray,
-    linkage: FloatArray,
-    n_merges: int,
-    distance: FloatArray | None = None,
-    coordinates: FloatArray | None = None,
-) -> IntArray:
-    """Let each leftover join the cluster that it meets first up the tree.
-
-    Parameters
-    ----------
-    marked
-        Labels of the large clusters, and −1 for leftovers.
-    linkage, n_merges
-        The tree, and after how many of its merges it is cut.
-    distance, coordinates
-        Where leftovers meet several clusters at once, they join the one that holds the object nearest to them
-        by `distance`; the nearest in space if several are as near, or the largest cluster if nothing else
-        decides.
-    """
-    if np.all(marked == LEFTOVER):
-        raise ValueError(
-            "every cluster of this cut is too small to count; cut elsewhere, lower min_size, "
-            'or use leftovers="mark".'
-        )
-    labels = marked.copy()
-    members = _members(nodes_after(linkage, n_merges))
-    for row, (left, right) in enumerate(linkage[n_merges:, :2].astype(np.intp), start=n_merges):
-        sides = members.pop(int(left)), members.pop(int(right))
-        members[labels.size + row] = np.concatenate(sides)
-        # A leftover's companions are all left over: a node is either clusters or leftovers, never both.
-        homeless = [bool(labels[side[0]] == LEFTOVER) for side in sides]
-        if homeless[0] != homeless[1]:
-            small, large = (sides[0], sides[1]) if homeless[0] else (sides[1], sides[0])
-            labels[small] = _nearest_label(small, large, labels, distance, coordinates)
-    return labels
-
-
-def _numbered(marked: IntArray) -> IntArray:
-    """Canonical labels of the objects that are not left over."""
-    kept = marked != LEFTOVER
-    labels = np.full(marked.size, LEFTOVER, dtype=np.intp)
-    labels[kept] = canonical_labels(marked[kept])
-    return labels
-
-
-def _members(nodes: IntArray) -> dict[int, IntArray]:
-    """Objects of each node."""
-    order = np.argsort(nodes, kind="stable")
-    names, starts = np.unique(nodes[order], return_index=True)
-    return dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
-
-
-def _nearest_label(
-    small: IntArray,
-    large: IntArray,
-    labels: IntArray,
-    distance: FloatArray | None,
-    coordinates: FloatArray | None,
-) -> int:
-    """Label of the object among `large` that is nearest to one of `small`."""
-    near = large
-    if np.unique(labels[near]).size > 1 and distance is not None:
-        closest = distance[np.ix_(small, near)].min(axis=0)
-        near = near[closest == closest.min()]
-    if np.unique(labels[near]).size > 1 and coordinates is not None:
-        closest = _closest(coordinates[small], coordinates[near])
-        near = near[closest == closest.min()]
-    return int(np.argmax(np.bincount(labels[near])))
-
-
-def _closest(small: FloatArray, near: FloatArray) -> FloatArray:
-    """Distance of each row of `near` to the nearest row of `small`, without all pairs in memory at once."""
-    closest = np.full(len(near), np.inf)
-    step = max(1, _PAIRS // len(near))
-    for start in range(0, len(small), step):
-        np.minimum(closest, cdist(small[start : start + step], near).min(axis=0), out=closest)
-    return closest

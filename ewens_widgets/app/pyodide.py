@@ -261,10 +261,9 @@ def browser_module(cache: Path) -> bytes:
     cache
         Folder in which it is kept, under a name that tells sources and compilers; made if need be.
     """
-    from ewens_widgets.analysis import similarity
     from ewens_widgets.sampling import compiled, webassembly
 
-    sources = (__file__, webassembly.__file__, similarity.__file__)
+    sources = (__file__, webassembly.__file__)
     made_from = [f"{name} {importlib.metadata.version(name)}" for name in ("llvmlite", "numba", "ziglang")]
     made_from += [Path(path).read_text(encoding="utf-8") for path in sources]
     made_from.append(compiled.fingerprint(Path(compiled.__file__).parent))
@@ -286,17 +285,16 @@ def browser_module(cache: Path) -> bytes:
 
 
 def write_browser_module(target: str) -> None:
-    """Write the loops of chains, of both families of shapes, and of counting, into a file as WebAssembly."""
+    """Write the loops of chains, of both families of shapes, into a file as WebAssembly."""
     import numpy as np
 
-    from ewens_widgets.analysis.similarity import RunningSimilarity
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.driver import Driver
     from ewens_widgets.sampling.moves.schedule import resolve_schedule
     from ewens_widgets.sampling.state import first_state
     from ewens_widgets.sampling.webassembly import make_module
 
-    calls = [RunningSimilarity(3).trial(np.zeros((1, 3), dtype=np.int64))]
+    calls = []
     for shapes, moves in product(("common", "own"), ("default", "paper-2")):
         posterior = Posterior.from_data([[0.0], [1.0], [3.0]], shapes=shapes)
         driver = Driver(posterior, resolve_schedule(moves, shapes), np.zeros((3, 3)), as_printed=False)

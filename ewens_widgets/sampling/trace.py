@@ -349,8 +349,7 @@ class Trace:
 
     def uncertainty(self, labels: ArrayLike) -> FloatArray:
         """Share of draws that disagree with where a partition puts each object; 0 is sure."""
-        from ewens_widgets.analysis.estimates import object_uncertainty
-        from ewens_widgets.analysis.expected_loss import Draws
+        from ewens_widgets.analysis.estimates import Draws, object_uncertainty
 
         self._need_draws()
         return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))

@@ -1,6 +1,7 @@
 """The evidence tree against a naive one, and the consensus of many against its definition."""
 
 import dataclasses
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,16 +12,16 @@ import ewens_widgets as ew
 from ewens_widgets.analysis import evidence_tree as module
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.evidence_tree import (
+    Evidence,
     OwnEvidence,
     consensus_distance,
     consensus_tree,
+    evidence_merges,
     evidence_of,
     evidence_tree,
-    merge_levels,
-    merge_losses,
 )
 from ewens_widgets.memory import TooLargeError
-from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.own_shapes import statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration, Gamma
 from ewens_widgets.partition import canonical_labels
@@ -36,33 +37,24 @@ PRIORS = [
 ]
 
 
-def naive_merges(posterior: Posterior, labels: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
-    """Partitions and heights on the way up, every candidate judged by the whole log posterior."""
-    current, height, partitions, heights = canonical_labels(labels), 0.0, [canonical_labels(labels)], [0.0]
-    while current.max() > 0:
-        count = int(current.max()) + 1
-        candidates = [
-            canonical_labels(np.where(current == b, a, current))
-            for a in range(count)
-            for b in range(a + 1, count)
-        ]
-        scores = [posterior.log_marginal(candidate) for candidate in candidates]
-        best = int(np.argmax(scores))
-        height += max(posterior.log_marginal(current) - scores[best], 0.0)
-        current = candidates[best]
-        partitions.append(current)
-        heights.append(height)
-    return partitions, heights
+def candidates(labels: np.ndarray) -> list[np.ndarray]:
+    """The partitions that merging two clusters gives."""
+    pairs = combinations(range(int(labels.max()) + 1), 2)
+    return [canonical_labels(np.where(labels == b, a, labels)) for a, b in pairs]
 
 
 def check_against_naive(posterior: Posterior, labels: np.ndarray) -> None:
+    """Every candidate is judged by the whole log posterior."""
     tree = evidence_tree(posterior, labels)
-    partitions, heights = naive_merges(posterior, labels)
-    assert tree.n_start == len(partitions)
+    current, heights = canonical_labels(labels), [0.0]
+    assert tree.n_start == current.max() + 1
+    while current.max() > 0:
+        np.testing.assert_array_equal(tree.cut(n_clusters=int(current.max()) + 1), current)
+        scores = [posterior.log_marginal(candidate) for candidate in candidates(current)]
+        heights.append(heights[-1] + max(posterior.log_marginal(current) - max(scores), 0.0))
+        current = candidates(current)[int(np.argmax(scores))]
     assert 0.0 in heights[1:], "the problem should have merges that gain"
     assert heights[-1] > 0.0, "the problem should have merges that lose"
-    for partition in partitions:
-        np.testing.assert_array_equal(tree.cut(n_clusters=int(partition.max()) + 1), partition)
     np.testing.assert_allclose(tree.heights[-len(heights) + 1 :], heights[1:], rtol=1e-9, atol=1e-9)
 
 
@@ -99,17 +91,10 @@ def own_problem(seed: int, model: str, prior: ew.priors.PartitionPrior) -> tuple
 
 def averaged_log_posterior(trace: Trace, labels: np.ndarray) -> float:
     """Log posterior of a partition with the parameters of each draw, by the posterior itself."""
-    values = [
-        trace.posterior.log_density(
-            labels,
-            int(trace.theta_index[k]),
-            None,
-            int(trace.column("nu_index")[k]),
-            trace.column("sigma")[k],
-        )
-        for k in range(len(trace))
-    ]
-    return float(np.mean(values))
+    nu, sigma = trace.column("nu_index"), trace.column("sigma")
+    density = trace.posterior.log_density
+    draws = enumerate(trace.theta_index.tolist())
+    return float(np.mean([density(labels, theta, None, int(nu[k]), sigma[k]) for k, theta in draws]))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -122,14 +107,9 @@ def test_own_shapes_lose_what_the_posterior_says_on_average(
     tree = evidence_tree(trace.posterior, labels, evidence_of(trace.posterior, trace))
     height, current = 0.0, labels
     for count in range(int(labels.max()), 0, -1):
-        candidates = [
-            canonical_labels(np.where(current == b, a, current))
-            for a in range(count + 1)
-            for b in range(a + 1, count + 1)
-        ]
-        scores = [averaged_log_posterior(trace, candidate) for candidate in candidates]
+        scores = [averaged_log_posterior(trace, candidate) for candidate in candidates(current)]
         height += max(averaged_log_posterior(trace, current) - max(scores), 0.0)
-        current = candidates[int(np.argmax(scores))]
+        current = candidates(current)[int(np.argmax(scores))]
         np.testing.assert_array_equal(tree.cut(n_clusters=count), current)
         np.testing.assert_allclose(tree.heights[-count], height, rtol=1e-9, atol=1e-9)
     assert height > 1.0
@@ -157,20 +137,22 @@ def test_own_shapes_through_the_trace() -> None:
         evidence_of(trace.posterior, trace[:0])
 
 
-def _without_cross_terms(
-    state: object, shrinkage: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> np.ndarray:
+def without_cross_terms(sums: np.ndarray, shrinkage: np.ndarray) -> tuple[np.ndarray, module.Change]:
     """Forget that a merge changes M by a matrix of rank two: cross products are left out."""
-    squares = np.diagonal(state.gram, axis1=1, axis2=2)  # type: ignore[attr-defined]
-    own = state.shrinkage  # type: ignore[attr-defined]
-    added = (own[:, left] - shrinkage) * squares[:, left] + (own[:, right] - shrinkage) * squares[:, right]
-    return np.log1p(added)
+    scatter = np.eye(sums.shape[1]) - (sums.T * shrinkage[:, None, :]) @ sums
+    squares = np.diagonal(sums @ np.linalg.solve(scatter, sums.T[None]), axis1=1, axis2=2)
+
+    def change(merged: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        added = (shrinkage[:, left] - merged) * squares[:, left]
+        return np.log1p(added + (shrinkage[:, right] - merged) * squares[:, right])
+
+    return np.linalg.slogdet(scatter)[1], change
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_wrong_determinant_update_would_be_noticed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sabotaged twin of the test above."""
-    monkeypatch.setitem(module._CHANGES, "III", _without_cross_terms)
+    monkeypatch.setitem(module._FORMS, "III", without_cross_terms)
     with pytest.raises(AssertionError):
         check_against_naive(*problem(seed, "III", 1.0))
 
@@ -184,7 +166,8 @@ def test_losses_equal_recomputed_ones(
     X, true = blobs(rng, n_objects=70, n_features=18, n_clusters=7)
     posterior = Posterior.from_data(X, model=model, concentration=Gamma(1.0, 1.0))
     left, right = np.triu_indices(7, k=1)
-    losses = merge_losses(posterior, *cluster_statistics(posterior.coordinates, true), left, right)
+    clusters = statistics_of(posterior.coordinates, true, posterior.model)
+    losses = Evidence(posterior).losses(clusters, left, right)
     now = posterior.log_marginal(true)
     expected = [
         now - posterior.log_marginal(np.where(true == b, a, true)) for a, b in zip(left, right, strict=True)
@@ -193,19 +176,7 @@ def test_losses_equal_recomputed_ones(
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_from_singletons_and_from_one_cluster(rng: np.random.Generator, model: str) -> None:
-    X, true = blobs(rng, n_objects=30, n_clusters=3, spread=8.0)
-    posterior = Posterior.from_data(X, model=model)
-    tree = evidence_tree(posterior, np.arange(30))
-    assert tree.linkage.shape == (29, 4)
-    assert error_rate(true, tree.cut(n_clusters=3)) == 0.0
-    flat = evidence_tree(posterior, np.zeros(30, dtype=int))
-    np.testing.assert_array_equal(flat.heights, 0.0)
-    assert flat.n_start == 1
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_is_a_full_scipy_linkage(model: str) -> None:
+def test_is_a_full_scipy_linkage_that_is_not_cut_below_its_start(model: str) -> None:
     posterior, labels = problem(5, model, 1.0)
     tree = evidence_tree(posterior, labels)
     assert is_valid_linkage(tree.linkage)
@@ -213,14 +184,19 @@ def test_is_a_full_scipy_linkage(model: str) -> None:
     assert tree.linkage.shape == (59, 4)
     assert tree.linkage[-1, 3] == 60
     np.testing.assert_array_equal(tree.heights[: 60 - tree.n_start], 0.0)
-
-
-def test_below_its_start_it_is_not_cut() -> None:
-    posterior, labels = problem(5, "II", 1.0)
-    tree = evidence_tree(posterior, labels)
     np.testing.assert_array_equal(tree.cut(n_clusters=tree.n_start), canonical_labels(labels))
     with pytest.raises(ValueError, match=f"It starts from {tree.n_start} clusters"):
         tree.cut(n_clusters=tree.n_start + 1)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_from_singletons_and_from_one_cluster(rng: np.random.Generator, model: str) -> None:
+    X, true = blobs(rng, n_objects=30, n_clusters=3, spread=8.0)
+    posterior = Posterior.from_data(X, model=model)
+    assert error_rate(true, evidence_tree(posterior, np.arange(30)).cut(n_clusters=3)) == 0.0
+    flat = evidence_tree(posterior, np.zeros(30, dtype=int))
+    np.testing.assert_array_equal(flat.heights, 0.0)
+    assert flat.n_start == 1
 
 
 def test_merges_that_gain_count_as_no_loss(rng: np.random.Generator) -> None:
@@ -250,9 +226,6 @@ def test_through_the_trace() -> None:
     assert tree.kind == "evidence"
     np.testing.assert_array_equal(tree.cut(n_clusters=tree.n_start), trace.best)
     assert tree.plot().get_ylabel() == "log posterior lost (nats)"
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def naive_distance(trace: Trace, n_clusters: int) -> np.ndarray:
@@ -284,7 +257,7 @@ def test_levels_of_one_partition() -> None:
     rng = np.random.default_rng(0)
     X, true = blobs(rng, n_objects=24, n_clusters=4)
     posterior = Posterior.from_data(X, model="II")
-    levels, tree = merge_levels(posterior, true), evidence_tree(posterior, true)
+    levels, tree = evidence_merges(posterior, true).levels(), evidence_tree(posterior, true)
     assert np.all(np.diag(levels) == 4)
     for count in (1, 2, 3):
         cut = tree.cut(n_clusters=count)[:4]
@@ -307,14 +280,11 @@ def test_the_tree_is_cut_at_any_number() -> None:
     assert ew.error_rate(true, tree.cut(n_clusters=3)) == 0.0
 
 
-@pytest.mark.parametrize("arguments", [(0, 10), (2, 0)])
-def test_refuses_numbers_below_one(arguments: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        consensus_distance(blob_trace(), *arguments)
-
-
-def test_refuses_an_empty_trace_and_one_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_of_the_consensus(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = blob_trace()
+    for arguments in ((0, 10), (2, 0)):
+        with pytest.raises(ValueError, match="at least 1"):
+            consensus_distance(trace, *arguments)
     with pytest.raises(ValueError, match="no draws"):
         consensus_tree(trace[:0], 2)
     monkeypatch.setenv("EWENS_WIDGETS_MEMORY_LIMIT", "1000")
@@ -325,16 +295,12 @@ def test_refuses_an_empty_trace_and_one_that_does_not_fit(monkeypatch: pytest.Mo
 def test_many_clusters_mean_fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     X, _ = blobs(rng, n_objects=12)
-    labels = np.array([np.arange(12)] * 20)
-    labels[np.arange(20), rng.integers(1, 12, 20)] = 0
-    labels = np.array([np.unique(row, return_inverse=True)[1] for row in labels])
+    joined = [np.where(np.arange(12) == item, 0, np.arange(12)) for item in rng.integers(1, 12, 20)]
+    labels = np.array([canonical_labels(row) for row in joined])
     trace = synthetic_trace(labels, Posterior.from_data(X, model="I"), rng)
     made = []
-    monkeypatch.setattr("ewens_widgets.analysis.evidence_tree._WORK", 1.0)
-    real = merge_levels
-    monkeypatch.setattr(
-        "ewens_widgets.analysis.evidence_tree.merge_levels",
-        lambda *given: made.append(1) or real(*given),
-    )
+    real = module.evidence_merges
+    monkeypatch.setattr(module, "_WORK", 1.0)
+    monkeypatch.setattr(module, "evidence_merges", lambda *given: made.append(1) or real(*given))
     consensus_distance(trace, 2)
     assert len(made) <= 5

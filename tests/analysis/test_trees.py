@@ -1,12 +1,12 @@
 """Trees, their cuts and what these leave over; operations on linkage matrices of many objects."""
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import cophenet, fcluster, is_monotonic, is_valid_linkage, linkage
 from scipy.spatial.distance import pdist, squareform
 from traces import blob_trace
@@ -16,10 +16,7 @@ from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.trees import (
     LEFTOVER,
     Tree,
-    assign_leftovers,
     labels_after,
-    nodes_after,
-    restricted_linkage,
 )
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
@@ -27,6 +24,14 @@ from ewens_widgets.partition import canonical_labels
 
 def tree_of(points: np.ndarray, method: str = "single") -> Tree:
     return Tree(linkage(pdist(points), method=method), "similarity", method, len(points), coordinates=points)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
 
 
 @pytest.fixture
@@ -47,13 +52,19 @@ def two_lines_and_outliers() -> tuple[np.ndarray, np.ndarray]:
     return points, np.repeat([0, 1, 0, 1], [20, 20, 1, 1])
 
 
-def test_cuts_agree_with_scipy(tree: Tree) -> None:
+def test_cuts_agree_with_scipy_and_are_nested(tree: Tree) -> None:
+    place = np.argsort(tree.leaves_order)
     for count in range(1, 26):
+        labels = tree.cut(n_clusters=count)
         expected = fcluster(tree.linkage, count, criterion="maxclust")
-        np.testing.assert_array_equal(tree.cut(n_clusters=count), canonical_labels(expected))
-
-
-def test_cuts_by_height_agree_with_scipy(tree: Tree) -> None:
+        np.testing.assert_array_equal(labels, canonical_labels(expected))
+        # The leaves of each cluster are side by side.
+        for label in range(count):
+            places = place[labels == label]
+            assert places.max() - places.min() == places.size - 1
+        if count < 25:
+            fine = tree.cut(n_clusters=count + 1)
+            assert len(set(zip(labels.tolist(), fine.tolist(), strict=True))) == count + 1
     for height in (0.0, *tree.heights[::5], 0.7, 100.0):
         expected = fcluster(tree.linkage, height, criterion="distance")
         np.testing.assert_array_equal(tree.cut(height=height), canonical_labels(expected))
@@ -62,12 +73,6 @@ def test_cuts_by_height_agree_with_scipy(tree: Tree) -> None:
 def test_any_number_of_clusters_can_be_had_among_ties() -> None:
     tied = tree_of(np.arange(6.0)[:, None])
     assert [tied.cut(n_clusters=count).max() + 1 for count in range(1, 7)] == [1, 2, 3, 4, 5, 6]
-
-
-def test_cuts_are_nested(tree: Tree) -> None:
-    for count in range(1, 25):
-        coarse, fine = tree.cut(n_clusters=count), tree.cut(n_clusters=count + 1)
-        assert len(set(zip(coarse.tolist(), fine.tolist(), strict=True))) == count + 1
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["single", "average", "complete"]))
@@ -96,27 +101,12 @@ def test_invariants(n_leaves: int, seed: int, method: str) -> None:
             assert np.all(kept[marked == LEFTOVER] >= n_clusters)
 
 
-def test_leaves_order_puts_every_cluster_side_by_side(tree: Tree) -> None:
-    place = np.argsort(tree.leaves_order)
-    for count in range(1, 26):
-        labels = tree.cut(n_clusters=count)
-        for label in range(count):
-            places = place[labels == label]
-            assert places.max() - places.min() == places.size - 1
-
-
 @pytest.mark.parametrize("distance", [False, True])
 def test_outliers_do_not_count_and_find_their_cluster(distance: bool) -> None:
     points, true = two_lines_and_outliers()
     gaps = np.linalg.norm(points[:, None] - points[None], axis=2) if distance else None
-    tree = Tree(
-        linkage(points, "single"),
-        "similarity",
-        "single",
-        42,
-        coordinates=None if distance else points,
-        distance=gaps,
-    )
+    where = {"distance": gaps} if distance else {"coordinates": points}
+    tree = Tree(linkage(points, "single"), "similarity", "single", 42, **where)
     assert error_rate(true, tree.cut(n_clusters=2)) > 0.4
     assert error_rate(true, tree.cut(n_clusters=2, min_size=5)) == 0.0
     marked = tree.cut(n_clusters=2, min_size=5, leftovers="mark")
@@ -136,16 +126,13 @@ def test_ties_of_the_distance_are_broken_in_space() -> None:
     assert error_rate(true, tree.cut(n_clusters=2, min_size=2)) == 0.0
 
 
-def test_leftovers_join_the_larger_cluster_if_nothing_else_decides() -> None:
-    merges = linkage(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [99.0]]), "single")
-    labels = Tree(merges, "similarity", "single", 6).cut(n_clusters=2, min_size=2)
-    np.testing.assert_array_equal(labels, [0, 0, 0, 1, 1, 0])
-
-
-def test_a_leftover_joins_what_it_meets_first() -> None:
+def test_leftovers_join_what_they_meet_first_or_the_larger_cluster() -> None:
     points = np.array([[0.0], [0.1], [0.2], [1.0], [9.0], [9.1], [9.2], [7.5]])
     labels = tree_of(points).cut(n_clusters=2, min_size=3, leftovers="assign")
     np.testing.assert_array_equal(labels, [0, 0, 0, 0, 1, 1, 1, 1])
+    merges = linkage(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [99.0]]), "single")
+    labels = Tree(merges, "similarity", "single", 6).cut(n_clusters=2, min_size=2)
+    np.testing.assert_array_equal(labels, [0, 0, 0, 1, 1, 0])
 
 
 def test_cut_by_height_with_a_minimum_size() -> None:
@@ -160,57 +147,55 @@ def test_cut_by_height_with_a_minimum_size() -> None:
 def test_links_join_children_to_parents(tree: Tree) -> None:
     corners = tree.links()
     assert corners.shape == (24, 4, 2)
-    np.testing.assert_array_equal(corners[:, 1, 1], tree.heights)
-    np.testing.assert_array_equal(corners[:, 2, 1], tree.heights)
+    np.testing.assert_array_equal(corners[:, 1:3, 1], np.column_stack([tree.heights, tree.heights]))
     assert np.all(corners[:, 0, 1] <= corners[:, 1, 1])
-    positions = tree.links()[:, [0, 3], 0]
-    assert positions.min() >= 0
-    assert positions.max() <= 24
+    assert corners[:, [0, 3], 0].min() >= 0
+    assert corners[:, [0, 3], 0].max() <= 24
 
 
 def test_plot(tree: Tree) -> None:
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots()
-    assert tree.plot(axes, color="red") is axes
+    axes = tree.plot(color="red")
+    assert tree.plot(axes) is axes
     assert len(axes.collections[0].get_segments()) == 24
     assert axes.get_ylabel() == "share of draws apart"
     named = tree.plot(names=[f"o{k}" for k in range(25)])
     assert [text.get_text() for text in named.get_xticklabels()] == [f"o{k}" for k in tree.leaves_order]
-    plt.close("all")
 
 
 def test_a_long_chain_can_be_drawn() -> None:
     """SciPy's own dendrogram recurses, and gives up on a chain of this length."""
-    import matplotlib.pyplot as plt
-
     chain = tree_of(np.cumsum(np.arange(3000.0))[:, None])
     chain.plot()
-    plt.close("all")
     assert chain.cut(n_clusters=2).tolist() == [0] * 2999 + [1]
 
 
-def test_refusals(tree: Tree) -> None:
-    with pytest.raises(ValueError, match="either n_clusters or height"):
-        tree.cut()
-    with pytest.raises(ValueError, match="either n_clusters or height"):
-        tree.cut(n_clusters=2, height=1.0)
-    for count in (0, 26, -1):
-        with pytest.raises(ValueError, match="1 to 25 clusters"):
-            tree.cut(n_clusters=count)
-    with pytest.raises(ValueError, match=r"clusters of at least 9 members; 4 were asked for"):
-        tree.cut(n_clusters=4, min_size=9)
-    with pytest.raises(ValueError, match="min_size must be at least 1"):
-        tree.cut(n_clusters=2, min_size=0)
-    with pytest.raises(ValueError, match="'assign', 'mark', 'keep'"):
-        tree.cut(n_clusters=2, leftovers="drop")
-    for height in (-1.0, float("nan")):
-        with pytest.raises(ValueError, match="must not be negative"):
-            tree.cut(height=height)
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({}, "either n_clusters or height"),
+        ({"n_clusters": 2, "height": 1.0}, "either n_clusters or height"),
+        ({"n_clusters": 0}, "1 to 25 clusters"),
+        ({"n_clusters": 26}, "1 to 25 clusters"),
+        ({"n_clusters": -1}, "1 to 25 clusters"),
+        ({"n_clusters": 4, "min_size": 9}, "clusters of at least 9 members; 4 were asked for"),
+        ({"n_clusters": 2, "min_size": 0}, "min_size must be at least 1"),
+        ({"n_clusters": 2, "leftovers": "drop"}, "'assign', 'mark', 'keep'"),
+        ({"height": -1.0}, "must not be negative"),
+        ({"height": float("nan")}, "must not be negative"),
+    ],
+)
+def test_refused_cuts(tree: Tree, arguments: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        tree.cut(**arguments)
+
+
+def test_refused_trees(tree: Tree) -> None:
     merges = tree.linkage.copy()
     merges[:, 2] = merges[::-1, 2]
     with pytest.raises(ValueError, match="never decrease"):
         Tree(merges, "similarity", "average", 25)
+    with pytest.raises(ValueError, match="'single', 'average', 'complete'"):
+        blob_trace(n_draws=2).similarity_tree("ward")
 
 
 @pytest.mark.parametrize("method", ["single", "average", "complete"])
@@ -225,18 +210,8 @@ def test_similarity_tree(method: str) -> None:
     np.testing.assert_allclose(tree.linkage, expected, atol=1e-12)
 
 
-def test_similarity_tree_refuses_other_linkages() -> None:
-    with pytest.raises(ValueError, match="'single', 'average', 'complete'"):
-        blob_trace(n_draws=2).similarity_tree("ward")
-
-
-Floats = NDArray[np.float64]
-
-
-def random_tree(n_leaves: int, seed: int, method: str = "average") -> Floats:
-    points = np.random.default_rng(seed).normal(size=(n_leaves, 2))
-    merges: Floats = linkage(points, method)
-    return merges
+def random_tree(n_leaves: int, seed: int, method: str = "average") -> np.ndarray:
+    return linkage(np.random.default_rng(seed).normal(size=(n_leaves, 2)), method)
 
 
 @settings(max_examples=60)
@@ -247,10 +222,6 @@ def test_labels_after_some_merges(n_leaves: int, seed: int, data: st.DataObject)
     n_merges = data.draw(st.integers(0, n_leaves - 1))
     expected = fcluster(merges, n_leaves - n_merges, "maxclust")
     np.testing.assert_array_equal(labels_after(merges, n_merges), canonical_labels(expected))
-    nodes = nodes_after(merges, n_merges)
-    assert np.unique(nodes).size == n_leaves - n_merges
-    sizes = np.concatenate([np.ones(n_leaves), merges[:, 3]])
-    np.testing.assert_array_equal(sizes[nodes], np.bincount(nodes)[nodes])
 
 
 @settings(max_examples=60)
@@ -260,7 +231,7 @@ def test_a_restricted_tree_joins_objects_at_the_same_heights(
 ) -> None:
     merges = random_tree(n_leaves, seed)
     rows = np.array(data.draw(st.permutations(range(n_leaves))))[: data.draw(st.integers(2, n_leaves))]
-    found = restricted_linkage(merges, rows)
+    found = Tree(merges, "similarity", "average", n_leaves).restricted(rows).linkage
     assert is_valid_linkage(found)
     heights = squareform(cophenet(merges))[np.ix_(rows, rows)]
     np.testing.assert_array_equal(squareform(cophenet(found)), heights)
@@ -269,14 +240,7 @@ def test_a_restricted_tree_joins_objects_at_the_same_heights(
 def test_a_tree_restricts_all_that_it_holds() -> None:
     merges = random_tree(12, 3)
     distance = squareform(cophenet(merges))
-    tree = Tree(
-        linkage=merges,
-        kind="similarity",
-        method="average",
-        n_start=12,
-        coordinates=np.eye(12),
-        distance=distance,
-    )
+    tree = Tree(merges, "similarity", "average", 12, np.eye(12), distance)
     rows = np.array([7, 1, 10, 4])
     part = tree.restricted(rows)
     assert (part.n_leaves, part.n_start, part.kind) == (4, 4, "similarity")
@@ -310,18 +274,6 @@ def test_an_evidence_tree_of_many_objects_takes_no_loop_over_them() -> None:
     found = tree.cut(n_clusters=6, min_size=10)
     assert time.process_time() - started < 3.0  # with loops and copies of growing clusters, over 20
     np.testing.assert_array_equal(found, canonical_labels(true))
-
-
-def test_leftovers_of_many_objects_need_no_matrix_of_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ewens_widgets.analysis import trees as leftovers
-
-    rng = np.random.default_rng(4)
-    points = rng.normal(size=(40, 2))
-    merges = linkage(points, "average")
-    marked = np.where(labels_after(merges, 30) < 4, labels_after(merges, 30), -1)
-    expected = assign_leftovers(marked, merges, 30, None, points)
-    monkeypatch.setattr(leftovers, "_PAIRS", 3)  # a row at a time
-    np.testing.assert_array_equal(assign_leftovers(marked, merges, 30, None, points), expected)
 
 
 def test_an_arranged_tree_is_the_same_tree_in_another_order(rng: np.random.Generator) -> None:
