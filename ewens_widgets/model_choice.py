@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.answer import ANSWER_PRIOR
-from ewens_widgets.analysis.predictive import CanonicalMap, log_predictive_density
+from ewens_widgets.analysis.predictive import log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
-
-__all__ = ["ComparedModel", "ModelComparison", "compare"]
 
 FloatArray = NDArray[np.float64]
 
@@ -278,13 +276,13 @@ def _compared(
         samplers = []
         for part in parts:
             kept = np.delete(matrix, part, axis=0)
-            samplers.append((part, kept, Sampler(kept, **chosen)))
+            samplers.append((part, Sampler(kept, **chosen)))
         whole = Sampler(matrix, **chosen)
     except ValueError as fault:
         # E.g. model III with as many columns as rows: the others may do.
         return ComparedModel(chosen["model"], chosen["shapes"], read_only(np.empty(0)), None, str(fault))
-    for part, kept, sampler in samplers:
-        canonical = CanonicalMap.between(kept, sampler.posterior)
+    for part, sampler in samplers:
+        canonical = sampler.posterior.map
         trace = sampler.sample(**chain)
         found[part] = log_predictive_density(trace, canonical(matrix[part])) + canonical.log_jacobian
         bar.update(1)

@@ -27,7 +27,6 @@ and a new cluster is the case :math:`n_b = 0, s_b = 0`. Determinants follow from
 costs O(d² + K d) a draw, however many objects there are.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,54 +41,10 @@ if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["CanonicalMap", "Prediction", "join_log_weights", "log_predictive_density", "predict_clusters"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 _BLOCK_ENTRIES = 500_000  # New objects × clusters × features at once.
-
-
-@dataclass(frozen=True, eq=False)
-class CanonicalMap:
-    """The map that took data to their canonical coordinates, for further rows.
-
-    Attributes
-    ----------
-    centre, scale
-        Subtracted from the columns, and what they are divided by after that.
-    matrix
-        Applied last; None for the models that only scale.
-    """
-
-    centre: FloatArray
-    scale: FloatArray
-    matrix: FloatArray | None
-
-    @classmethod
-    def between(cls, X: FloatArray, posterior: "Posterior") -> "CanonicalMap":
-        """Recover the map from data and the coordinates that a posterior made of them."""
-        coordinates = posterior.coordinates
-        centre = X.mean(axis=0)
-        centred = X - centre
-        scale = np.abs(centred).max(axis=0)
-        if posterior.model != "III":
-            largest = np.abs(coordinates).max(axis=0)
-            if posterior.model == "I":
-                scale, largest = np.full_like(scale, scale.max()), np.full_like(largest, largest.max())
-            return cls(centre, scale / largest, None)
-        return cls(centre, scale, np.linalg.lstsq(centred / scale, coordinates, rcond=None)[0])
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Canonical coordinates of further rows."""
-        scaled = (X - self.centre) / self.scale
-        return scaled if self.matrix is None else scaled @ self.matrix
-
-    @property
-    def log_jacobian(self) -> float:
-        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it."""
-        turned = 0.0 if self.matrix is None else float(np.linalg.slogdet(self.matrix)[1])
-        return turned - float(np.log(self.scale).sum())
 
 
 class Prediction(NamedTuple):

@@ -22,24 +22,6 @@ from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets._frames import frame_names, frame_of, is_frame
 
-__all__ = [
-    "DataWarning",
-    "Dependence",
-    "FloatArray",
-    "ModelName",
-    "check_data",
-    "check_model",
-    "check_spread",
-    "check_theta",
-    "check_theta_grid",
-    "column_names",
-    "dependence_error",
-    "dependence_text",
-    "dependent_columns",
-    "named_columns",
-    "warn_of_dependence",
-]
-
 FloatArray = NDArray[np.float64]
 ModelName = Literal["I", "II", "III"]
 
@@ -48,7 +30,7 @@ ModelName = Literal["I", "II", "III"]
 LARGEST_THETA = 2.0**30
 
 _MOST_NAMED = 10
-_NEARLY = 1e-4  # 1 − R² of a column below which models I and II warn that it follows from others.
+_NEARLY = 1e-4  # Largest 1 − R² of a column that is said to follow from others.
 _COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
 _FEW_ROWS = 10  # In fewer rows columns follow from one another by chance.
 
@@ -224,11 +206,11 @@ def check_spread(
     prior d + 1, so that the rows span all directions.
     """
     n_objects, n_features = matrix.shape
-    constant = np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0))
-    if constant.size == n_features:
+    constant = constant_columns(matrix)
+    if len(constant) == n_features:
         raise ValueError("all rows are equal, so there is nothing to cluster; check the input.")
-    if model != "I" and constant.size:
-        listed = named_columns(constant.tolist(), names)
+    if model != "I" and constant:
+        listed = named_columns(constant, names)
         raise ValueError(f'column(s) {listed} are constant; drop them, or use model "I".')
     if model == "III" and n_objects < n_features + fewest:
         raise ValueError(
@@ -238,44 +220,59 @@ def check_spread(
         )
 
 
-def dependent_columns(columns: FloatArray, tolerance: float, fewest: int = _FEW_ROWS) -> list[Dependence]:
+def constant_columns(matrix: FloatArray) -> list[int]:
+    """Numbers of the columns in which all rows are equal."""
+    return np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0)).tolist()
+
+
+def dependent_columns(
+    matrix: FloatArray, tolerance: float = _NEARLY, fewest: int = _FEW_ROWS
+) -> list[Dependence]:
     """Columns that follow from those before them: from one (a copy) or from several.
 
     Parameters
     ----------
-    columns
-        Data with columns of mean 0; constant ones are passed over.
+    matrix
+        Data in any units; constant columns are passed over.
     tolerance
         Largest 1 − R² of a column that follows from others.
     fewest
         In fewer rows than these, nothing is said; 1 where it is known that the rank is too small.
     """
+    if matrix.shape[1] < 2 or len(matrix) < fewest or len(matrix) * matrix.shape[1] ** 2 > _COPY_CELLS:
+        return []
+    columns = _unit_columns(matrix)
     found = _dependent(columns, tolerance, fewest)
     if not found or fewest == 1:
         return found
     # A single far row makes all columns alike: what the rows near the middle do not confirm is not said.
-    lengths = np.linalg.norm(columns, axis=0)
-    far = np.abs(columns / np.where(lengths > 0.0, lengths, np.inf)).max(axis=1)
-    near = columns[far <= np.quantile(far, 0.9)]
-    confirmed = {column for column, _, _ in _dependent(near - near.mean(axis=0), tolerance, 2)}
+    far = np.abs(columns).max(axis=1)
+    near = _unit_columns(columns[far <= np.quantile(far, 0.9)])
+    confirmed = {column for column, _, _ in _dependent(near, tolerance, 2)}
     return [dependence for dependence in found if dependence.column in confirmed]
+
+
+def _unit_columns(matrix: FloatArray) -> FloatArray:
+    """Centre columns and scale them to length one, whatever their units; constant ones become zero."""
+    peak = np.abs(matrix).max(axis=0)
+    centred = matrix / np.where(peak > 0.0, peak, 1.0)
+    centred -= centred.mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=0)
+    centred /= np.where(lengths > np.finfo(np.float64).eps, lengths, np.inf)
+    return centred
 
 
 def _dependent(columns: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
     n_objects, n_features = columns.shape
-    if n_features < 2 or n_objects < fewest or n_objects * n_features**2 > _COPY_CELLS:
-        return []
-    gram = columns.T @ columns
-    lengths = np.sqrt(np.diag(gram))
-    varying = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
-    correlations = gram[np.ix_(varying, varying)] / np.outer(lengths[varying], lengths[varying])
+    varying = np.flatnonzero(columns.any(axis=0))
+    correlations = columns[:, varying].T @ columns[:, varying]
     if n_objects < min(fewest, 2) * n_features:
         # In so few rows columns follow from the others by chance; only copies say something.
         found = _copies(correlations, tolerance)
     elif fewest > 1 and _is_definite(correlations - tolerance * np.eye(varying.size)):
         return []
     else:
-        found = _follow(columns[:, varying] / lengths[varying], correlations, tolerance)
+        found = _follow(columns[:, varying], correlations, tolerance)
     places = varying.tolist()
     return [
         Dependence(places[column], tuple(places[other] for other in on), is_copy)
@@ -337,11 +334,11 @@ def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[st
     Parameters
     ----------
     columns
-        The data, centred.
+        The data.
     model, names
         For the message.
     """
-    found = dependent_columns(columns, _NEARLY)
+    found = dependent_columns(columns)
     if found:
         listed = named_columns([column for column, _, _ in found], names)
         warnings.warn(

@@ -27,8 +27,6 @@ from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State
 
-__all__ = ["Inspection", "stages_of"]
-
 
 class Inspection:
     """Proposes, and decides as it is told.

@@ -40,8 +40,6 @@ from ewens_widgets.sampling.moves.move import BareProposal, Factor, Move, Notes,
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.state import State
 
-__all__ = ["Changes", "Parameters", "Proposal", "Sweep", "Term", "explain", "explain_sweep"]
-
 
 class Term(NamedTuple):
     """A term of the log ratio."""

@@ -34,8 +34,6 @@ from ewens_widgets.model.priors.partition_prior import (
     log_rising_products,
 )
 
-__all__ = ["DirichletMultinomial"]
-
 _MOST_COMPONENTS = 2**53  # Floats tell whole numbers apart up to here.
 
 

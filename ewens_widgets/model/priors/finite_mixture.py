@@ -56,8 +56,6 @@ from ewens_widgets.model.priors.partition_prior import (
     stirling_remainder,
 )
 
-__all__ = ["CountPrior", "FiniteMixture", "Geometric", "Poisson"]
-
 _NEGLIGIBLE = -54.0 * np.log(2.0)
 _FIRST_TERMS = 64
 _MOST_ENTRIES = 4_000_000  # Terms that are held at once.

@@ -58,15 +58,6 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import check_labels, cluster_sizes
 
-__all__ = [
-    "PartitionPrior",
-    "SeatingRule",
-    "log_rising_factorial",
-    "log_rising_products",
-    "stirling_remainder",
-    "total_variation",
-]
-
 Counts = NDArray[np.intp]
 
 _LONG_PRODUCT = 1000

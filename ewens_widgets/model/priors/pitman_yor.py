@@ -28,8 +28,6 @@ from ewens_widgets.model.priors.partition_prior import (
     log_rising_products,
 )
 
-__all__ = ["PitmanYor"]
-
 
 @dataclass(frozen=True)
 class PitmanYor(PartitionPrior):

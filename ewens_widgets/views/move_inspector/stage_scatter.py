@@ -87,7 +87,7 @@ class StageScatter(Panel):
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         self.dots.place(x, y)
-        self.outlines.place(self._posterior, x, y)
+        self.outlines.place(self._posterior, x, y, self.plane.weights)
         self._point_at()
         self._outline()
 

@@ -53,26 +53,26 @@ def test_ellipses_of_a_trace(shapes: str) -> None:
 
 def test_ellipses_of_other_data_are_refused() -> None:
     rng = np.random.default_rng(0)
-    posterior = Posterior.from_data(rng.normal(size=(80, 2)), "III")
+    X = rng.normal(size=(80, 2))
+    posterior = Posterior.from_data(X, "III")
     trace = synthetic_trace(np.zeros((3, 80), dtype=np.intp), posterior, rng)
     with pytest.raises(ValueError, match="the data that were sampled"):
         plot_scatter(ew.datasets.unit_square(seed=0), ellipses=trace)
     with pytest.raises(ValueError, match="80 objects, not 40"):
         plot_scatter(rng.normal(size=(40, 2)), ellipses=trace)
     with pytest.raises(ValueError, match="no draws"):
-        plot_scatter(posterior.coordinates, ellipses=trace[:0])
+        plot_scatter(X, ellipses=trace[:0])
 
 
 def test_features_of_a_scatter() -> None:
     moons = ew.datasets.half_moons(seed=0)
-    points, names = two_features(moons)
-    np.testing.assert_array_equal(points, moons.X)
+    shown, names = two_features(moons)
+    np.testing.assert_array_equal(shown.values, moons.X)
     assert names == ("x", "y")
-    points, names = two_features(ew.datasets.wine(), [2, 0])
-    assert names == ("ash", "alcohol")
+    assert two_features(ew.datasets.wine(), [2, 0])[1] == ("ash", "alcohol")
     single, names = two_features(np.arange(5.0)[:, None])
     assert names == ("feature 1", "object")
-    assert single.shape == (5, 2)
+    assert single.values.shape == (5, 2)
     for wrong in ([0, 9], [0, 1, 2], "tsne"):
         with pytest.raises(ValueError, match="features must be two"):
             two_features(moons, wrong)
@@ -86,7 +86,7 @@ def test_two_columns_are_shown_as_they_are(rng: np.random.Generator) -> None:
 
 def test_principal_components_have_decreasing_spread(rng: np.random.Generator) -> None:
     X = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
-    shown = projections(Dataset(X=X))
+    shown = {name: axis.values for name, axis in projections(Dataset(X=X)).items()}
     spreads = [shown[f"PC {k}"].std() for k in range(1, 5)]
     assert spreads == sorted(spreads, reverse=True)
     np.testing.assert_allclose(np.square(spreads).sum(), 4.0)
