@@ -138,3 +138,10 @@ def test_duplicated_points_and_extreme_options_stay_finite(rng: np.random.Genera
                 assert np.all(np.isfinite(posterior.log_likelihoods(part)))
                 assert math.isfinite(posterior.log_marginal(part))
                 assert np.all(np.isfinite(posterior.theta_conditional(part)))
+
+
+def test_an_alpha_beyond_numbers_is_refused() -> None:
+    X = [[0.0], [1.0], [3.0]]
+    with pytest.raises(ValueError, match="alpha is too large"):
+        ew.Posterior.from_data(X, alpha=1e308)
+    assert np.isfinite(ew.Posterior.from_data(X, alpha=1e300).log_theta_prior).all()

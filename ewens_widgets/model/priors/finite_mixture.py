@@ -1,7 +1,7 @@
 r"""A mixture of an unknown number of components (Miller & Harrison 2018).
 
 The number of components k has a prior p(k) of its own on 1, 2, …; given k the weights of the components are
-symmetric Dirichlet(γ), so that the partition is that of `dirichlet_multinomial` with λ = γk. Averaged over k,
+symmetric Dirichlet(γ), so that the partition is that of `two_parameters` with λ = γk. Averaged over k,
 
 .. math:: p(B) = V_n(K) \prod_b \frac{\Gamma(n_b + \gamma)}{\Gamma(\gamma)}, \qquad
     V_n(K) = \sum_{k \ge K} p(k) \, \frac{k!}{(k-K)!} \, \frac{\Gamma(\gamma k)}{\Gamma(\gamma k + n)}.
