@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.answer import ANSWER_PRIOR
+from ewens_widgets.analysis.findings import html_table, text_table
 from ewens_widgets.analysis.predictive import log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
@@ -175,16 +176,11 @@ class ModelComparison:
     def __str__(self) -> str:
         cells = self._cells()
         fitted = [row for row in cells if row[-1]]
-        widths = [max(map(len, column)) for column in zip(*fitted, strict=True)]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-        return "\n".join([*lines, self.advice])
+        problems = [f"{model}  {shapes}  {problem}" for model, shapes, problem, _, last in cells if not last]
+        return "\n".join([*text_table(fitted, "ljust"), *problems, self.advice])
 
     def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        top = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in head)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-        title = f"Held-out log predictive density, {self.n_folds} folds"
-        table = f"<table><caption>{title}</caption><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
+        table = html_table(self._cells(), f"Held-out log predictive density, {self.n_folds} folds")
         return f"<div>{table}<p>{escape(self.advice)}</p></div>"
 
 
