@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
 from ewens_widgets.analysis.plots.palette import SELECTED
-from ewens_widgets.analysis.plots.scatter_plot import Shown, projections
+from ewens_widgets.analysis.plots.scatter_plot import ShownAxes, projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.stage import Stage
@@ -307,7 +307,7 @@ class FeaturePlane:
     ) -> None:
         self._margin = margin
         self._on_place = on_place
-        self._projections: dict[str, Shown] = {}
+        self._projections: dict[str, ShownAxes] = {}
         self._comparable: set[str] = set()
         self._size = (1.0, 1.0)
         self._silence = Silence()

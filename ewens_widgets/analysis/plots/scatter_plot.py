@@ -49,7 +49,7 @@ CONTENTS = (0.5, 0.9)
 _LINEAR = 1e-4  # Share of the spread of an axis below which a difference is rounding.
 
 
-class Shown(NamedTuple):
+class ShownAxes(NamedTuple):
     """What axes of a picture show: values (n, or n × 2), and the weights of the features in them (d, d × 2).
 
     The weights are None where something else is shown, such as the number of the row.
@@ -140,7 +140,7 @@ def plot_scatter(
                 alpha=0.9,
             )
     if ellipses is not None:
-        _draw_ellipses(axes, ellipses, found, Shown(points, weights), colours)
+        _draw_ellipses(axes, ellipses, found, ShownAxes(points, weights), colours)
     if labels is not None:
         handles = _cluster_handles(found, colours, shapes if classes is None else None)
         if classes is not None:
@@ -156,7 +156,7 @@ def plot_scatter(
 
 
 def _draw_ellipses(
-    axes: "Axes", trace: "Trace", labels: NDArray[np.intp], shown: Shown, colours: Sequence[str]
+    axes: "Axes", trace: "Trace", labels: NDArray[np.intp], shown: ShownAxes, colours: Sequence[str]
 ) -> None:
     """Draw the outlines of the clusters, where the axes show functions of the features."""
     if trace.n_objects != len(shown.values):
@@ -177,7 +177,7 @@ def _draw_ellipses(
 
 def two_features(
     X: ArrayLike | Dataset, features: Sequence[int | str] | str = "auto"
-) -> tuple[Shown, tuple[str, str]]:
+) -> tuple[ShownAxes, tuple[str, str]]:
     """Two columns of the data, or principal components, with their names."""
     matrix = check_data(X)
     n_features = matrix.shape[1]
@@ -192,16 +192,16 @@ def two_features(
         one, other = np.append(shares, 0.0)[:2]
         scores, weights = (np.pad(values, ((0, 0), (0, 1)))[:, :2] for values in (scores, weights))
         titles = f"principal component 1 ({one:.0%})", f"principal component 2 ({other:.0%})"
-        return Shown(scores, weights), titles
+        return ShownAxes(scores, weights), titles
     columns = chosen_columns(features, names)
     if len(columns) == 1:
         # One feature is drawn against the number of the object, so that points do not cover each other.
         points = np.column_stack([matrix[:, columns[0]], np.arange(len(matrix))])
-        return Shown(points, None), (names[columns[0]], "object")
+        return ShownAxes(points, None), (names[columns[0]], "object")
     if len(columns) != 2 or not all(-n_features <= column < n_features for column in columns):
         raise ValueError(f"features must be two of the {n_features} columns; got {columns}.")
     weights = np.eye(n_features)[:, columns]
-    return Shown(matrix[:, columns], weights), (names[columns[0]], names[columns[1]])
+    return ShownAxes(matrix[:, columns], weights), (names[columns[0]], names[columns[1]])
 
 
 def chosen_columns(features: Iterable[int | str], names: Sequence[str]) -> list[int]:
@@ -224,18 +224,18 @@ def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
     return tuple(f"feature {number}" for number in range(1, n_features + 1))
 
 
-def projections(data: Dataset) -> dict[str, Shown]:
+def projections(data: Dataset) -> dict[str, ShownAxes]:
     """One-dimensional pictures of the data by name: principal components of standardised columns, columns.
 
     For two columns these come first, as they are the whole truth.
     """
     X = data.X
     units = np.eye(X.shape[1])
-    columns = {name: Shown(X[:, place], units[place]) for place, name in enumerate(data.feature_names)}
+    columns = {name: ShownAxes(X[:, place], units[place]) for place, name in enumerate(data.feature_names)}
     scores, weights, _ = _principal_components(X)
     count = min(_MOST_COMPONENTS, scores.shape[1]) if scores.shape[1] > 1 else 0
-    components = {f"PC {k + 1}": Shown(scores[:, k], weights[:, k]) for k in range(count)}
-    row = {"row number": Shown(np.arange(1.0, len(X) + 1.0), None)}
+    components = {f"PC {k + 1}": ShownAxes(scores[:, k], weights[:, k]) for k in range(count)}
+    row = {"row number": ShownAxes(np.arange(1.0, len(X) + 1.0), None)}
     return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
 
 
@@ -262,7 +262,7 @@ def projection_onto(posterior: Posterior, shown: ArrayLike, weights: FloatArray 
     posterior
         Holds the canonical coordinates (n × d), and the map to them.
     shown
-        Shown coordinates of the objects (n × 2), e.g. two features or principal components.
+        ShownAxes coordinates of the objects (n × 2), e.g. two features or principal components.
     weights
         Weights of the features in these (d × 2), as `two_features` returns them.
 
@@ -274,10 +274,14 @@ def projection_onto(posterior: Posterior, shown: ArrayLike, weights: FloatArray 
     values = np.asarray(shown, dtype=np.float64)
     if weights is None or len(weights) != posterior.n_features:
         return None
-    offset, matrix = values.mean(axis=0), posterior.map.pulled_back(weights)
+    offset = values.mean(axis=0)
     centred = values - offset
-    rest = np.linalg.norm(centred - posterior.coordinates @ matrix, axis=0)
-    return None if np.any(rest > _LINEAR * np.linalg.norm(centred, axis=0)) else Projection(offset, matrix)
+    most = _LINEAR * np.linalg.norm(centred, axis=0)
+    # A picture of a posterior whose data are not at hand shows the coordinates themselves.
+    for matrix in (posterior.map.pulled_back(weights), weights):
+        if np.all(np.linalg.norm(centred - posterior.coordinates @ matrix, axis=0) <= most):
+            return Projection(offset, matrix)
+    return None
 
 
 def cluster_ellipses(
