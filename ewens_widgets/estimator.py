@@ -291,7 +291,8 @@ class AffineClustering(
     def report(self, data: ArrayLike | Dataset | None = None) -> Report:
         """Judge the chains and the model, as ``chains_.report()`` and ``trace_.report()`` do."""
         check_is_fitted(self)
-        return self.chains_.report(data)
+        chains: Chains = self.chains_
+        return chains.report(data)
 
     @property
     def similarity_(self) -> FloatArray:

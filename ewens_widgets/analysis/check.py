@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.findings import Finding, Kind, finding, html_table
+from ewens_widgets.analysis.findings import Finding, finding, html_table
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import (
@@ -376,7 +376,7 @@ def _dependent(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Fin
 
 def _few_values(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Finding]:
     n_objects = columns.shape[0]
-    found: dict[Kind, list[int]] = {"few values": [], "coarse values": [], "row numbers": []}
+    found: dict[str, list[int]] = {"few values": [], "coarse values": [], "row numbers": []}
     for place, column in enumerate(columns.T):
         values = np.unique(column)
         if 1 < values.size <= min(_CODES, n_objects // 5):

@@ -56,7 +56,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.findings import Finding, Kind, finding, html_table, text_table
+from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
 from ewens_widgets.analysis.similarity import similarity
 from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
 from ewens_widgets.model.checks import FloatArray
@@ -183,7 +183,7 @@ class Diagnostics:
         if not self.is_known:
             return ()
         is_stuck = self._has_not_moved and not self.stays_at_one_partition
-        found: dict[Kind, bool] = {
+        found: dict[str, bool] = {
             "apart": self.worst_rhat > BAD_RHAT,
             "stuck": is_stuck,
             "worthless": self.least_ess < BAD_ESS and not is_stuck,
@@ -368,34 +368,6 @@ def followed(source: Trace | Recorder, rows: slice = slice(None)) -> dict[str, F
         "nu": np.log2(source.column("nu")[rows]),
     }
     return {name: np.asarray(columns[name], dtype=np.float64) for name in followed_names(source.posterior)}
-
-
-def autocorrelation(trace: Trace, quantity: str = "n_clusters", max_lag: int | None = None) -> FloatArray:
-    """Autocorrelation of a quantity at lags 0, 1, …; a slow decay means that draws say little anew.
-
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    quantity
-        ``"n_clusters"``, ``"theta"``, ``"log_posterior"``, ``"largest_cluster"`` or, where it is sampled,
-        ``"concentration"`` or ``"nu"``.
-    max_lag
-        The largest lag; a tenth of the draws by default.
-    """
-    columns = followed(trace)
-    if quantity not in columns:
-        raise ValueError(f"quantity must be one of {', '.join(columns)}; got {quantity!r}.")
-    lags = len(trace) // 10 if max_lag is None else max_lag
-    if not 0 <= lags < len(trace):
-        raise ValueError(
-            f"max_lag must be from 0 to {len(trace) - 1}, below the number of draws; got {lags}."
-        )
-    values = columns[quantity]
-    if np.ptp(values) == 0.0:
-        # Without variation there is nothing to correlate; say so rather than dividing by zero.
-        return np.full(lags + 1, np.nan)
-    return np.asarray(load_statistics().autocorr(values)[: lags + 1], dtype=np.float64)
 
 
 def similarity_gap(traces: Sequence[Trace]) -> float:

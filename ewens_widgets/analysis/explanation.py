@@ -484,34 +484,22 @@ def stages_of(proposal: Proposal, move: Move) -> tuple[Scene, ...]:
 
 
 def _start(proposal: Proposal) -> Scene:
-    parameters = proposal.parameters
-    weight = parameters.theta_weights[parameters.theta_index]
-    text = (
-        f"{count(proposal.labels.size, 'object')} in "
-        f"{count(int(proposal.labels.max()) + 1, 'cluster')}. "
-        f"θ = {parameters.theta:g} was drawn from its conditional, where it has probability {weight:.3g}; "
-        f"{_prior(proposal)}.{_shapes(proposal)}"
-    )
-    return Scene("start", "Where the chain stands", text)
-
-
-def _prior(proposal: Proposal) -> str:
-    """The concentration of Ewens' prior, or the name of another."""
+    drawn = proposal.parameters
+    prior = f"the prior on partitions is {proposal.prior}"
     if isinstance(proposal.prior, Ewens):
-        return f"λ = {proposal.parameters.concentration:.3g}"
-    return f"the prior on partitions is {proposal.prior}"
-
-
-def _shapes(proposal: Proposal) -> str:
-    """What was drawn for own shapes."""
-    parameters = proposal.parameters
-    if parameters.sigma is None:
-        return ""
-    weight = parameters.nu_weights[parameters.nu_index]
-    return (
-        f" Every cluster has a shape of its own: their likeness ν = {parameters.nu:g} was drawn from its "
-        f"conditional, where it has probability {weight:.3g}, and then the common scale Σ."
+        prior = f"λ = {drawn.concentration:.3g}"
+    text = (
+        f"{count(proposal.labels.size, 'object')} in {count(int(proposal.labels.max()) + 1, 'cluster')}. "
+        f"θ = {drawn.theta:g} was drawn from its conditional, where it has probability "
+        f"{drawn.theta_weights[drawn.theta_index]:.3g}; {prior}."
     )
+    if drawn.sigma is not None:
+        text += (
+            f" Every cluster has a shape of its own: their likeness ν = {drawn.nu:g} was drawn from its "
+            f"conditional, where it has probability {drawn.nu_weights[drawn.nu_index]:.3g}, and then the "
+            "common scale Σ."
+        )
+    return Scene("start", "Where the chain stands", text)
 
 
 def _end(proposal: Proposal) -> Iterator[Scene]:

@@ -14,29 +14,6 @@ from html import escape
 from typing import Literal, NamedTuple
 
 Severity = Literal["serious", "warning", "note"]
-Kind = Literal[
-    "apart",
-    "stuck",
-    "worthless",
-    "gap",
-    "nearly",
-    "few",
-    "rising",
-    "grid end",
-    "constant",
-    "shapes",
-    "skewness",
-    "tails",
-    "outliers",
-    "correlation",
-    "uneven variances",
-    "dependent columns",
-    "few values",
-    "coarse values",
-    "row numbers",
-    "deciding column",
-    "skewed columns",
-]
 
 
 class _Row(NamedTuple):
@@ -45,7 +22,7 @@ class _Row(NamedTuple):
     way_out: str
 
 
-_TABLE: dict[Kind, _Row] = {
+_TABLE: dict[str, _Row] = {
     # About the sampling, the gravest first: after a serious finding the draws are not to be trusted.
     "apart": _Row(
         "serious",
@@ -188,7 +165,7 @@ class Finding:
         Numbers of the columns and objects that it is about; none if it is about all.
     """
 
-    kind: Kind
+    kind: str
     severity: Severity
     sentence: str
     way_out: str
@@ -197,13 +174,13 @@ class Finding:
 
 
 def finding(
-    kind: Kind,
+    kind: str,
     severity: Severity | None = None,
     columns: Iterable[int] = (),
     objects: Iterable[int] = (),
     **numbers: object,
 ) -> Finding:
-    """Fill in a row of the table; its own severity is the default."""
+    """Fill in the row of this kind; its own severity is the default."""
     row = _TABLE[kind]
     return Finding(
         kind,

@@ -81,20 +81,10 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
         How many draws, evenly spaced along the chain, to average over at most.
     """
     n_reported = int(labels.max()) + 1
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
     log_known = np.full((len(new), n_reported), -np.inf)
     log_novel = np.full(len(new), -np.inf)
-    for k in chosen:
-        own = trace.labels[k].astype(np.intp)
-        log_weights = join_log_weights(
-            trace.posterior,
-            own,
-            float(trace.theta[k]),
-            float(trace.concentration[k]),
-            new,
-            float(trace.column("nu")[k]),
-            trace.column("sigma")[k],
-        )
+    for own, theta, concentration, nu, sigma in _spread_draws(trace, draws):
+        log_weights = join_log_weights(trace.posterior, own, theta, concentration, new, nu, sigma)
         log_novel = np.logaddexp(log_novel, log_weights[:, -1])
         log_known = np.logaddexp(log_known, _translated(log_weights[:, :-1], own, labels, n_reported))
     total = logsumexp(log_known, axis=1)
@@ -117,12 +107,9 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
         How many draws, evenly spaced along the chain, to average over at most.
     """
     posterior = trace.posterior
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
     total = np.full(len(new), -np.inf)
-    for k in chosen:
-        labels, theta = trace.labels[k].astype(np.intp), float(trace.theta[k])
-        concentration = float(trace.concentration[k])
-        nu, sigma = float(trace.column("nu")[k]), trace.column("sigma")[k]
+    chosen = _spread_draws(trace, draws)
+    for labels, theta, concentration, nu, sigma in chosen:
         log_density = logsumexp(
             join_log_weights(posterior, labels, theta, concentration, new, nu, sigma), axis=1
         )
@@ -130,7 +117,17 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
             log_prior = _log_seats(posterior, labels, concentration)
             log_density = log_density - logsumexp(log_prior + _common_log_mass(posterior, labels, theta))
         total = np.logaddexp(total, log_density)
-    return np.asarray(total - np.log(chosen.size), dtype=np.float64)
+    return np.asarray(total - np.log(len(chosen)), dtype=np.float64)
+
+
+def _spread_draws(trace: "Trace", draws: int) -> list[tuple[IntArray, float, float, float, FloatArray]]:
+    """At most so many draws, evenly spaced along the chain: labels, θ, λ, ν and Σ of each."""
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp)).tolist()
+    theta, concentration, nu, sigma = trace.theta, trace.concentration, trace.nu, trace.sigma
+    return [
+        (trace.labels[k].astype(np.intp), float(theta[k]), float(concentration[k]), float(nu[k]), sigma[k])
+        for k in chosen
+    ]
 
 
 def join_log_weights(

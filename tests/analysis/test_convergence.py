@@ -13,7 +13,6 @@ import ewens_widgets as ew
 from ewens_widgets.analysis.convergence import (
     FEWEST_DRAWS,
     Diagnostics,
-    autocorrelation,
     compare,
     compared_rows,
     diagnose,
@@ -156,7 +155,6 @@ def test_sticky_chains_are_worth_less(posterior: Posterior) -> None:
     labels = np.repeat(random_partitions(rng, 40, 20, 4), 10, axis=0)
     found = diagnose(synthetic_trace(labels, posterior, rng))
     assert found.least_ess < 100
-    assert autocorrelation(synthetic_trace(labels, posterior, rng))[5] > 0.3
 
 
 def test_what_never_changes(posterior: Posterior) -> None:
@@ -168,7 +166,6 @@ def test_what_never_changes(posterior: Posterior) -> None:
     assert np.isnan(found.rhat["n_clusters"])
     assert found.ess_bulk["n_clusters"] == 100
     assert np.isinf(diagnose([still, elsewhere]).rhat["n_clusters"])
-    assert np.all(np.isnan(autocorrelation(still)))
 
 
 def test_two_values_only(posterior: Posterior) -> None:
@@ -211,7 +208,6 @@ def test_the_likeness_of_own_shapes_is_followed_and_no_concentration_that_is_not
     apart = diagnose([own, shifted])
     assert apart.worst == "nu"
     assert "log₂ ν" in apart.sentence()
-    assert autocorrelation(own, "nu", 5).shape == (6,)
 
 
 def test_longer_chains_are_cut(posterior: Posterior) -> None:
@@ -226,17 +222,6 @@ def test_acceptance_is_pooled(posterior: Posterior) -> None:
     assert diagnose(chains).acceptance["gibbs"] == pytest.approx(taken / made)
 
 
-def test_autocorrelation_of_an_autoregression(posterior: Posterior) -> None:
-    rng = np.random.default_rng(0)
-    values = np.zeros(4000)
-    for step in range(1, 4000):
-        values[step] = 0.8 * values[step - 1] + rng.normal()
-    trace = synthetic_trace(random_partitions(rng, 4000, 20, 3), posterior, rng)
-    object.__setattr__(trace, "log_posterior", values)
-    found = autocorrelation(trace, "log_posterior", max_lag=5)
-    np.testing.assert_allclose(found, 0.8 ** np.arange(6), atol=0.08)
-
-
 def test_refusals(posterior: Posterior) -> None:
     trace = chain(posterior, 0, 20)
     other = Posterior.from_data(blobs(np.random.default_rng(9), 20)[0])
@@ -246,10 +231,6 @@ def test_refusals(posterior: Posterior) -> None:
         diagnose(trace[:5])
     with pytest.raises(ValueError, match="same data"):
         diagnose([trace, chain(other, 0, 20)])
-    with pytest.raises(ValueError, match="quantity must be one of"):
-        autocorrelation(trace, "labels")
-    with pytest.raises(ValueError, match="max_lag"):
-        autocorrelation(trace, max_lag=20)
 
 
 def test_the_gap_is_left_out_where_it_does_not_fit(
@@ -264,7 +245,6 @@ def test_the_gap_is_left_out_where_it_does_not_fit(
 def test_arviz_itself_is_not_needed(posterior: Posterior, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "arviz", None)
     assert diagnose(chain(posterior, 0, 20)).is_known
-    assert autocorrelation(chain(posterior, 0, 20), "log_posterior")[0] == pytest.approx(1.0)
 
 
 def test_some_objects_stand_for_many() -> None:
