@@ -173,7 +173,7 @@ def explain(
         Where the chain stands before the iteration.
     move
         The move that is made once, after the parameters have been drawn. Of a sweep, the
-        first draw is explained; `explain_sweep` has them all.
+        first draw is explained; `Sweep` makes them all.
     pairs
         Distances between objects, for a move that needs them; in canonical coordinates by default.
     as_printed
@@ -195,16 +195,6 @@ def explain(
     parameters = _parameters(posterior, records, driver.state())
     notes = Notes(state.labels, outcome, move.factors)
     return _explained(posterior, move, parameters, notes, as_printed)
-
-
-def explain_sweep(posterior: Posterior, state: State, move: Move) -> list[Proposal]:
-    """Explain every draw of the sweep of an iteration that begins in a state."""
-    sweep = Sweep(posterior, state, move)
-    proposals = []
-    for item in range(posterior.n_objects):
-        proposals.append(sweep.draw(item))
-        sweep.keep()
-    return proposals
 
 
 class Sweep:

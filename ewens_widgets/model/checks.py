@@ -7,8 +7,8 @@ length one, column j follows from columns K before it if what they leave of it,
 .. math:: 1 - R_j^2 = \min_c \; \lVert u_j - \sum_{k \in K} c_k u_k \rVert^2 ,
 
 is next to nothing; K holds the columns that do not follow from others themselves. Since
-:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, one Cholesky decomposition shows that there is
-no such column, which is the usual case.
+:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, its smallest eigenvalue shows that there is no
+such column, which is the usual case.
 """
 
 import warnings
@@ -262,60 +262,34 @@ def _unit_columns(matrix: FloatArray) -> FloatArray:
     return centred
 
 
-def _dependent(columns: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
-    n_objects, n_features = columns.shape
-    varying = np.flatnonzero(columns.any(axis=0))
-    correlations = columns[:, varying].T @ columns[:, varying]
-    if n_objects < min(fewest, 2) * n_features:
-        # In so few rows columns follow from the others by chance; only copies say something.
-        found = _copies(correlations, tolerance)
-    elif fewest > 1 and _is_definite(correlations - tolerance * np.eye(varying.size)):
-        return []
-    else:
-        found = _follow(columns[:, varying], correlations, tolerance)
-    places = varying.tolist()
-    return [
-        Dependence(places[column], tuple(places[other] for other in on), is_copy)
-        for column, on, is_copy in found
-    ]
-
-
-def _is_definite(matrix: FloatArray) -> bool:
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _copies(correlations: FloatArray, tolerance: float) -> list[Dependence]:
-    alike = np.triu(correlations**2 > 1.0 - tolerance, 1)
-    first = alike.argmax(axis=0)
-    return [
-        Dependence(place, (int(first[place]),), True) for place in np.flatnonzero(alike.any(axis=0)).tolist()
-    ]
-
-
-def _follow(unit: FloatArray, correlations: FloatArray, tolerance: float) -> list[Dependence]:
+def _dependent(unit: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
     """Go through columns of length one, keeping an orthonormal basis of those that stand for themselves."""
+    varying = np.flatnonzero(unit.any(axis=0))
+    unit, places = unit[:, varying], varying.tolist()
+    n_objects, n_features = unit.shape
+    correlations = unit.T @ unit
+    # In so few rows columns follow from the others by chance; only copies say something.
+    only_copies = n_objects < min(fewest, 2) * n_features
+    if fewest > 1 and not only_copies and np.linalg.eigvalsh(correlations)[0] > tolerance:
+        return []
     basis = np.zeros_like(unit)
     kept: list[int] = []
     found = []
-    for column in range(unit.shape[1]):
+    for column in range(n_features):
+        twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
         rest = unit[:, column].copy()
-        for _ in range(2):  # what rounding left of the first projection is removed by the second
+        for _ in range(0 if only_copies else 2):  # a second time, for what rounding left of the first
             rest -= basis[:, : len(kept)] @ (basis[:, : len(kept)].T @ rest)
-        if rest @ rest > tolerance:
+        stands_alone = not twins if only_copies else bool(rest @ rest > tolerance)
+        if stands_alone:
             basis[:, len(kept)] = rest / np.linalg.norm(rest)
             kept.append(column)
-            continue
-        twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
-        if twins:
-            found.append(Dependence(column, (twins[0],), True))
+        elif twins:
+            found.append(Dependence(places[column], (places[twins[0]],), True))
         else:
             weights = np.abs(np.linalg.lstsq(unit[:, kept], unit[:, column], rcond=None)[0])
-            telling = np.flatnonzero(weights > 0.01 * weights.max()).tolist()
-            found.append(Dependence(column, tuple(kept[place] for place in telling), False))
+            on = np.flatnonzero(weights > 0.01 * weights.max()).tolist()
+            found.append(Dependence(places[column], tuple(places[kept[place]] for place in on), False))
     return found
 
 

@@ -179,7 +179,7 @@ class Posterior:
 
     def count_weights(self, most: int) -> FloatArray:
         """Log V(0), …, log V(most): of many objects and some priors, all of them would take very long."""
-        if self.n_objects <= _FEW_OBJECTS or not self.prior.counts_are_dear:
+        if self.n_objects <= _FEW_OBJECTS or not self.prior.has_slow_count_weights:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
         if known.size <= most:

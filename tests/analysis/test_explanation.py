@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.explanation import Inspection, Proposal, explain, explain_sweep, stages_of
+from ewens_widgets.analysis.explanation import Inspection, Proposal, Sweep, explain, stages_of
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling import compiled
 from ewens_widgets.sampling.event import Event
@@ -52,6 +52,16 @@ def steps(move: Move, data: ew.datasets.Dataset = DATA, **settings: object) -> I
     while True:
         explained = explain(sampler.posterior, sampler.state, move, pairs=pairs, as_printed=as_printed)
         yield Step(explained, next(sampler.events(1, block=1)))
+
+
+def explain_sweep(sampler: ew.Sampler) -> list[Proposal]:
+    """Every draw of the sweep of an iteration that begins where the sampler stands."""
+    sweep = Sweep(sampler.posterior, sampler.state, Gibbs())
+    found = []
+    for item in range(sampler.posterior.n_objects):
+        found.append(sweep.draw(item))
+        sweep.keep()
+    return found
 
 
 def proposals(count: int, *arguments: object, **settings: object) -> list[Step]:
@@ -168,7 +178,7 @@ def test_a_sweep_of_own_shapes_is_the_sampler_s(model: str) -> None:
         shapes="own",
         prior=ew.priors.FiniteMixture(),
     )
-    draws = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    draws = explain_sweep(sampler)
     event = next(sampler.events(1, block=1))
     after = draws[-1].labels if draws[-1].proposed is None else draws[-1].proposed
     assert np.array_equal(canonical_labels(after), event.labels)
@@ -212,7 +222,7 @@ def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
     draws: list[Proposal] = []
     moved = 0
     while len(draws) < PROPOSALS:
-        sweep = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+        sweep = explain_sweep(sampler)
         event = next(sampler.events(1, block=1))
         assert np.array_equal(sweep[-1].proposed, event.labels)
         changed = [not np.array_equal(draw.labels, draw.proposed) for draw in sweep]
@@ -235,12 +245,12 @@ def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
 
 def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = ew.Sampler(DATA, model="III", initial="prior", seed=5)
-    expected = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    expected = explain_sweep(sampler)
     calls: list[object] = []
     absent = SimpleNamespace(is_at_hand=lambda: calls.append(1))
     monkeypatch.setenv("EWENS_WIDGETS_WAIT", "")
     monkeypatch.setattr(compiled, "code_for", lambda *_: absent)
-    found = explain_sweep(sampler.posterior, sampler.state, Gibbs())
+    found = explain_sweep(sampler)
     assert len(calls) == len(found) == DATA.n_objects
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one.proposed, other.proposed)
@@ -250,9 +260,7 @@ def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.Monkey
 def test_the_first_draw_of_a_sweep_is_what_the_move_is_explained_by() -> None:
     sampler = ew.Sampler(DATA, moves=["gibbs"], seed=6)
     first = explain(sampler.posterior, sampler.state, Gibbs())
-    assert np.array_equal(
-        first.proposed, explain_sweep(sampler.posterior, sampler.state, Gibbs())[0].proposed
-    )
+    assert np.array_equal(first.proposed, explain_sweep(sampler)[0].proposed)
 
 
 @pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # all but copies

@@ -94,7 +94,8 @@ class DirichletMultinomial(PartitionPrior):
         return -self.share
 
     @property
-    def _most_clusters(self) -> float:
+    def most_clusters(self) -> float:
+        """As many as there are components."""
         return self.k
 
     @property

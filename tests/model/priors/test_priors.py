@@ -312,7 +312,7 @@ def test_sizes_of_many_objects_add_up(prior: PartitionPrior) -> None:
     assert likely @ np.arange(601) == pytest.approx(600.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("prior", [prior for prior in PRIORS if prior._most_clusters >= 2], ids=str)
+@pytest.mark.parametrize("prior", [prior for prior in PRIORS if prior.most_clusters >= 2], ids=str)
 def test_weights_of_seats_are_those_of_the_formula(prior: PartitionPrior) -> None:
     weights = prior.seating_weights([3, 1])
     np.testing.assert_allclose(weights[:2], np.array([3.0, 1.0]) - prior._discount)
