@@ -33,9 +33,9 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 MATHEMATICS = [
     "model.priors.partition_prior",
     "model.priors.ewens",
-    "model.priors.dirichlet_multinomial",
+    "model.priors.two_parameters",
     "model.priors.finite_mixture",
-    "model.priors.pitman_yor",
+    "model.priors.two_parameters",
     "model.likelihood",
     "model.posterior",
 ]

@@ -16,17 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ewens_widgets.analysis.answer import ANSWER_PRIOR, TREES, shared_companions, tree_to_cut
 from ewens_widgets.analysis.estimates import LOSSES
 from ewens_widgets.analysis.evidence_tree import check_consensus_fits
-from ewens_widgets.analysis.predictive import (
-    CanonicalMap,
-    Prediction,
-    log_predictive_density,
-    predict_clusters,
-)
+from ewens_widgets.analysis.predictive import Prediction, log_predictive_density, predict_clusters
+from ewens_widgets.analysis.report import Report
 from ewens_widgets.analysis.trees import Tree, check_tree_fits
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets._frames import as_pandas, column_names, is_frame, row_names
 from ewens_widgets.model.checks import check_data
+from ewens_widgets.model.coordinates import AffineMap
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.chains.plan import Plan, Start, Until, chain_starts, make_plan, until
@@ -246,7 +243,6 @@ class AffineClustering(
         named = _with_names(X, matrix)
         self._index = named.index if isinstance(named, Dataset) else None
         run = self._open_run(named)
-        self._map = CanonicalMap.between(matrix, run.plan.setup.posterior)
         chains = self._sample(run, matrix, y)
         for name, value in self._report(chains).items():
             setattr(self, name, value)
@@ -277,7 +273,8 @@ class AffineClustering(
         """Log predictive density of each row, taken as a new object, in the units of the data."""
         check_is_fitted(self)
         matrix = self._checked(X, reset=False)
-        return log_predictive_density(self.trace_, self._map(matrix)) + self._map.log_jacobian
+        canonical: AffineMap = self.trace_.posterior.map
+        return log_predictive_density(self.trace_, canonical(matrix)) + canonical.log_jacobian
 
     def score(self, X: ArrayLike | Dataset, y: object = None) -> float:  # noqa: ARG002 - there by convention
         """Mean log predictive density of the rows, taken as new objects: higher is better.
@@ -289,6 +286,12 @@ class AffineClustering(
     def transform(self, X: ArrayLike | Dataset) -> FloatArray:
         """Describe each row by its probabilities for the clusters, as `predict_proba` does."""
         return self.predict_proba(X)
+
+    def report(self, data: ArrayLike | Dataset | None = None) -> Report:
+        """Judge the chains and the model, as ``chains_.report()`` and ``trace_.report()`` do."""
+        check_is_fitted(self)
+        chains: Chains = self.chains_
+        return chains.report(data)
 
     @property
     def similarity_(self) -> FloatArray:
@@ -437,14 +440,13 @@ class AffineClustering(
             "labels_": np.array(labels) if self._index is None else _series(labels, self._index),
             "n_clusters_": int(labels.max()) + 1,
             "memberships_": np.array(memberships),
-            "_map": self._map,
             "_index": self._index,
             **extra,
         }
 
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)
-        coordinates = self._map(self._checked(X, reset=False))
+        coordinates = self.trace_.posterior.map(self._checked(X, reset=False))
         return predict_clusters(self.trace_, np.asarray(self.labels_), coordinates)
 
 

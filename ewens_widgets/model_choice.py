@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.answer import ANSWER_PRIOR
-from ewens_widgets.analysis.predictive import CanonicalMap, log_predictive_density
+from ewens_widgets.analysis.findings import html_table, text_table
+from ewens_widgets.analysis.predictive import log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
-
-__all__ = ["ComparedModel", "ModelComparison", "compare"]
 
 FloatArray = NDArray[np.float64]
 
@@ -177,16 +176,11 @@ class ModelComparison:
     def __str__(self) -> str:
         cells = self._cells()
         fitted = [row for row in cells if row[-1]]
-        widths = [max(map(len, column)) for column in zip(*fitted, strict=True)]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-        return "\n".join([*lines, self.advice])
+        problems = [f"{model}  {shapes}  {problem}" for model, shapes, problem, _, last in cells if not last]
+        return "\n".join([*text_table(fitted, "ljust"), *problems, self.advice])
 
     def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        top = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in head)
-        rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-        title = f"Held-out log predictive density, {self.n_folds} folds"
-        table = f"<table><caption>{title}</caption><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
+        table = html_table(self._cells(), f"Held-out log predictive density, {self.n_folds} folds")
         return f"<div>{table}<p>{escape(self.advice)}</p></div>"
 
 
@@ -278,13 +272,13 @@ def _compared(
         samplers = []
         for part in parts:
             kept = np.delete(matrix, part, axis=0)
-            samplers.append((part, kept, Sampler(kept, **chosen)))
+            samplers.append((part, Sampler(kept, **chosen)))
         whole = Sampler(matrix, **chosen)
     except ValueError as fault:
         # E.g. model III with as many columns as rows: the others may do.
         return ComparedModel(chosen["model"], chosen["shapes"], read_only(np.empty(0)), None, str(fault))
-    for part, kept, sampler in samplers:
-        canonical = CanonicalMap.between(kept, sampler.posterior)
+    for part, sampler in samplers:
+        canonical = sampler.posterior.map
         trace = sampler.sample(**chain)
         found[part] = log_predictive_density(trace, canonical(matrix[part])) + canonical.log_jacobian
         bar.update(1)

@@ -1,8 +1,8 @@
 r"""Does the model fit? What in the data misleads it, and what to do about it.
 
 Chains that agree show that the posterior was sampled. They do not show that its clusters are real: the model
-takes clusters for Gaussians, and cuts what is not into several that are. `trace.check()` looks at the
-clusters of `trace.answer()` for that.
+assumes Gaussian clusters, and splits others into several that are. `trace.check()` examines the clusters of
+`trace.answer()`.
 
 **Within clusters.** Rows are centred and whitened by the covariance of their cluster, which is pooled towards
 that of all clusters with the weight of 2d rows. Of the whitened residuals z (d numbers each),
@@ -11,16 +11,16 @@ that of all clusters with the weight of 2d rows. Of the whitened residuals z (d 
           k_b = \frac1{n_b} \sum_{i \in b} \frac{|z_i|^4}{d (d + 2)} - 1
 
 are the skewness (Móri, Rohatgi & Székely 1993) and the excess kurtosis (Mardia 1970) of cluster b. Both are
-pooled over clusters, and compared with those of `SIMULATIONS` sets of Gaussian clusters of the same sizes,
-treated alike. A finding needs both: far more than chance gives (`BEYOND` standard deviations), and an effect
-that matters. Light tails say nothing, since overlapping clusters are cut off where they meet.
+pooled over clusters, and compared with those of `SIMULATIONS` replicates, which are Gaussian clusters of the
+same sizes. A finding needs both a distance of `BEYOND` standard deviations from the replicates and an
+effect that matters. Light tails are no finding, since overlapping clusters are cut off where they meet.
 
 **Between clusters.** Where all have one shape, :math:`\sum_b n_b |W^{-1/2} S_b W^{-1/2} - I|^2` says how much
 their covariances :math:`S_b` differ from the pooled one W, with the same comparison. Models I and II leave
 out correlations within clusters, and I different variances too: these are looked for in W.
 
-These numbers are invariant like the model. Columns are not: model III does not know them unless it is given
-the data, I and II do but for their names and where zero is.
+These numbers are invariant like the model. Columns are not: for model III they need the data. Models I and II
+have the columns as coordinates, but without their names and without where zero is.
 
 References: K. V. Mardia (1970), Biometrika 57, 519–530; T. F. Móri, V. K. Rohatgi & G. J. Székely (1993),
 Theory Probab. Appl. 38, 547–551.
@@ -29,11 +29,12 @@ Theory Probab. Appl. 38, 547–551.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.analysis.findings import Finding, finding, html_table
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import (
@@ -51,24 +52,8 @@ if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["BEYOND", "SIMULATIONS", "Finding", "ModelCheck", "check"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-Severity = Literal["warning", "note"]
-Kind = Literal[
-    "tails",
-    "skewness",
-    "skewed columns",
-    "shapes",
-    "correlation",
-    "constant",
-    "deciding column",
-    "dependent columns",
-    "few values",
-    "row numbers",
-    "outliers",
-]
 
 SIMULATIONS = 100
 BEYOND = 5.0
@@ -88,36 +73,9 @@ _LARGE = 20_000  # Objects from which on the best draw stands for the answer, wh
 _NOTHING = 1e-8  # Share of a direction's variance that is within clusters, if they are constant in it.
 _DECIDES = 0.7  # Share of a column's variance between clusters, if it decides …
 _SILENT = 0.1  # … and that of the other columns, if they have no say.
-_COLLINEAR = 1e-3  # 1 − R² of a column that follows from others.
 _CODES = 10  # So few values are codes.
-_FOREIGN = 1e-3  # 1 − R² of coordinates that are not those of the data.
+_FOREIGN = 1e-3  # Share of the squared coordinates by which other data differ.
 _MOST_NAMED = 8
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that misleads, or may.
-
-    Attributes
-    ----------
-    kind
-        What it is, in a word or two.
-    severity
-        ``"warning"``: the number of clusters is not to be trusted; ``"note"``: worth knowing.
-    sentence
-        What was found, with its numbers.
-    way_out
-        What to do about it.
-    columns, objects
-        Numbers of the columns and objects that it is about; none if it is about all.
-    """
-
-    kind: Kind
-    severity: Severity
-    sentence: str
-    way_out: str
-    columns: tuple[int, ...] = ()
-    objects: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +87,11 @@ class ModelCheck:
     findings
         What misleads, or may: warnings first.
     labels
-        The clusters that were looked at; −1 for objects that belong to none of a size that counts.
+        The clusters that were examined; −1 for objects that belong to none of a size that counts.
     knows_columns
-        Whether the columns were looked at too: model III needs the data for that.
+        Whether the columns were examined too: model III needs the data for that.
     knows_forms
-        Whether clusters have rows enough to say something about their form.
+        Whether clusters have enough rows to examine their form.
     """
 
     findings: tuple[Finding, ...]
@@ -144,52 +102,45 @@ class ModelCheck:
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """The findings for which the number of clusters is not to be trusted."""
-        return tuple(finding for finding in self.findings if finding.severity == "warning")
+        return tuple(found for found in self.findings if found.severity == "warning")
 
     @property
-    def is_calm(self) -> bool:
+    def fits(self) -> bool:
         """Whether there is no warning; notes do not count."""
         return not self.warnings
 
     @property
     def headline(self) -> str:
         """The outcome as a sentence."""
-        if self.is_calm:
-            return "Nothing seen here speaks against the model."
+        if self.fits:
+            return "No sign of misfit was found."
         return "The model does not fit these data: do not trust the number of clusters."
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was not looked at, and why."""
+        """What was not examined, and why."""
         left_out = []
         if not self.knows_forms:
-            left_out.append(
-                "Clusters have too few rows for so many columns to tell whether they are Gaussian."
-            )
+            left_out.append("The clusters have too few rows to examine their form in so many columns.")
         if not self.knows_columns:
-            left_out.append("Model III does not know the columns: give the data too, and they are looked at.")
+            left_out.append("The columns were not examined: model III needs the data for that, check(data).")
         return tuple(left_out)
 
     def __str__(self) -> str:
         lines = [self.headline]
-        for finding in self.findings:
-            lines += [f"- {finding.severity}: {finding.sentence}", f"  → {finding.way_out}"]
+        for found in self.findings:
+            lines += [f"- {found.severity}: {found.sentence}", f"  → {found.way_out}"]
         return "\n".join([*lines, *self.remarks])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th scope='row'>{escape(finding.severity)}</th><td>{escape(finding.sentence)}</td>"
-            f"<td>{escape(finding.way_out)}</td></tr>"
-            for finding in self.findings
-        )
-        head = "".join(f"<th scope='col'>{name}</th>" for name in ("", "What was found", "What to do"))
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+        rows = [(found.severity, found.sentence, found.way_out) for found in self.findings]
+        table = html_table([("", "What was found", "What to do"), *rows])
         remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self.remarks)
         return f"<div><p><strong>{escape(self.headline)}</strong></p>{table}{remarks}</div>"
 
 
 def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck:
-    """Look whether the clusters are what the model takes them for, and whether columns mislead it.
+    """Examine whether the clusters are what the model assumes, and whether columns mislead it.
 
     Parameters
     ----------
@@ -197,7 +148,7 @@ def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck
         Draws of a chain, or of several that were pooled.
     data
         The data that were clustered, in the user's units: then columns are called by their names, positive
-        ones are tried with logarithms, and model III knows them at all.
+        ones are tried with logarithms, and those of model III can be examined at all.
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
@@ -207,30 +158,34 @@ def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck
     clusters = _large_clusters(posterior, labels)
     found = [] if clusters is None else [*_within(posterior, clusters)]
     if columns is not None:
-        is_skewed = any((finding.kind, finding.severity) == ("skewness", "warning") for finding in found)
-        about = [*_about_columns(columns, labels, names, data is not None, is_skewed)]
-        if any(finding.kind == "skewed columns" for finding in about):
-            found = [finding for finding in found if finding.kind != "skewness"]  # it says the same, and less
-        found += about
-    found.sort(key=lambda finding: finding.severity != "warning")
+        is_skewed = any((each.kind, each.severity) == ("skewness", "warning") for each in found)
+        about = [
+            *_dependent(columns, names),
+            *_few_values(columns, names),
+            *_deciding(columns, labels, names),
+        ]
+        skewed = [*_skewed(columns, labels, names, data is not None, is_skewed)]
+        if skewed:
+            found = [each for each in found if each.kind != "skewness"]  # the columns say the same, and more
+        found += [*about, *skewed]
+    found.sort(key=lambda each: each.severity != "warning")
     return ModelCheck(tuple(found), read_only(labels), columns is not None, clusters is not None)
 
 
 def _columns(
     posterior: "Posterior", data: ArrayLike | Dataset | None
 ) -> tuple[FloatArray | None, tuple[str, ...] | None]:
-    """Columns to look at, and their names; refuse data that are not those of the posterior."""
+    """Columns to examine, and their names; refuse data that are not those of the posterior."""
     Y = posterior.coordinates
     if data is None:
         return (None if posterior.model == "III" else Y), None
     matrix = check_data(data)
     if matrix.shape != Y.shape:
         raise ValueError(f"the trace is of {Y.shape[0]} × {Y.shape[1]} data; got {matrix.shape}.")
-    spread = np.ptp(matrix, axis=0)
-    unit = (matrix - matrix.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    rest = Y - unit @ np.linalg.lstsq(unit, Y, rcond=None)[0]
-    if np.sum(rest * rest) > _FOREIGN * np.sum(Y * Y):
-        raise ValueError("these are not the data that the trace is of: give the same rows and columns.")
+    if np.sum((posterior.map(matrix) - Y) ** 2) > _FOREIGN * np.sum(Y * Y):
+        raise ValueError(
+            "these are not the data that the trace is of: give the same rows and columns, in the same units."
+        )
     return matrix, column_names(data)
 
 
@@ -366,61 +321,28 @@ def _within(posterior: "Posterior", clusters: _CheckedClusters) -> Iterator[Find
     pooled = _covariances(clusters)[0]
     n_clusters = clusters.sizes.size
     if n_clusters > 1 and np.linalg.eigvalsh(pooled)[0] < _NOTHING:
-        yield Finding(
-            "constant",
-            "warning",
-            "In one direction the rows of a cluster do not differ at all: a column with few values, such as "
-            "a batch or a code, decides alone.",
-            "Drop this column (check(data) names it), or cluster the rows with each of its values alone.",
-        )
-        return  # what is left of the other statistics is rounding error
+        yield finding("constant")
+        return  # the rest of the other statistics is rounding error
     yield from _of_form(posterior, clusters, pooled)
     seen, lengths = _statistics(clusters, posterior.model)
     null = _simulated(clusters, posterior.model)
     middle, spread = null.mean(axis=0), null.std(axis=0) + 1e-12
-    excess = dict(zip(seen._fields, (np.asarray(seen) - middle).tolist(), strict=True))
-    beyond = {name: excess[name] / scale for name, scale in zip(seen._fields, spread, strict=True)}
-    if posterior.shapes == "common" and n_clusters > 1 and beyond["unlike"] > BEYOND:
-        effect = float(np.sqrt(max(excess["unlike"], 0.0)))
-        if effect > _UNLIKE:
-            yield Finding(
-                "shapes",
-                "warning",
-                "The clusters do not have one shape, as common shapes take for granted: their covariances "
-                f"differ from the pooled one by {100 * effect:.0f} % on average, {beyond['unlike']:.0f} "
-                "standard deviations more than chance gives. Larger clusters are then cut into pieces, and "
-                "the number of clusters is too large.",
-                'Give each cluster a shape of its own: shapes="own", with prior=ew.priors.FiniteMixture().',
-            )
-    skewness = float(np.sqrt(max(excess["skewness"], 0.0)))
-    if skewness > _SKEWED and beyond["skewness"] > BEYOND:
-        yield Finding(
-            "skewness",
-            "warning" if skewness > _VERY_SKEWED else "note",
-            f"Clusters are not Gaussian but skewed (skewness {skewness:.1f} in a direction, on average): a "
-            "long tail on one side may be cut into clusters.",
-            "Transform skewed columns, positive ones by logarithms; check(data) says which.",
-        )
-    if excess["kurtosis"] > _TAILED and beyond["kurtosis"] > BEYOND:
-        yield Finding(
-            "tails",
-            "warning" if excess["kurtosis"] > _HEAVY else "note",
-            f"Clusters have heavier tails than Gaussians (kurtosis {100 * excess['kurtosis']:.0f} % above "
-            "theirs): what is far out may be taken for clusters.",
-            "Read small clusters around large ones as tails; look at answer().leftovers, and at outliers.",
-        )
+    excess = _Statistics(*(np.asarray(seen) - middle).tolist())
+    beyond = _Statistics(*((np.asarray(seen) - middle) / spread).tolist())
+    effect = float(np.sqrt(max(excess.unlike, 0.0)))
+    if posterior.shapes == "common" and n_clusters > 1 and beyond.unlike > BEYOND and effect > _UNLIKE:
+        yield finding("shapes", effect=100 * effect, beyond=beyond.unlike)
+    skewness = float(np.sqrt(max(excess.skewness, 0.0)))
+    if skewness > _SKEWED and beyond.skewness > BEYOND:
+        yield finding("skewness", None if skewness > _VERY_SKEWED else "note", size=skewness)
+    if excess.kurtosis > _TAILED and beyond.kurtosis > BEYOND:
+        yield finding("tails", None if excess.kurtosis > _HEAVY else "note", excess=100 * excess.kurtosis)
     far = np.flatnonzero(lengths > null[:, seen._fields.index("farthest")].max())
     if far.size:
         objects = clusters.rows[far[np.argsort(-lengths[far], kind="stable")]].tolist()
         shown = ", ".join(map(str, objects[:_MOST_NAMED])) + (", …" if len(objects) > _MOST_NAMED else "")
-        verb = "object lies" if len(objects) == 1 else "objects lie"
-        yield Finding(
-            "outliers",
-            "note",
-            f"{len(objects)} {verb} farther out than Gaussian clusters of these sizes reach: {shown}.",
-            "Look whether these rows are right.",
-            objects=tuple(objects),
-        )
+        count = "1 object lies" if len(objects) == 1 else f"{len(objects)} objects lie"
+        yield finding("outliers", objects=objects, count=count, listed=shown)
 
 
 def _of_form(posterior: "Posterior", clusters: _CheckedClusters, pooled: FloatArray) -> Iterator[Finding]:
@@ -428,100 +350,46 @@ def _of_form(posterior: "Posterior", clusters: _CheckedClusters, pooled: FloatAr
     d = pooled.shape[0]
     if posterior.model == "III" or d < 2:
         return
-    noise = BEYOND / np.sqrt(clusters.freedom)
-    scales = np.sqrt(np.maximum(np.diag(pooled), 1e-300))
-    correlations = pooled / np.outer(scales, scales) - np.eye(d)
-    largest = float(np.abs(correlations).max())
     if posterior.model == "II":
-        if largest > max(_CORRELATED, noise):
-            first, second = sorted(np.unravel_index(int(np.abs(correlations).argmax()), (d, d)))
-            yield Finding(
-                "correlation",
-                "warning",
-                f"Columns are correlated within clusters (by {largest:.2f}), and model II takes them for "
-                "independent: long clusters are cut into pieces.",
-                'Use model="III", which knows correlations.',
-                (int(first), int(second)),
-            )
+        scales = np.sqrt(np.maximum(np.diag(pooled), 1e-300))
+        correlations = np.abs(pooled / np.outer(scales, scales) - np.eye(d))
+        largest = float(correlations.max())
+        if largest > max(_CORRELATED, BEYOND / np.sqrt(clusters.freedom)):
+            pair = sorted(int(place) for place in np.unravel_index(int(correlations.argmax()), (d, d)))
+            yield finding("correlation", columns=pair, size=largest)
         return
     values = np.linalg.eigvalsh(pooled)
     ratio = float(values[-1] / max(values[0], 1e-300))
     # The eigenvalues of a sample of so many rows and columns differ by chance up to this.
     chance = ((1.0 + np.sqrt(d / clusters.freedom)) / max(1.0 - np.sqrt(d / clusters.freedom), 1e-3)) ** 2
     if ratio > _UNEVEN * chance:
-        yield Finding(
-            "correlation",
-            "warning",
-            f"Clusters are longer in one direction than in another ({np.sqrt(ratio):.1f} times), and model I "
-            "takes them for balls: long clusters are cut into pieces.",
-            'Use model="III", or "II" if the columns are independent within clusters.',
-        )
+        yield finding("uneven variances", ratio=np.sqrt(ratio))
 
 
-def _about_columns(
-    columns: FloatArray, labels: IntArray, names: Sequence[str] | None, has_units: bool, is_skewed: bool
-) -> Iterator[Finding]:
-    """Findings about columns that can be named; whether these are skewed as a whole is known already."""
-    for look in (_dependent, _few_values, _deciding):
-        yield from look(columns, labels, names)
-    yield from _skewed(columns, labels, names, has_units, is_skewed)
-
-
-def _dependent(columns: FloatArray, _: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
-    spread = np.ptp(columns, axis=0)
-    unit = (columns - columns.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    found = dependent_columns(unit, _COLLINEAR)
+def _dependent(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Finding]:
+    found = dependent_columns(columns)
     if found:
-        places = tuple(dependence.column for dependence in found)
-        yield Finding(
-            "dependent columns",
-            "warning",
-            f"Column {dependence_text(found, names)} (nearly): what they share counts again, or what is left "
-            "of them is rounding error.",
-            f"Drop column(s) {named_columns(places, names)}.",
-            places,
-        )
+        places = [dependence.column for dependence in found]
+        text, listed = dependence_text(found, names), named_columns(places, names)
+        yield finding("dependent columns", columns=places, text=text, listed=listed)
 
 
-def _few_values(columns: FloatArray, _: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
+def _few_values(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Finding]:
     n_objects = columns.shape[0]
-    codes, coarse, numbers = [], [], []
+    found: dict[str, list[int]] = {"few values": [], "coarse values": [], "row numbers": []}
     for place, column in enumerate(columns.T):
         values = np.unique(column)
         if 1 < values.size <= min(_CODES, n_objects // 5):
-            codes.append(place)
+            found["few values"].append(place)
         elif 1 < values.size < n_objects // 5:
-            coarse.append(place)
+            found["coarse values"].append(place)
         elif values.size == n_objects >= _CODES:
             steps = np.diff(values)
             if np.ptp(steps) < 1e-6 * steps.mean():
-                numbers.append(place)
-    if codes:
-        yield Finding(
-            "few values",
-            "warning",
-            f"Column(s) {named_columns(codes, names)} hold {_CODES} different values at most, like codes or "
-            "counts: each value can look like a cluster.",
-            f"Drop column(s) {named_columns(codes, names)}, and compare the clusters with them afterwards.",
-            tuple(codes),
-        )
-    if coarse:
-        yield Finding(
-            "few values",
-            "note",
-            f"Column(s) {named_columns(coarse, names)} are coarsely rounded: many rows have the same value.",
-            "Mistrust small clusters that lie in one value.",
-            tuple(coarse),
-        )
-    if numbers:
-        yield Finding(
-            "row numbers",
-            "warning",
-            f"Column(s) {named_columns(numbers, names)} count the rows: values are all different and evenly "
-            "spaced, like an identifier.",
-            f"Drop column(s) {named_columns(numbers, names)}.",
-            tuple(numbers),
-        )
+                found["row numbers"].append(place)
+    for kind, places in found.items():
+        if places:
+            yield finding(kind, columns=places, listed=named_columns(places, names), most=_CODES)
 
 
 def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
@@ -538,16 +406,8 @@ def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None
     for place in np.flatnonzero(varying & (shares > _DECIDES)).tolist():
         others = np.flatnonzero(varying & (np.arange(d) != place))
         if others.size and _explained(total[:, others], clusters) < _SILENT:
-            name = named_columns([place], names)
-            yield Finding(
-                "deciding column",
-                "warning",
-                f"Column {name} decides alone: {100 * shares[place]:.0f} % of its variance is between the "
-                "clusters, and the other columns do not tell these apart. It may be a batch, an order or a "
-                "code.",
-                f"Drop column {name} and look whether clusters remain.",
-                (place,),
-            )
+            listed, share = named_columns([place], names), 100 * shares[place]
+            yield finding("deciding column", columns=[place], listed=listed, share=share)
 
 
 def _explained(total: FloatArray, clusters: _CheckedClusters) -> float:
@@ -584,20 +444,18 @@ def _skewed(
     listed = ", ".join(
         f"{named_columns([place], names)} ({skewness[place]:.1f})" for place in places[:_MOST_NAMED]
     )
-    more = ", …" if len(places) > _MOST_NAMED else ""
     if helped:
-        way_out = f"Take logarithms of column(s) {named_columns(helped, names)} and cluster again."
+        advice = f"Take logarithms of column(s) {named_columns(helped, names)} and cluster again."
     elif has_units:
-        way_out = "Transform these columns, e.g. by ranks or roots, until they are even within clusters."
+        advice = "Transform these columns, e.g. by ranks or roots, until they are symmetric within clusters."
     else:
-        way_out = "Take logarithms of those that are positive, and cluster again."
-    yield Finding(
+        advice = "Take logarithms of those that are positive, and cluster again."
+    yield finding(
         "skewed columns",
-        "warning" if is_skewed or is_cut or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
-        f"Column(s) {listed}{more} are skewed within clusters (skewness in brackets): a long tail on one "
-        "side may be cut into clusters.",
-        way_out,
-        tuple(places),
+        None if is_skewed or is_cut or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
+        columns=places,
+        listed=listed + (", …" if len(places) > _MOST_NAMED else ""),
+        advice=advice,
     )
 
 

@@ -56,6 +56,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
 from ewens_widgets.analysis.similarity import similarity
 from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
 from ewens_widgets.model.checks import FloatArray
@@ -65,27 +66,6 @@ from ewens_widgets.sampling.draws import SCHEMA
 from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
-
-__all__ = [
-    "ALL_PAIRS",
-    "FEWEST_DRAWS",
-    "GOOD_RHAT",
-    "QUANTITIES",
-    "WANTED_ESS",
-    "Diagnostics",
-    "Fault",
-    "autocorrelation",
-    "compare",
-    "compared_rows",
-    "diagnose",
-    "followed",
-    "followed_names",
-    "largest_gap",
-    "load_statistics",
-    "pooled_acceptance",
-    "quantities",
-    "similarity_gap",
-]
 
 QUANTITIES = {
     "n_clusters": "number of clusters",
@@ -111,9 +91,6 @@ _FEWEST_OBJECTS = 200  # With fewer, the gap would be a matter of luck.
 _BLOCK_BYTES = 32 * 2**20  # What similarities need besides matrices, however many objects there are.
 _ENTRIES = 1_000_000  # Labels looked at at once.
 _SAME = 1e-9  # Values that differ by less, relatively, differ by rounding.
-
-Fault = Literal["apart", "stuck", "worthless", "gap", "nearly", "few", "rising"]
-_SERIOUS: frozenset[Fault] = frozenset({"apart", "stuck", "worthless", "gap"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,27 +129,27 @@ class Diagnostics:
     is_rising: bool = False
 
     def __repr__(self) -> str:
-        chains = "1 chain" if self.n_chains == 1 else f"{self.n_chains} chains"
-        if not self.is_known:
-            return f"Diagnostics of {chains} of {self.n_draws} draws: too few to say anything"
-        wide = max(len(QUANTITIES[name]) for name in self.rhat)
-        lines = [f"Diagnostics of {chains} of {self.n_draws} draws: {self.verdict}"]
-        lines.append(f"  {'':{wide}}   R-hat  ESS bulk  tail")
-        lines += [
-            f"  {QUANTITIES[name]:{wide}}  {rhat:6.3f}  {self.ess_bulk[name]:8.0f} {self.ess_tail[name]:5.0f}"
-            for name, rhat in self.rhat.items()
-        ]
-        return "\n".join(lines)
+        return "\n".join([self._title, *(text_table(self.table()) if self.is_known else [])])
 
     def _repr_html_(self) -> str:
-        first, *_ = repr(self).splitlines()
-        heads = "".join(f'<th scope="col">{head}</th>' for head in ("", "R-hat", "ESS bulk", "tail"))
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align: left">{QUANTITIES[name]}</th><td>{rhat:.3f}</td>'
-            f"<td>{self.ess_bulk[name]:.0f}</td><td>{self.ess_tail[name]:.0f}</td></tr>"
-            for name, rhat in self.rhat.items()
-        )
-        return f"<div>{first}<table><tr>{heads}</tr>{rows}</table></div>"
+        return f"<div>{self._title}{html_table(self.table())}</div>"
+
+    @property
+    def _title(self) -> str:
+        chains = "1 chain" if self.n_chains == 1 else f"{self.n_chains} chains"
+        verdict = self.verdict if self.is_known else "too few to say anything"
+        return f"Diagnostics of {chains} of {self.n_draws} draws: {verdict}"
+
+    def table(self) -> list[list[str]]:
+        """R-hat and effective sample sizes as cells, a quantity a row, below a head."""
+        rows = [["", "R-hat", "ESS bulk", "ESS tail"]]
+        for name, rhat in self.rhat.items():
+            sizes = self.ess_bulk[name], self.ess_tail[name]
+            cells = (
+                ["constant", "–", "–"] if np.isnan(rhat) else [f"{rhat:.3f}", *(f"{n:.0f}" for n in sizes)]
+            )
+            rows.append([QUANTITIES[name], *cells])
+        return rows
 
     @property
     def is_known(self) -> bool:
@@ -197,12 +174,16 @@ class Diagnostics:
         return min(sizes, default=float(self.n_chains * self.n_draws))
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """What speaks against the run, the gravest first."""
+        return self.findings_of()
+
+    def findings_of(self, names: Sequence[str] = ()) -> tuple[Finding, ...]:
+        """The findings, with these names of the chains; chain 1, chain 2, … by default."""
         if not self.is_known:
             return ()
-        is_stuck = self._has_not_moved and not self.has_settled
-        found: dict[Fault, bool] = {
+        is_stuck = self._has_not_moved and not self.stays_at_one_partition
+        found: dict[str, bool] = {
             "apart": self.worst_rhat > BAD_RHAT,
             "stuck": is_stuck,
             "worthless": self.least_ess < BAD_ESS and not is_stuck,
@@ -211,12 +192,73 @@ class Diagnostics:
             "few": BAD_ESS <= self.least_ess < WANTED_ESS,
             "rising": self.is_rising,
         }
-        return tuple(fault for fault, is_there in found.items() if is_there)
+        several = self.n_chains > 1
+        numbers: dict[str, Any] = {
+            "Chains": "The chains" if several else "The two halves of the chain",
+            "chains_have": "the chains have" if several else "the chain has",
+            "Two": "Two of the chains" if several else "The two halves of the chain",
+            "quantity": _with_article(QUANTITIES[self.worst or "n_clusters"]),
+            "rhat": f"{self.worst_rhat:.2f}" if np.isfinite(self.worst_rhat) else "infinite",
+            "means": self._extreme_means(names) if several else "",
+            "wanted": GOOD_RHAT,
+            "ess": self.least_ess,
+            "gap": self.similarity_gap,
+            "quarter": self.n_draws // 4,
+            "longer": self._longer(),
+        }
+        size = {"wanted": WANTED_ESS}
+        return tuple(
+            finding(kind, **(numbers | (size if kind in {"worthless", "few"} else {})))
+            for kind, is_there in found.items()
+            if is_there
+        )
+
+    def sentence(self, names: Sequence[str] = ()) -> str:
+        """Say in one sentence whether the chains agree, or the two halves of a single one."""
+        several = self.n_chains > 1
+        if not self.is_known:
+            chains = "the chains agree" if several else "the two halves of the chain agree"
+            return f"Too early to say whether {chains}: {self.n_draws} draws are too few."
+        findings = self.findings_of(names)
+        if findings:
+            return findings[0].sentence
+        if several and self.stays_at_one_partition:
+            return (
+                "The chains agree: all of them stay at the same partition, and no proposal to leave it was "
+                "accepted."
+            )
+        return (
+            f"{'The chains' if several else 'Both halves of the chain'} agree: the largest R-hat is "
+            f"{self.worst_rhat:.2f}, and the smallest effective sample size is {self.least_ess:.0f}."
+        )
+
+    def _extreme_means(self, names: Sequence[str]) -> str:
+        """Where the means of the quantity with the largest R-hat lie farthest apart."""
+        name = self.worst
+        if name is None:
+            return ""
+        means = self.means[name]
+        low, high = int(means.argmin()), int(means.argmax())
+        called = names or [f"chain {number}" for number in range(1, self.n_chains + 1)]
+        # The means of θ and ν are means of their logarithms.
+        quantity = {"theta": "log₂ θ", "nu": "log₂ ν"}.get(name, _with_article(QUANTITIES[name]))
+        return (
+            f"; the mean of {quantity} is {means[low]:.4g} in {called[low]} and {means[high]:.4g} in "
+            f"{called[high]}"
+        )
+
+    def _longer(self) -> str:
+        """How many draws to take instead."""
+        factor = WANTED_ESS / max(self.least_ess, 1.0)
+        wanted = self.n_draws * (factor if factor > 1.0 else 2.0)
+        scale = 10 ** int(np.floor(np.log10(wanted)))
+        rounded = int(np.ceil(wanted / scale - 1e-9) * scale)  # up to one digit that is not zero
+        return f"Take about {rounded} draws instead of {self.n_draws}."
 
     @property
-    def has_settled(self) -> bool:
-        """Whether no proposal was accepted because, as far as can be seen, there is nowhere better to go."""
-        # Draws that differ while nothing was accepted contradict themselves: that is no settled chain.
+    def stays_at_one_partition(self) -> bool:
+        """Whether no proposal was accepted, apparently since one partition has nearly all probability."""
+        # Draws that differ although nothing was accepted contradict that.
         partition = [self.rhat.get(name, np.nan) for name in ("n_clusters", "largest_cluster")]
         if not (self.is_known and self._has_not_moved and np.isnan(partition).all()):
             return False
@@ -229,9 +271,10 @@ class Diagnostics:
         """What to make of the run, in the words of the table at the top of this module."""
         if not self.is_known:
             return "unknown"
-        if _SERIOUS.intersection(self.faults):
+        findings = self.findings
+        if any(found.severity == "serious" for found in findings):
             return "apart"
-        return "not yet" if self.faults else "agree"
+        return "not yet" if findings else "agree"
 
     @property
     def _has_not_moved(self) -> bool:
@@ -243,13 +286,18 @@ class Diagnostics:
         return {name: value for name, value in self.rhat.items() if not np.isnan(value)}
 
 
+def _with_article(quantity: str) -> str:
+    return quantity if len(quantity) == 1 or quantity.endswith("ν") else f"the {quantity}"
+
+
 def diagnose(traces: Trace | Sequence[Trace], similarity: bool = True) -> Diagnostics:
     """Compute R-hat, effective sample sizes and acceptance for one chain or for several of one posterior.
 
     Parameters
     ----------
     traces
-        One trace, or one for each chain. Longer ones are cut to the last draws, as many as the shortest has.
+        One trace, or one for each chain; a pooled trace stands for its chains. Longer chains are cut to the
+        last draws, as many as the shortest has.
     similarity
         Compare the similarity matrices too, which costs most of the time where there are many objects.
     """
@@ -320,34 +368,6 @@ def followed(source: Trace | Recorder, rows: slice = slice(None)) -> dict[str, F
         "nu": np.log2(source.column("nu")[rows]),
     }
     return {name: np.asarray(columns[name], dtype=np.float64) for name in followed_names(source.posterior)}
-
-
-def autocorrelation(trace: Trace, quantity: str = "n_clusters", max_lag: int | None = None) -> FloatArray:
-    """Autocorrelation of a quantity at lags 0, 1, …; a slow decay means that draws say little anew.
-
-    Parameters
-    ----------
-    trace
-        Draws of a chain.
-    quantity
-        ``"n_clusters"``, ``"theta"``, ``"log_posterior"``, ``"largest_cluster"`` or, where it is sampled,
-        ``"concentration"`` or ``"nu"``.
-    max_lag
-        The largest lag; a tenth of the draws by default.
-    """
-    columns = followed(trace)
-    if quantity not in columns:
-        raise ValueError(f"quantity must be one of {', '.join(columns)}; got {quantity!r}.")
-    lags = len(trace) // 10 if max_lag is None else max_lag
-    if not 0 <= lags < len(trace):
-        raise ValueError(
-            f"max_lag must be from 0 to {len(trace) - 1}, below the number of draws; got {lags}."
-        )
-    values = columns[quantity]
-    if np.ptp(values) == 0.0:
-        # Without variation there is nothing to correlate; say so rather than dividing by zero.
-        return np.full(lags + 1, np.nan)
-    return np.asarray(load_statistics().autocorr(values)[: lags + 1], dtype=np.float64)
 
 
 def similarity_gap(traces: Sequence[Trace]) -> float:
@@ -466,7 +486,8 @@ def _still_rises(log_posterior: FloatArray) -> bool:
 
 
 def _aligned(traces: Trace | Sequence[Trace]) -> list[Trace]:
-    chains = [traces] if isinstance(traces, Trace) else list(traces)
+    given = [traces] if isinstance(traces, Trace) else list(traces)
+    chains = [chain for trace in given for chain in trace.chains]
     if not chains:
         raise ValueError("there are no traces to diagnose.")
     if not all(same_posterior(chains[0].posterior, other.posterior) for other in chains[1:]):

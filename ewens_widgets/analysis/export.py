@@ -122,9 +122,10 @@ def to_arviz(
         "move": moves,
         **({} if data is None else _names(data, posterior)),
     }
+    options: dict[str, Any] = {"dims": dims, "coords": coords}
     if int(arviz.__version__.split(".")[0]) >= 1:
-        return arviz.from_dict(groups, dims=dims, coords=coords)
-    return arviz.from_dict(**groups, dims=dims, coords=coords)
+        return arviz.from_dict(groups, **options)
+    return arviz.from_dict(**groups, **options)
 
 
 def _names(data: Any, posterior: Posterior) -> dict[str, list[str]]:  # noqa: ANN401 - as above

@@ -84,7 +84,7 @@ class SideChain:
 
     def __init__(self, X: FloatArray, model: ModelName, run: ChainSettings) -> None:
         self._sampler = Sampler(
-            X, model, seed=run.seed, concentration=run.concentration, shapes=run.shapes, prior=run.prior
+            X, model=model, seed=run.seed, concentration=run.concentration, shapes=run.shapes, prior=run.prior
         )
         self._recorder = Recorder(self._sampler.posterior, self._sampler.move_names)
 

@@ -27,7 +27,6 @@ and a new cluster is the case :math:`n_b = 0, s_b = 0`. Determinants follow from
 costs O(d² + K d) a draw, however many objects there are.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,54 +41,10 @@ if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["CanonicalMap", "Prediction", "join_log_weights", "log_predictive_density", "predict_clusters"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 _BLOCK_ENTRIES = 500_000  # New objects × clusters × features at once.
-
-
-@dataclass(frozen=True, eq=False)
-class CanonicalMap:
-    """The map that took data to their canonical coordinates, for further rows.
-
-    Attributes
-    ----------
-    centre, scale
-        Subtracted from the columns, and what they are divided by after that.
-    matrix
-        Applied last; None for the models that only scale.
-    """
-
-    centre: FloatArray
-    scale: FloatArray
-    matrix: FloatArray | None
-
-    @classmethod
-    def between(cls, X: FloatArray, posterior: "Posterior") -> "CanonicalMap":
-        """Recover the map from data and the coordinates that a posterior made of them."""
-        coordinates = posterior.coordinates
-        centre = X.mean(axis=0)
-        centred = X - centre
-        scale = np.abs(centred).max(axis=0)
-        if posterior.model != "III":
-            largest = np.abs(coordinates).max(axis=0)
-            if posterior.model == "I":
-                scale, largest = np.full_like(scale, scale.max()), np.full_like(largest, largest.max())
-            return cls(centre, scale / largest, None)
-        return cls(centre, scale, np.linalg.lstsq(centred / scale, coordinates, rcond=None)[0])
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Canonical coordinates of further rows."""
-        scaled = (X - self.centre) / self.scale
-        return scaled if self.matrix is None else scaled @ self.matrix
-
-    @property
-    def log_jacobian(self) -> float:
-        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it."""
-        turned = 0.0 if self.matrix is None else float(np.linalg.slogdet(self.matrix)[1])
-        return turned - float(np.log(self.scale).sum())
 
 
 class Prediction(NamedTuple):
@@ -126,20 +81,10 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
         How many draws, evenly spaced along the chain, to average over at most.
     """
     n_reported = int(labels.max()) + 1
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
     log_known = np.full((len(new), n_reported), -np.inf)
     log_novel = np.full(len(new), -np.inf)
-    for k in chosen:
-        own = trace.labels[k].astype(np.intp)
-        log_weights = join_log_weights(
-            trace.posterior,
-            own,
-            float(trace.theta[k]),
-            float(trace.concentration[k]),
-            new,
-            float(trace.column("nu")[k]),
-            trace.column("sigma")[k],
-        )
+    for own, theta, concentration, nu, sigma in _spread_draws(trace, draws):
+        log_weights = join_log_weights(trace.posterior, own, theta, concentration, new, nu, sigma)
         log_novel = np.logaddexp(log_novel, log_weights[:, -1])
         log_known = np.logaddexp(log_known, _translated(log_weights[:, :-1], own, labels, n_reported))
     total = logsumexp(log_known, axis=1)
@@ -162,12 +107,9 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
         How many draws, evenly spaced along the chain, to average over at most.
     """
     posterior = trace.posterior
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
     total = np.full(len(new), -np.inf)
-    for k in chosen:
-        labels, theta = trace.labels[k].astype(np.intp), float(trace.theta[k])
-        concentration = float(trace.concentration[k])
-        nu, sigma = float(trace.column("nu")[k]), trace.column("sigma")[k]
+    chosen = _spread_draws(trace, draws)
+    for labels, theta, concentration, nu, sigma in chosen:
         log_density = logsumexp(
             join_log_weights(posterior, labels, theta, concentration, new, nu, sigma), axis=1
         )
@@ -175,7 +117,17 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
             log_prior = _log_seats(posterior, labels, concentration)
             log_density = log_density - logsumexp(log_prior + _common_log_mass(posterior, labels, theta))
         total = np.logaddexp(total, log_density)
-    return np.asarray(total - np.log(chosen.size), dtype=np.float64)
+    return np.asarray(total - np.log(len(chosen)), dtype=np.float64)
+
+
+def _spread_draws(trace: "Trace", draws: int) -> list[tuple[IntArray, float, float, float, FloatArray]]:
+    """At most so many draws, evenly spaced along the chain: labels, θ, λ, ν and Σ of each."""
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp)).tolist()
+    theta, concentration, nu, sigma = trace.theta, trace.concentration, trace.nu, trace.sigma
+    return [
+        (trace.labels[k].astype(np.intp), float(theta[k]), float(concentration[k]), float(nu[k]), sigma[k])
+        for k in chosen
+    ]
 
 
 def join_log_weights(

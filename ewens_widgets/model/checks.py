@@ -7,8 +7,8 @@ length one, column j follows from columns K before it if what they leave of it,
 .. math:: 1 - R_j^2 = \min_c \; \lVert u_j - \sum_{k \in K} c_k u_k \rVert^2 ,
 
 is next to nothing; K holds the columns that do not follow from others themselves. Since
-:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, one Cholesky decomposition shows that there is
-no such column, which is the usual case.
+:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, its smallest eigenvalue shows that there is no
+such column, which is the usual case.
 """
 
 import warnings
@@ -21,25 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset, _frames
 
-__all__ = [
-    "DataWarning",
-    "Dependence",
-    "FloatArray",
-    "ModelName",
-    "check_data",
-    "check_model",
-    "check_spread",
-    "check_theta",
-    "check_theta_grid",
-    "column_names",
-    "dependence_error",
-    "dependence_text",
-    "dependent_columns",
-    "misleading_columns",
-    "named_columns",
-    "warn_of_dependence",
-]
-
 FloatArray = NDArray[np.float64]
 ModelName = Literal["I", "II", "III"]
 
@@ -48,7 +29,7 @@ ModelName = Literal["I", "II", "III"]
 LARGEST_THETA = 2.0**30
 
 _MOST_NAMED = 10
-_NEARLY = 1e-4  # 1 − R² of a column below which models I and II warn that it follows from others.
+_NEARLY = 1e-4  # Largest 1 − R² of a column that is said to follow from others.
 _COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
 _ALMOST = 1e-2  # The same for `misleading_columns`, before a model is chosen.
 _MOST_CODES = 10  # So few different whole numbers may be codes.
@@ -227,11 +208,11 @@ def check_spread(
     prior d + 1, so that the rows span all directions.
     """
     n_objects, n_features = matrix.shape
-    constant = np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0))
-    if constant.size == n_features:
+    constant = constant_columns(matrix)
+    if len(constant) == n_features:
         raise ValueError("all rows are equal, so there is nothing to cluster; check the input.")
-    if model != "I" and constant.size:
-        listed = named_columns(constant.tolist(), names)
+    if model != "I" and constant:
+        listed = named_columns(constant, names)
         raise ValueError(f'column(s) {listed} are constant; drop them, or use model "I".')
     if model == "III" and n_objects < n_features + fewest:
         raise ValueError(
@@ -241,87 +222,76 @@ def check_spread(
         )
 
 
-def dependent_columns(columns: FloatArray, tolerance: float, fewest: int = _FEW_ROWS) -> list[Dependence]:
+def constant_columns(matrix: FloatArray) -> list[int]:
+    """Numbers of the columns in which all rows are equal."""
+    return np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0)).tolist()
+
+
+def dependent_columns(
+    matrix: FloatArray, tolerance: float = _NEARLY, fewest: int = _FEW_ROWS
+) -> list[Dependence]:
     """Columns that follow from those before them: from one (a copy) or from several.
 
     Parameters
     ----------
-    columns
-        Data with columns of mean 0; constant ones are passed over.
+    matrix
+        Data in any units; constant columns are passed over.
     tolerance
         Largest 1 − R² of a column that follows from others.
     fewest
         In fewer rows than these, nothing is said; 1 where it is known that the rank is too small.
     """
+    if matrix.shape[1] < 2 or len(matrix) < fewest or len(matrix) * matrix.shape[1] ** 2 > _COPY_CELLS:
+        return []
+    columns = _unit_columns(matrix)
     found = _dependent(columns, tolerance, fewest)
     if not found or fewest == 1:
         return found
     # A single far row makes all columns alike: what the rows near the middle do not confirm is not said.
-    lengths = np.linalg.norm(columns, axis=0)
-    far = np.abs(columns / np.where(lengths > 0.0, lengths, np.inf)).max(axis=1)
-    near = columns[far <= np.quantile(far, 0.9)]
-    confirmed = {column for column, _, _ in _dependent(near - near.mean(axis=0), tolerance, 2)}
+    far = np.abs(columns).max(axis=1)
+    near = _unit_columns(columns[far <= np.quantile(far, 0.9)])
+    confirmed = {column for column, _, _ in _dependent(near, tolerance, 2)}
     return [dependence for dependence in found if dependence.column in confirmed]
 
 
-def _dependent(columns: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
-    n_objects, n_features = columns.shape
-    if n_features < 2 or n_objects < fewest or n_objects * n_features**2 > _COPY_CELLS:
-        return []
-    gram = columns.T @ columns
-    lengths = np.sqrt(np.diag(gram))
-    varying = np.flatnonzero(np.isfinite(lengths) & (lengths > 0.0))
-    correlations = gram[np.ix_(varying, varying)] / np.outer(lengths[varying], lengths[varying])
-    if n_objects < min(fewest, 2) * n_features:
-        # In so few rows columns follow from the others by chance; only copies say something.
-        found = _copies(correlations, tolerance)
-    elif fewest > 1 and _is_definite(correlations - tolerance * np.eye(varying.size)):
-        return []
-    else:
-        found = _follow(columns[:, varying] / lengths[varying], correlations, tolerance)
-    places = varying.tolist()
-    return [
-        Dependence(places[column], tuple(places[other] for other in on), is_copy)
-        for column, on, is_copy in found
-    ]
+def _unit_columns(matrix: FloatArray) -> FloatArray:
+    """Centre columns and scale them to length one, whatever their units; constant ones become zero."""
+    peak = np.abs(matrix).max(axis=0)
+    centred = matrix / np.where(peak > 0.0, peak, 1.0)
+    centred -= centred.mean(axis=0)
+    lengths = np.linalg.norm(centred, axis=0)
+    centred /= np.where(lengths > np.finfo(np.float64).eps, lengths, np.inf)
+    return centred
 
 
-def _is_definite(matrix: FloatArray) -> bool:
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _copies(correlations: FloatArray, tolerance: float) -> list[Dependence]:
-    alike = np.triu(correlations**2 > 1.0 - tolerance, 1)
-    first = alike.argmax(axis=0)
-    return [
-        Dependence(place, (int(first[place]),), True) for place in np.flatnonzero(alike.any(axis=0)).tolist()
-    ]
-
-
-def _follow(unit: FloatArray, correlations: FloatArray, tolerance: float) -> list[Dependence]:
+def _dependent(unit: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
     """Go through columns of length one, keeping an orthonormal basis of those that stand for themselves."""
+    varying = np.flatnonzero(unit.any(axis=0))
+    unit, places = unit[:, varying], varying.tolist()
+    n_objects, n_features = unit.shape
+    correlations = unit.T @ unit
+    # In so few rows columns follow from the others by chance; only copies say something.
+    only_copies = n_objects < min(fewest, 2) * n_features
+    if fewest > 1 and not only_copies and np.linalg.eigvalsh(correlations)[0] > tolerance:
+        return []
     basis = np.zeros_like(unit)
     kept: list[int] = []
     found = []
-    for column in range(unit.shape[1]):
+    for column in range(n_features):
+        twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
         rest = unit[:, column].copy()
-        for _ in range(2):  # what rounding left of the first projection is removed by the second
+        for _ in range(0 if only_copies else 2):  # a second time, for what rounding left of the first
             rest -= basis[:, : len(kept)] @ (basis[:, : len(kept)].T @ rest)
-        if rest @ rest > tolerance:
+        stands_alone = not twins if only_copies else bool(rest @ rest > tolerance)
+        if stands_alone:
             basis[:, len(kept)] = rest / np.linalg.norm(rest)
             kept.append(column)
-            continue
-        twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
-        if twins:
-            found.append(Dependence(column, (twins[0],), True))
+        elif twins:
+            found.append(Dependence(places[column], (places[twins[0]],), True))
         else:
             weights = np.abs(np.linalg.lstsq(unit[:, kept], unit[:, column], rcond=None)[0])
-            telling = np.flatnonzero(weights > 0.01 * weights.max()).tolist()
-            found.append(Dependence(column, tuple(kept[place] for place in telling), False))
+            on = np.flatnonzero(weights > 0.01 * weights.max()).tolist()
+            found.append(Dependence(places[column], tuple(places[kept[place]] for place in on), False))
     return found
 
 
@@ -340,11 +310,11 @@ def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[st
     Parameters
     ----------
     columns
-        The data, centred.
+        The data.
     model, names
         For the message.
     """
-    found = dependent_columns(columns, _NEARLY)
+    found = dependent_columns(columns)
     if found:
         listed = named_columns([column for column, _, _ in found], names)
         warnings.warn(

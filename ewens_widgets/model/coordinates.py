@@ -17,9 +17,14 @@ Whitened coordinates are unique but for a rotation, which the likelihood of comm
 of a covariance matrix do: where a chain makes them, the *axes* are fixed by the data as well. The first is
 the direction of the object farthest from the centre, the second that of the object farthest from the first
 axis, and so on: those of a Gram–Schmidt decomposition with pivots, whatever the rotation was before.
+
+The map from the data to these coordinates is affine. It is kept with them (`AffineMap`): predictions need it
+for new rows, densities for its Jacobian, and pictures for its inverse.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,17 +38,55 @@ from ewens_widgets.model.checks import (
     warn_of_dependence,
 )
 
-__all__ = ["canonical_coordinates", "check_canonical", "on_exact_grid"]
-
 _SMALLEST_POWER = -1074  # Of two, that is not zero; all numbers are multiples of it.
 _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
 _EQUALLY_FAR = 1e-6  # Relative difference of squared distances that does not count.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """The map y = ((x − centre) / scale) @ matrix from data to canonical coordinates; by default y = x.
+
+    Attributes
+    ----------
+    centre, scale
+        One number for each column, or one for all.
+    matrix
+        None for models I and II, which only shift and scale.
+    """
+
+    centre: FloatArray = field(default_factory=lambda: np.zeros(1))
+    scale: FloatArray = field(default_factory=lambda: np.ones(1))
+    matrix: FloatArray | None = None
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Canonical coordinates of rows."""
+        scaled = (X - self.centre) / self.scale
+        return scaled if self.matrix is None else scaled @ self.matrix
+
+    def pulled_back(self, weights: FloatArray) -> FloatArray:
+        """Weights of y in linear functions of the data (d × any), given the weights of x in them."""
+        scaled = self.scale[:, None] * weights
+        return scaled if self.matrix is None else np.asarray(np.linalg.solve(self.matrix, scaled))
+
+    @property
+    def log_jacobian(self) -> float:
+        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it."""
+        turned = 0.0 if self.matrix is None else float(np.linalg.slogdet(self.matrix)[1])
+        return turned - float(np.log(self.scale).sum())
+
+
+class Canonical(NamedTuple):
+    """Canonical coordinates of data (n × d), and the map to them."""
+
+    coordinates: FloatArray
+    map: AffineMap
+
+
 def canonical_coordinates(
     matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None, has_axes: bool = False
-) -> FloatArray:
+) -> Canonical:
     """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
 
     With `has_axes` the axes of model III are fixed by the data too, and d + 1 rows are enough.
@@ -52,35 +95,49 @@ def canonical_coordinates(
     others are refused by model III; I and II warn of them.
     """
     check_spread(matrix, model, names, fewest=1 if has_axes else 2)
-    centred, precision = _centred(matrix, common_scale=model == "I")
+    centred, centre, exponents, precision = _centred(matrix, common_scale=model == "I")
     _check_precision(precision, model, names)
     n_objects, n_features = matrix.shape
     if model == "I":
-        centred /= np.sqrt(np.sum(centred * centred) / n_features)
+        lengths = np.full(n_features, np.sqrt(np.sum(centred * centred) / n_features))
     else:
-        centred /= np.sqrt(np.sum(centred * centred, axis=0))
-    if model == "III":
-        representative = _whitened(centred, precision, names)
-        if has_axes:
-            representative = _on_axes(representative)
-    else:
+        lengths = np.sqrt(np.sum(centred * centred, axis=0))
+    centred /= lengths
+    # In units so small that no float is near the scale, the smallest float stands for it.
+    scale = np.maximum(np.ldexp(lengths / np.sqrt(n_objects), exponents), np.nextafter(0.0, 1.0))
+    if model != "III":
         warn_of_dependence(centred, model, names)
-        representative = centred
+        return Canonical(np.ascontiguousarray(centred * np.sqrt(n_objects)), AffineMap(centre, scale))
+    representative, whitening, shift = _whitened(centred, precision, names)
+    if has_axes:
+        axes = _axes(representative)
+        representative, whitening = np.asarray(representative @ axes.T), whitening @ axes.T
     representative *= np.sqrt(n_objects)
-    return np.ascontiguousarray(representative)
+    centre = centre + scale * shift * np.sqrt(n_objects)
+    return Canonical(np.ascontiguousarray(representative), AffineMap(centre, scale, whitening))
 
 
-def _centred(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, FloatArray]:
-    """Subtract the column means; return the columns, scaled to at most 1, and the input's rounding error.
+def _centred(
+    matrix: FloatArray, common_scale: bool
+) -> tuple[FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
+    """Subtract the column means, and scale the columns to at most 1.
 
-    All scaling is by powers of two, which is exact, so that huge or tiny units do no harm.
+    All scaling is by powers of two, which is exact, so that huge or tiny units do no harm. Returned with the
+    columns are the means, the exponents of the powers, and the input's rounding error.
     """
-    scaled, _ = _scaled_to_one(matrix, common_scale)
-    scaled -= scaled.mean(axis=0)
+    scaled, outer = _scaled_to_one(matrix, common_scale)
+    first = scaled.mean(axis=0)
+    scaled -= first
     # The mean itself was rounded; what is left of it is removed by a second pass.
-    scaled -= scaled.mean(axis=0)
-    centred, exponent = _scaled_to_one(scaled, common_scale)
-    return centred, np.ldexp(np.finfo(np.float64).eps, -exponent)
+    second = scaled.mean(axis=0)
+    scaled -= second
+    centred, inner = _scaled_to_one(scaled, common_scale)
+    return (
+        centred,
+        np.ldexp(first + second, outer),
+        outer + inner,
+        np.ldexp(np.finfo(np.float64).eps, -inner),
+    )
 
 
 def _scaled_to_one(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, NDArray[np.int32]]:
@@ -106,9 +163,14 @@ def _check_precision(precision: FloatArray, model: ModelName, names: Sequence[st
         )
 
 
-def _whitened(unit: FloatArray, precision: FloatArray, names: Sequence[str] | None) -> FloatArray:
-    """Orthonormal basis of the columns; refuse those that only rounding of the input made independent."""
-    left, singular, _ = np.linalg.svd(unit, full_matrices=False)
+def _whitened(
+    unit: FloatArray, precision: FloatArray, names: Sequence[str] | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Orthonormal basis of the columns; refuse those that only rounding of the input made independent.
+
+    Returned with the basis are the matrix and the shift: basis = (unit − shift) @ matrix.
+    """
+    left, singular, right = np.linalg.svd(unit, full_matrices=False)
     # Bounds of two norms: error of the decomposition, and of a few roundings in every entry of the input.
     decomposition = singular[0] * max(unit.shape) * np.finfo(np.float64).eps
     rounding = 4.0 * np.sqrt(unit.shape[0]) * np.linalg.norm(precision * np.abs(unit).max(axis=0))
@@ -117,14 +179,17 @@ def _whitened(unit: FloatArray, precision: FloatArray, names: Sequence[str] | No
         # A residual can be larger than the singular value it belongs to, by about the number of columns.
         tolerance = (10.0 * np.sqrt(singular.size) * max(decomposition, rounding)) ** 2
         raise ValueError(dependence_error(unit, rank, tolerance, names))
+    matrix, shift = right.T / singular, np.zeros(singular.size)
     if np.sqrt(left.shape[0]) * np.abs(left.mean(axis=0)).max() > _TILTED:
         # In almost dependent columns, what rounding left of the means is large beside the smallest spread.
-        left = np.linalg.svd(left - left.mean(axis=0), full_matrices=False)[0]
-    return left
+        means = left.mean(axis=0)
+        left, again, turn = np.linalg.svd(left - means, full_matrices=False)
+        matrix, shift = matrix @ (turn.T / again), (means * singular) @ right
+    return left, matrix, shift
 
 
-def _on_axes(whitened: FloatArray) -> FloatArray:
-    """Rotate coordinates to the axes that the farthest objects span, one after the other.
+def _axes(whitened: FloatArray) -> FloatArray:
+    """Orthonormal axes, one a row, that the farthest objects span, one after the other.
 
     Of objects that are equally far but for rounding, as in data on a grid, the first counts.
     """
@@ -137,7 +202,7 @@ def _on_axes(whitened: FloatArray) -> FloatArray:
             axis = axis - axes[:number].T @ (axes[:number] @ axis)
         axes[number] = axis / np.linalg.norm(axis)
         rest -= np.outer(rest @ axes[number], axes[number])
-    return np.asarray(whitened @ axes.T, dtype=np.float64)
+    return axes
 
 
 def on_exact_grid(coordinates: FloatArray) -> FloatArray:

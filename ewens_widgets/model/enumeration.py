@@ -14,8 +14,6 @@ from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import all_partitions, bell_number
 
-__all__ = ["ExactPosterior", "exact_posterior"]
-
 LARGEST_EXACT = 9
 _BLOCK = 4096  # Partitions handled at once: bounds memory at a few hundred MB for nine objects.
 

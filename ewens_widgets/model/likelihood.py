@@ -43,8 +43,6 @@ from ewens_widgets.model.checks import (
 from ewens_widgets.model.coordinates import canonical_coordinates
 from ewens_widgets.partition import check_labels
 
-__all__ = ["cluster_statistics", "cluster_sums", "log_likelihood", "log_likelihoods_from_statistics"]
-
 
 def cluster_statistics(coordinates: FloatArray, labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
     """Sizes (K) and sums (K × d) of the clusters of a partition given by canonical labels."""
@@ -121,7 +119,7 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
     matrix = check_data(X)
     canonical = check_labels(labels, matrix.shape[0])
     ratio = check_theta(theta)
-    coordinates = canonical_coordinates(matrix, name, column_names(X))
+    coordinates = canonical_coordinates(matrix, name, column_names(X)).coordinates
     n_objects, n_features = coordinates.shape
     sizes, sums = cluster_statistics(coordinates, canonical)
     residuals = coordinates - (sums / sizes[:, None])[canonical]

@@ -45,24 +45,6 @@ from scipy.special import gammaln
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.likelihood import cluster_statistics
 
-__all__ = [
-    "SMALLEST_PIVOT",
-    "ClusterStatistics",
-    "Shapes",
-    "cluster_shapes",
-    "cluster_squares",
-    "log_marginals",
-    "log_predictive",
-    "log_sigma_prior",
-    "log_size_constants",
-    "pack_sigma",
-    "packed_length",
-    "prior_degrees",
-    "statistics_of",
-    "unit_degrees",
-    "unpack_sigma",
-]
-
 # Of the total variance, which is 1 in canonical coordinates: below it nothing but rounding is left.
 SMALLEST_PIVOT = 1e-9
 

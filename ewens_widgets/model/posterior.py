@@ -28,7 +28,7 @@ from ewens_widgets.model.checks import (
     check_theta_grid,
     column_names,
 )
-from ewens_widgets.model.coordinates import canonical_coordinates, on_exact_grid
+from ewens_widgets.model.coordinates import AffineMap, canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
 from ewens_widgets.model.own_shapes import (
     Shapes,
@@ -43,17 +43,6 @@ from ewens_widgets.model.priors import ewens
 from ewens_widgets.model.priors.ewens import Concentration, Ewens, Gamma, check_concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import check_labels
-
-__all__ = [
-    "Posterior",
-    "ShapesName",
-    "check_nu_grid",
-    "check_shapes",
-    "default_nu_grid",
-    "default_theta_grid",
-    "log_theta_prior",
-    "resolve_prior",
-]
 
 ShapesName = Literal["common", "own"]
 
@@ -81,6 +70,8 @@ class Posterior:
         ``"common"``: one covariance for all clusters, profiled out; ``"own"``: one for each, pooled.
     nu_grid
         Values that the likeness ν of own shapes can take; one infinite value where shapes are common.
+    map
+        The map from the data to the coordinates; the identity where only coordinates were given.
     """
 
     coordinates: FloatArray = field(repr=False)
@@ -90,6 +81,7 @@ class Posterior:
     theta_grid: FloatArray = field(repr=False)
     shapes: ShapesName = "common"
     nu_grid: FloatArray = field(default_factory=lambda: np.array([np.inf]), repr=False)
+    map: AffineMap = field(default_factory=AffineMap, repr=False)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
@@ -121,15 +113,16 @@ class Posterior:
         if family == "common" and nu_grid is not None:
             raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no likeness ν.')
         matrix, names = check_data(X), column_names(X)
-        coordinates = canonical_coordinates(matrix, name, names, has_axes=family == "own")
+        canonical = canonical_coordinates(matrix, name, names, has_axes=family == "own")
         return cls(
-            coordinates=on_exact_grid(coordinates),
+            coordinates=on_exact_grid(canonical.coordinates),
             model=name,
             prior=resolve_prior(prior, concentration),
             alpha=check_positive("alpha", alpha),
             theta_grid=default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid),
             shapes=family,
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
+            map=canonical.map,
         )
 
     @property
@@ -186,7 +179,7 @@ class Posterior:
 
     def count_weights(self, most: int) -> FloatArray:
         """Log V(0), …, log V(most): of many objects and some priors, all of them would take very long."""
-        if self.n_objects <= _FEW_OBJECTS or not self.prior.counts_are_dear:
+        if self.n_objects <= _FEW_OBJECTS or not self.prior.has_slow_count_weights:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
         if known.size <= most:

@@ -16,7 +16,7 @@ from ewens_widgets._version import __version__
 from ewens_widgets.analysis.convergence import GOOD_RHAT
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.analysis.plots import plot_heatmap, plot_scatter, plot_theta, plot_traces
-from ewens_widgets.analysis.plots.canvas import new_figure
+from ewens_widgets.analysis.plots.palette import new_figure
 from ewens_widgets.files import write_atomically
 from ewens_widgets.paper.experiments import (
     ANSWER,

@@ -41,7 +41,7 @@ from ewens_widgets.arguments import check_positive
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
-from ewens_widgets.model.coordinates import check_canonical
+from ewens_widgets.model.coordinates import AffineMap, check_canonical
 from ewens_widgets.model.posterior import Posterior, check_nu_grid, check_shapes
 from ewens_widgets.model.priors import (
     DirichletMultinomial,
@@ -231,6 +231,9 @@ def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDAr
     arrays = {"coordinates": posterior.coordinates, "theta_grid": posterior.theta_grid}
     if posterior.shapes != "common":
         settings["shapes"], arrays["nu_grid"] = posterior.shapes, posterior.nu_grid
+    arrays |= {"map.centre": posterior.map.centre, "map.scale": posterior.map.scale}
+    if posterior.map.matrix is not None:
+        arrays["map.matrix"] = posterior.map.matrix
     return settings, arrays
 
 
@@ -287,7 +290,22 @@ def unpack_posterior(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[A
         theta_grid=check_theta_grid(arrays["theta_grid"]),
         shapes=shapes,
         nu_grid=np.array([np.inf]) if shapes == "common" else check_nu_grid(arrays["nu_grid"]),
+        map=_affine_map(arrays, coordinates.shape[1]),
     )
+
+
+def _affine_map(arrays: Mapping[str, NDArray[Any]], n_features: int) -> AffineMap:
+    """Read the map from the data to their coordinates; refuse one of other data."""
+    centre, scale, matrix = arrays["map.centre"], arrays["map.scale"], arrays.get("map.matrix")
+    parts = [centre, scale] if matrix is None else [centre, scale, matrix]
+    shapes = [(), ()] if matrix is None else [(), (), (n_features,)]
+    for values, rest in zip(parts, shapes, strict=True):
+        fits = values.shape in {(n_features, *rest), (1, *rest)} and values.dtype == np.float64
+        if not (fits and np.all(np.isfinite(values))):
+            raise ValueError("the map from the data to their coordinates does not fit")
+    if np.any(scale <= 0.0):
+        raise ValueError("the map from the data to their coordinates has a scale that is not positive")
+    return AffineMap(centre, scale, matrix)
 
 
 def same_posterior(first: Posterior, second: Posterior) -> bool:
@@ -297,7 +315,9 @@ def same_posterior(first: Posterior, second: Posterior) -> bool:
     first_settings, first_arrays = pack_posterior(first)
     second_settings, second_arrays = pack_posterior(second)
     return first_settings == second_settings and all(
-        np.array_equal(first_arrays[name], second_arrays[name]) for name in first_arrays
+        np.array_equal(first_arrays[name], second_arrays[name])
+        for name in first_arrays
+        if not name.startswith("map.")  # data in other units may have the same coordinates
     )
 
 

@@ -6,6 +6,7 @@ recorded quantities says (`draws`). How an answer is computed is said in `analys
 for it, by imports that wait until then, since `analysis` builds on this module.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -199,6 +200,15 @@ class Trace:
     def n_objects(self) -> int:
         """Number of objects."""
         return self.posterior.n_objects
+
+    @property
+    def chains(self) -> tuple["Trace", ...]:
+        """The chains that the draws come from: a new one begins where the number of the iteration falls."""
+        starts = (np.flatnonzero(np.diff(self.iterations) <= 0) + 1).tolist()
+        if not starts:
+            return (self,)
+        bounds = [0, *starts, len(self)]
+        return tuple(self[first:last] for first, last in itertools.pairwise(bounds))
 
     @property
     def theta(self) -> FloatArray:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
 from ewens_widgets.analysis.plots.palette import SELECTED
-from ewens_widgets.analysis.plots.scatter_plot import projections
+from ewens_widgets.analysis.plots.scatter_plot import ShownAxes, projections
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.views.base import Silence, assign
 from ewens_widgets.views.stage import Stage
@@ -307,7 +307,7 @@ class FeaturePlane:
     ) -> None:
         self._margin = margin
         self._on_place = on_place
-        self._projections: dict[str, FloatArray] = {}
+        self._projections: dict[str, ShownAxes] = {}
         self._comparable: set[str] = set()
         self._size = (1.0, 1.0)
         self._silence = Silence()
@@ -349,7 +349,7 @@ class FeaturePlane:
         """Place the objects by what is chosen."""
         if self._silence:
             return
-        x, y = (self._projections[chooser.value] for chooser in self.choosers)
+        x, y = (self._projections[chooser.value].values for chooser in self.choosers)
         self._set_limits(x, y)
         self._on_place(x, y)
 
@@ -366,7 +366,13 @@ class FeaturePlane:
 
     def _fit(self) -> None:
         if self._projections:
-            self._set_limits(*(self._projections[chooser.value] for chooser in self.choosers))
+            self._set_limits(*(self._projections[chooser.value].values for chooser in self.choosers))
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """Weights of the features in what the axes show (d × 2); None where an axis shows none of them."""
+        x, y = (self._projections[chooser.value].weights for chooser in self.choosers)
+        return None if x is None or y is None else np.column_stack([x, y])
 
     @property
     def is_equal(self) -> bool:

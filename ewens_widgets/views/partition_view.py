@@ -186,7 +186,7 @@ class PartitionView(View):
         if self._frame is not None and not self._frame.status.is_running:
             self.figure.add_class(GLIDES)
         self.dots.place(x, y)
-        self.outlines.place(self._posterior, x, y)
+        self.outlines.place(self._posterior, x, y, self.plane.weights)
         self.stage.pointed.clear()
         self.redraw()
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from traitlets import List
 
-from ewens_widgets.analysis.plots.ellipses import Projection, cluster_ellipses, projection_onto
 from ewens_widgets.analysis.plots.palette import ALONE, GREY, MARKERS, SHAPES, colour_of, shape_of
+from ewens_widgets.analysis.plots.scatter_plot import Projection, cluster_ellipses, projection_onto
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.views.base import assign
 
@@ -184,11 +184,13 @@ class Outlines:
             x=np.zeros((1, 2)), y=np.zeros((1, 2)), scales=scales, stroke_width=1.3, visible=False
         )
 
-    def place(self, posterior: Posterior | None, x: FloatArray, y: FloatArray) -> None:
-        """Turn to other coordinates of the objects; whatever is no function of their features has none."""
+    def place(
+        self, posterior: Posterior | None, x: FloatArray, y: FloatArray, weights: FloatArray | None
+    ) -> None:
+        """Turn to other coordinates of the objects, with these weights of their features, or with none."""
         self._posterior, self._projection = posterior, None
         if posterior is not None and posterior.n_objects <= _MOST_OUTLINED:
-            self._projection = projection_onto(posterior, np.column_stack([x, y]))
+            self._projection = projection_onto(posterior, np.column_stack([x, y]), weights)
 
     def hide(self) -> None:
         """Show no ellipse."""

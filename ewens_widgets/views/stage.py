@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
 from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
-from ewens_widgets.analysis.report import chain_sentence
 from ewens_widgets.analysis.trees import Tree, average_order, tree_of_distance
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.playback import Frame
@@ -450,7 +449,7 @@ def _is_end(frame: Frame) -> bool:
 
 def _read(trace: "Trace") -> ChainAnswer:
     numbers = diagnose(trace)
-    return ChainAnswer(trace.answer(), numbers.verdict, chain_sentence(numbers), int(trace.iterations[-1]))
+    return ChainAnswer(trace.answer(), numbers.verdict, numbers.sentence(), int(trace.iterations[-1]))
 
 
 class LiveAnswer:

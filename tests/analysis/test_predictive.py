@@ -7,7 +7,6 @@ from traces import blob_trace, blobs, synthetic_trace
 import ewens_widgets as ew
 from ewens_widgets.analysis import predictive
 from ewens_widgets.analysis.predictive import (
-    CanonicalMap,
     join_log_weights,
     log_predictive_density,
     predict_clusters,
@@ -44,7 +43,7 @@ def test_weights_equal_the_posterior_of_one_more_object(model: str, concentratio
     X, true = blobs(rng, n_objects=25)
     X = 10.0 * X + [5.0, -3.0, 100.0]
     posterior = Posterior.from_data(X, model=model)
-    to_canonical = CanonicalMap.between(X, posterior)
+    to_canonical = posterior.map
     draws = [(true, 4.0), (np.zeros(25, dtype=np.intp), 0.5), (np.arange(25), 64.0)]
     for row in np.vstack([X[3] + 1.0, X.mean(axis=0), X[0] + 200.0]):
         new = to_canonical(row[None])
@@ -120,7 +119,7 @@ def test_a_wrong_coefficient_is_noticed(model: str, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(7)
     X, true = blobs(rng, n_objects=25)
     posterior = Posterior.from_data(X, model=model)
-    new = CanonicalMap.between(X, posterior)(X[:1] + 1.0)
+    new = posterior.map(X[:1] + 1.0)
     exact = brute_force(X, X[:1] + 1.0, true, 4.0, 1.0, model)
     assert np.ptp(join_log_weights(posterior, true, 4.0, 1.0, new)[0] - exact) < 1e-7
     right = predictive._Draw.of
@@ -135,7 +134,7 @@ def test_the_map_reproduces_the_coordinates(model: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) * [1e-6, 1.0, 1e6] + 7.0
     posterior = Posterior.from_data(X, model=model)
-    found = CanonicalMap.between(X, posterior)(X)
+    found = posterior.map(X)
     np.testing.assert_allclose(found, posterior.coordinates, atol=1e-8)
 
 
@@ -143,7 +142,7 @@ def test_the_map_reproduces_the_coordinates(model: str) -> None:
 def test_near_objects_join_and_far_ones_are_novel(model: str) -> None:
     trace = blob_trace(seed=0, n_objects=60, model=model, noise=0.02)
     X, true = blobs(np.random.default_rng(0), 60)
-    to_canonical = CanonicalMap.between(X, trace.posterior)
+    to_canonical = trace.posterior.map
     centres = np.array([X[true == label].mean(axis=0) for label in range(3)])
     near = predict_clusters(trace, true, to_canonical(centres))
     np.testing.assert_array_equal(near.clusters.argmax(axis=1), [0, 1, 2])
@@ -197,7 +196,7 @@ def test_the_mass_of_each_cluster_is_the_integral_of_its_weights(model: str, n_f
 @pytest.mark.parametrize("model", ["I", "II", "III"])
 def test_the_jacobian_is_that_of_the_map(model: str) -> None:
     X = np.random.default_rng(4).normal(size=(30, 2)) * [1.0, 1.0 if model == "I" else 50.0]
-    canonical = CanonicalMap.between(X, Posterior.from_data(X, model=model))
+    canonical = Posterior.from_data(X, model=model).map
     corners = canonical(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     volume = abs(np.linalg.det(corners[1:] - corners[0]))
     assert canonical.log_jacobian == pytest.approx(np.log(volume))

@@ -32,8 +32,7 @@ from sampling.exact import (
 from views.explorer.small_explorer import step
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.proposal import explain
+from ewens_widgets.analysis.explanation import Inspection, explain
 from ewens_widgets.sampling.archive import ArchiveError
 from ewens_widgets.sampling.compiled import guest
 from ewens_widgets.sampling.kernel.scatter import log_scale, refresh

@@ -7,7 +7,6 @@ import pytest
 from views.chains import Chain, Wire
 
 from ewens_widgets.analysis.convergence import diagnose
-from ewens_widgets.analysis.report import chain_sentence
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import PartitionView, Stage
 from ewens_widgets.views.headline_view import Headline
@@ -121,7 +120,7 @@ class TestAnswer:
         np.testing.assert_array_equal(stage.labels(end), answer.labels)
         sentence = headline.sentence.value
         assert f" {answer.n_clusters} groups" in sentence or "one group" in sentence
-        assert chain_sentence(diagnose(chain.trace)) in sentence
+        assert diagnose(chain.trace).sentence() in sentence
 
     def test_when_the_chain_goes_on_they_turn_back(self, headline: Headline, chain: Chain) -> None:
         stage = stage_of(headline)

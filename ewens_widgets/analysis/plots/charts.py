@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
 from ewens_widgets.analysis.plots.palette import (
     OKABE_ITO,
     SELECTED,
@@ -21,6 +20,9 @@ from ewens_widgets.analysis.plots.palette import (
     class_colours,
     cluster_colours,
     colour_of,
+    figure_of,
+    new_figure,
+    styled,
 )
 from ewens_widgets.analysis.plots.scatter_plot import chosen_columns, feature_names
 from ewens_widgets.datasets import Dataset
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ewens_widgets.analysis.trees import Tree
-
-__all__ = ["plot_boxplots", "plot_theta", "plot_traces", "plot_tree", "theta_text"]
 
 _MOST_TICKS = 16
 _LARGEST_DENOMINATOR = 64

@@ -1,4 +1,4 @@
-"""Colours: the same ones for the same clusters, in live and in static pictures.
+"""The look of all pictures: colours, the same ones for the same clusters in live and in static pictures.
 
 The colour of a cluster is a number, its place in `CLUSTER_COLOURS`. The first eight and the grey stay apart
 for people with any of the common colour deficiencies, and stand out from light and from dark backgrounds
@@ -17,8 +17,9 @@ Quantities such as a prior and a posterior have the colours of Okabe & Ito (2008
 their yellow, which is too pale for points on white.
 """
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,31 +27,12 @@ from scipy.optimize import linear_sum_assignment
 
 from ewens_widgets.partition import check_labels
 
-__all__ = [
-    "ALONE",
-    "CLUSTER_COLOURS",
-    "COLOUR_MAPS",
-    "GREY",
-    "MARKERS",
-    "N_DISTINCT",
-    "OKABE_ITO",
-    "SELECTED",
-    "SHAPES",
-    "SINGLETON",
-    "ClusterColours",
-    "best_match",
-    "by_size",
-    "changed_objects",
-    "class_colours",
-    "cluster_colours",
-    "cluster_markers",
-    "colour_map",
-    "colour_of",
-    "matching_colours",
-    "rgb",
-    "shape_of",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Labels = NDArray[np.integer[Any]]
 IntArray = NDArray[np.intp]
 
@@ -253,3 +235,69 @@ def colour_map(name: str, levels: int, *, dark: bool = False) -> NDArray[np.uint
         table = np.round(255 * colormaps[name](places)[:, :3]).astype(np.uint8)
     table.setflags(write=False)
     return table
+
+
+_STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "figure.dpi": 100,
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.0,
+    "savefig.dpi": 200,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+
+
+def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Let a function draw in the common look, and leave the user's settings as they are."""
+
+    @wraps(draw)
+    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        import matplotlib as mpl
+
+        with mpl.rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def new_figure(width: float, height: float, arranged: bool = True) -> "Figure":
+    """Empty figure of so many inches, which pyplot does not know of.
+
+    Where it is `arranged`, matplotlib makes room for labels; else axes stay where they are put.
+    """
+    return _figure_class()(figsize=(width, height), layout="constrained" if arranged else None)
+
+
+def figure_of(ax: "Axes") -> "Figure":
+    """The figure that axes are in."""
+    figure = ax.get_figure()
+    if figure is None:
+        raise ValueError("the axes are in no figure; make them with figure.subplots().")
+    return cast("Figure", figure)
+
+
+@cache
+def _figure_class() -> type["Figure"]:
+    """Make the class of figures when matplotlib is first needed."""
+    from io import BytesIO
+
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    class StaticFigure(Figure):
+        """A figure that a notebook shows although pyplot does not know of it."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            FigureCanvasAgg(self).print_png(buffer)  # type: ignore[no-untyped-call]
+            return buffer.getvalue()
+
+    return StaticFigure

@@ -1,20 +1,34 @@
-"""Objects in two of their features, coloured by cluster."""
+r"""Objects in two of their features, coloured by cluster, and the ellipses of the clusters.
+
+A cluster has a centre c and a covariance C in canonical coordinates y (`Posterior.cluster_shapes`). What a
+picture shows, two features or two principal components in the user's units, is an affine function of them,
+:math:`x = a + y P`, so there the cluster has the centre :math:`a + c P` and the covariance :math:`P^T C P`.
+Its ellipse with *content* p holds the share p of a Gaussian: in two dimensions, the points up to a distance
+of :math:`\sqrt{-2 \log(1 - p)}` standard deviations from the centre. The live scatter shares them.
+"""
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.plots.canvas import figure_of, new_figure, styled
-from ewens_widgets.analysis.plots.ellipses import averaged_ellipses, projection_onto
-from ewens_widgets.analysis.plots.palette import MARKERS, SINGLETON, by_size, cluster_colours, cluster_markers
+from ewens_widgets.analysis.plots.palette import (
+    MARKERS,
+    SINGLETON,
+    by_size,
+    cluster_colours,
+    cluster_markers,
+    figure_of,
+    new_figure,
+    styled,
+)
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data, column_names
+from ewens_widgets.model.own_shapes import Shapes
+from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
-
-__all__ = ["chosen_columns", "feature_names", "plot_scatter", "projections", "two_features"]
 
 FloatArray = NDArray[np.float64]
 
@@ -28,6 +42,46 @@ if TYPE_CHECKING:
 _MOST_NAMES = 10
 _MOST_COMPONENTS = 6
 _RINGS = (1.2, 0.8)  # widths of the inner and of the outer ellipse
+
+CONTENTS = (0.5, 0.9)
+"""Shares of a cluster that its ellipses hold."""
+
+_LINEAR = 1e-4  # Share of the spread of an axis below which a difference is rounding.
+
+
+class ShownAxes(NamedTuple):
+    """What axes of a picture show: values (n, or n × 2), and the weights of the features in them (d, d × 2).
+
+    The weights are None where something else is shown, such as the number of the row.
+    """
+
+    values: FloatArray
+    weights: FloatArray | None
+
+
+class Projection(NamedTuple):
+    """The affine map from canonical coordinates to shown ones, x = offset + y @ matrix."""
+
+    offset: FloatArray
+    matrix: FloatArray
+
+
+class Ellipses(NamedTuple):
+    """Ellipses of the clusters that are large enough to have one.
+
+    Attributes
+    ----------
+    clusters
+        Canonical labels of these clusters (E).
+    centres
+        Their centres in shown coordinates (E × 2).
+    outlines
+        Points on the ellipses, the first one repeated at the end (E × contents × points × 2).
+    """
+
+    clusters: NDArray[np.intp]
+    centres: FloatArray
+    outlines: FloatArray
 
 
 @styled
@@ -64,7 +118,7 @@ def plot_scatter(
     ax
         Axes to draw in; new ones by default.
     """
-    points, names = two_features(X, features)
+    (points, weights), names = two_features(X, features)
     if labels is None and isinstance(X, Dataset):
         labels = X.labels
     found = np.zeros(len(points), dtype=np.intp) if labels is None else check_labels(labels, len(points))
@@ -86,7 +140,7 @@ def plot_scatter(
                 alpha=0.9,
             )
     if ellipses is not None:
-        _draw_ellipses(axes, ellipses, found, points, colours)
+        _draw_ellipses(axes, ellipses, found, ShownAxes(points, weights), colours)
     if labels is not None:
         handles = _cluster_handles(found, colours, shapes if classes is None else None)
         if classes is not None:
@@ -102,16 +156,18 @@ def plot_scatter(
 
 
 def _draw_ellipses(
-    axes: "Axes", trace: "Trace", labels: NDArray[np.intp], points: FloatArray, colours: Sequence[str]
+    axes: "Axes", trace: "Trace", labels: NDArray[np.intp], shown: ShownAxes, colours: Sequence[str]
 ) -> None:
-    """Draw the outlines of the clusters, where what is shown is a function of the features."""
-    if trace.n_objects != len(points):
-        raise ValueError(f"the trace for the ellipses is of {trace.n_objects} objects, not {len(points)}.")
-    projection = projection_onto(trace.posterior, points)
+    """Draw the outlines of the clusters, where the axes show functions of the features."""
+    if trace.n_objects != len(shown.values):
+        raise ValueError(
+            f"the trace for the ellipses is of {trace.n_objects} objects, not {len(shown.values)}."
+        )
+    projection = projection_onto(trace.posterior, *shown)
     if projection is None:
         raise ValueError(
-            "there are no ellipses in this plane: it shows something else than features of the data that the "
-            "trace is of. Give the data that were sampled, and two features or principal components."
+            "there are no ellipses in this plane: it shows something else than features of the data that "
+            "the trace is of. Give the data that were sampled, and two features or principal components."
         )
     made = averaged_ellipses(trace, labels, projection)
     for cluster, rings in zip(made.clusters.tolist(), made.outlines, strict=True):
@@ -121,26 +177,31 @@ def _draw_ellipses(
 
 def two_features(
     X: ArrayLike | Dataset, features: Sequence[int | str] | str = "auto"
-) -> tuple[FloatArray, tuple[str, str]]:
+) -> tuple[ShownAxes, tuple[str, str]]:
     """Two columns of the data, or principal components, with their names."""
     matrix = check_data(X)
-    names = feature_names(X, matrix.shape[1])
+    n_features = matrix.shape[1]
+    names = feature_names(X, n_features)
     if features == "auto":
-        features = "pca" if matrix.shape[1] > 2 else range(matrix.shape[1])
+        features = "pca" if n_features > 2 else range(n_features)
     if isinstance(features, str):
         if features != "pca":
             raise ValueError(f'features must be two columns, "auto" or "pca"; got {features!r}.')
-        scores, shares = _principal_components(matrix)
+        scores, weights, shares = _principal_components(matrix)
         # Two columns even if all but one are constant.
-        (one, other), scores = np.append(shares, 0.0)[:2], np.pad(scores, ((0, 0), (0, 1)))[:, :2]
-        return scores, (f"principal component 1 ({one:.0%})", f"principal component 2 ({other:.0%})")
+        one, other = np.append(shares, 0.0)[:2]
+        scores, weights = (np.pad(values, ((0, 0), (0, 1)))[:, :2] for values in (scores, weights))
+        titles = f"principal component 1 ({one:.0%})", f"principal component 2 ({other:.0%})"
+        return ShownAxes(scores, weights), titles
     columns = chosen_columns(features, names)
     if len(columns) == 1:
         # One feature is drawn against the number of the object, so that points do not cover each other.
-        return np.column_stack([matrix[:, columns[0]], np.arange(len(matrix))]), (names[columns[0]], "object")
-    if len(columns) != 2 or not all(-matrix.shape[1] <= column < matrix.shape[1] for column in columns):
-        raise ValueError(f"features must be two of the {matrix.shape[1]} columns; got {columns}.")
-    return matrix[:, columns], (names[columns[0]], names[columns[1]])
+        points = np.column_stack([matrix[:, columns[0]], np.arange(len(matrix))])
+        return ShownAxes(points, None), (names[columns[0]], "object")
+    if len(columns) != 2 or not all(-n_features <= column < n_features for column in columns):
+        raise ValueError(f"features must be two of the {n_features} columns; got {columns}.")
+    weights = np.eye(n_features)[:, columns]
+    return ShownAxes(matrix[:, columns], weights), (names[columns[0]], names[columns[1]])
 
 
 def chosen_columns(features: Iterable[int | str], names: Sequence[str]) -> list[int]:
@@ -163,29 +224,159 @@ def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
     return tuple(f"feature {number}" for number in range(1, n_features + 1))
 
 
-def projections(data: Dataset) -> dict[str, FloatArray]:
+def projections(data: Dataset) -> dict[str, ShownAxes]:
     """One-dimensional pictures of the data by name: principal components of standardised columns, columns.
 
     For two columns these come first, as they are the whole truth.
     """
     X = data.X
-    columns = {name: X[:, place] for place, name in enumerate(data.feature_names)}
-    scores = _principal_components(X)[0]
+    units = np.eye(X.shape[1])
+    columns = {name: ShownAxes(X[:, place], units[place]) for place, name in enumerate(data.feature_names)}
+    scores, weights, _ = _principal_components(X)
     count = min(_MOST_COMPONENTS, scores.shape[1]) if scores.shape[1] > 1 else 0
-    components = {f"PC {k + 1}": scores[:, k] for k in range(count)}
-    row = {"row number": np.arange(1.0, len(X) + 1.0)}
+    components = {f"PC {k + 1}": ShownAxes(scores[:, k], weights[:, k]) for k in range(count)}
+    row = {"row number": ShownAxes(np.arange(1.0, len(X) + 1.0), None)}
     return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
 
 
-def _principal_components(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Scores of the standardised columns, constant ones left out, and shares of the variance."""
+def _principal_components(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Scores of the standardised columns, weights of the columns in them, and shares of the variance."""
     spread = matrix.std(axis=0)
-    standard = (matrix - matrix.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
-    left, singular, _ = np.linalg.svd(standard, full_matrices=False)
+    varying = spread > 0.0
+    standard = (matrix - matrix.mean(axis=0))[:, varying] / spread[varying]
+    left, singular, right = np.linalg.svd(standard, full_matrices=False)
     scores = left * singular
     # The linear algebra library may choose any sign; fix it, or pictures flip between machines.
     largest = scores[np.argmax(np.abs(scores), axis=0), np.arange(scores.shape[1])]
-    return scores * np.where(largest < 0, -1.0, 1.0), singular**2 / np.sum(singular**2)
+    signs = np.where(largest < 0, -1.0, 1.0)
+    weights = np.zeros((matrix.shape[1], singular.size))
+    weights[varying] = signs * right.T / spread[varying, None]
+    return scores * signs, weights, singular**2 / np.sum(singular**2)
+
+
+def projection_onto(posterior: Posterior, shown: ArrayLike, weights: FloatArray | None) -> Projection | None:
+    """Find the map from canonical coordinates to what a picture shows of the same objects.
+
+    Parameters
+    ----------
+    posterior
+        Holds the canonical coordinates (n × d), and the map to them.
+    shown
+        ShownAxes coordinates of the objects (n × 2), e.g. two features or principal components.
+    weights
+        Weights of the features in these (d × 2), as `two_features` returns them.
+
+    Returns
+    -------
+    The map, or None where there is none: an axis is no function of the features (None for the weights), or
+    the features are not those of the posterior's data.
+    """
+    values = np.asarray(shown, dtype=np.float64)
+    if weights is None or len(weights) != posterior.n_features:
+        return None
+    offset = values.mean(axis=0)
+    centred = values - offset
+    most = _LINEAR * np.linalg.norm(centred, axis=0)
+    # A picture of a posterior whose data are not at hand shows the coordinates themselves.
+    for matrix in (posterior.map.pulled_back(weights), weights):
+        if np.all(np.linalg.norm(centred - posterior.coordinates @ matrix, axis=0) <= most):
+            return Projection(offset, matrix)
+    return None
+
+
+def cluster_ellipses(
+    posterior: Posterior,
+    labels: ArrayLike,
+    theta: float,
+    nu: float = np.inf,
+    sigma: ArrayLike | None = None,
+    projection: Projection | None = None,
+    *,
+    contents: Sequence[float] = CONTENTS,
+    n_points: int = 48,
+    smallest: int = 2,
+) -> Ellipses:
+    """Ellipses of the clusters of a partition, given the parameters of both families of shapes.
+
+    Parameters
+    ----------
+    posterior
+        What was sampled: data in canonical coordinates, model, family of shapes.
+    labels
+        A partition.
+    theta, nu, sigma
+        The variance ratio; of own shapes also the likeness and the packed scale, as events and traces hold
+        them.
+    projection
+        The map to shown coordinates; without one, the first two canonical coordinates are shown.
+    contents
+        Shares of a cluster that its ellipses hold.
+    n_points
+        Steps of each outline.
+    smallest
+        Clusters with fewer members get no ellipse: alone, an object says nothing of a shape.
+    """
+    checked = check_labels(labels, posterior.n_objects)
+    shapes = posterior.cluster_shapes(checked, theta, nu, sigma)
+    chosen = np.flatnonzero(np.bincount(checked) >= smallest)
+    if projection is None:
+        projection = Projection(np.zeros(2), np.eye(posterior.n_features, 2))
+    return outlines(shapes, chosen, projection, contents=contents, n_points=n_points)
+
+
+def averaged_ellipses(trace: "Trace", labels: ArrayLike, projection: Projection, draws: int = 50) -> Ellipses:
+    """Ellipses of a partition that is no draw, such as a point estimate: averages over the draws' parameters.
+
+    Parameters
+    ----------
+    trace
+        Draws; centres and covariances, given the partition and their parameters, are averaged.
+    labels
+        The partition.
+    projection
+        The map to shown coordinates.
+    draws
+        How many draws, evenly spaced along the chain, to average over at most.
+    """
+    if not len(trace):
+        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+    posterior = trace.posterior
+    checked = check_labels(labels, posterior.n_objects)
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
+    nu, sigma = trace.column("nu"), trace.column("sigma")
+    made = [posterior.cluster_shapes(checked, float(trace.theta[k]), float(nu[k]), sigma[k]) for k in chosen]
+    centres, covariances = (np.mean(values, axis=0) for values in zip(*made, strict=True))
+    members = np.flatnonzero(np.bincount(checked) >= 2)
+    return outlines(Shapes(centres, covariances), members, projection)
+
+
+def outlines(
+    shapes: Shapes,
+    clusters: NDArray[np.intp],
+    projection: Projection,
+    *,
+    contents: Sequence[float] = CONTENTS,
+    n_points: int = 48,
+) -> Ellipses:
+    """Ellipses of chosen clusters with known centres and covariances in canonical coordinates."""
+    levels = np.asarray(contents, dtype=np.float64)
+    if levels.size == 0 or np.any((levels <= 0.0) | (levels >= 1.0)):
+        raise ValueError(f"the contents of ellipses must lie between 0 and 1; got {list(contents)}.")
+    offset, matrix = projection
+    centres = offset + shapes.centres[clusters] @ matrix
+    covariances = matrix.T @ shapes.covariances[clusters] @ matrix
+    # A root by hand: flat ellipses, of the same feature on both axes, have no Cholesky decomposition.
+    width = np.sqrt(np.maximum(covariances[:, 0, 0], np.finfo(np.float64).tiny))
+    slope = covariances[:, 0, 1] / width
+    height = np.sqrt(np.maximum(covariances[:, 1, 1] - slope * slope, 0.0))
+    angles = np.linspace(0.0, 2.0 * np.pi, n_points + 1)
+    circle = np.sqrt(-2.0 * np.log1p(-levels))[:, None, None] * np.column_stack(
+        [np.cos(angles), np.sin(angles)]
+    )
+    across = width[:, None, None] * circle[..., 0]
+    upwards = slope[:, None, None] * circle[..., 0] + height[:, None, None] * circle[..., 1]
+    points = centres[:, None, None, :] + np.stack([across, upwards], axis=-1)
+    return Ellipses(clusters, np.asarray(centres), np.asarray(points, dtype=np.float64))
 
 
 def _cluster_handles(

@@ -10,11 +10,10 @@
 What they share, and what follows from it, is in `partition_prior`.
 """
 
-from ewens_widgets.model.priors.dirichlet_multinomial import DirichletMultinomial
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.model.priors.finite_mixture import CountPrior, FiniteMixture, Geometric, Poisson
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.model.priors.pitman_yor import PitmanYor
+from ewens_widgets.model.priors.two_parameters import DirichletMultinomial, PitmanYor
 
 __all__ = [
     "CountPrior",

@@ -13,7 +13,7 @@ matter. Hence
     E[K] = \sum_{i<n} \frac{\lambda}{\lambda+i} \approx \lambda \log n,
 
 the bracket being an unsigned Stirling number of the first kind. The prior is the limit :math:`k \to \infty`
-of the partition induced by k components (see `dirichlet_multinomial`).
+of the partition induced by k components (see `two_parameters`).
 
 The concentration is a number, or has a Gamma prior that is averaged over. Either way the prior of a partition
 depends on λ through the number of clusters alone:
@@ -33,13 +33,13 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.model.priors.dirichlet_multinomial import DirichletMultinomial
 from ewens_widgets.model.priors.partition_prior import (
     Counts,
     PartitionPrior,
     SeatingRule,
     log_rising_factorial,
 )
+from ewens_widgets.model.priors.two_parameters import DirichletMultinomial
 
 __all__ = [
     "Concentration",

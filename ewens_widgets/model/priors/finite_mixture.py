@@ -1,7 +1,7 @@
 r"""A mixture of an unknown number of components (Miller & Harrison 2018).
 
 The number of components k has a prior p(k) of its own on 1, 2, …; given k the weights of the components are
-symmetric Dirichlet(γ), so that the partition is that of `dirichlet_multinomial` with λ = γk. Averaged over k,
+symmetric Dirichlet(γ), so that the partition is that of `two_parameters` with λ = γk. Averaged over k,
 
 .. math:: p(B) = V_n(K) \prod_b \frac{\Gamma(n_b + \gamma)}{\Gamma(\gamma)}, \qquad
     V_n(K) = \sum_{k \ge K} p(k) \, \frac{k!}{(k-K)!} \, \frac{\Gamma(\gamma k)}{\Gamma(\gamma k + n)}.
@@ -55,8 +55,6 @@ from ewens_widgets.model.priors.partition_prior import (
     log_rising_products,
     stirling_remainder,
 )
-
-__all__ = ["CountPrior", "FiniteMixture", "Geometric", "Poisson"]
 
 _NEGLIGIBLE = -54.0 * np.log(2.0)
 _FIRST_TERMS = 64
@@ -205,7 +203,8 @@ class FiniteMixture(PartitionPrior):
         return -self.gamma
 
     @property
-    def _most_clusters(self) -> float:
+    def most_clusters(self) -> float:
+        """As many as there can be components."""
         return self.count.largest
 
     @property
@@ -222,7 +221,7 @@ class FiniteMixture(PartitionPrior):
 
     def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
         sums = self._log_sums(n, np.append(counts, counts[-1:] + 1))
-        possible = counts < self._most_clusters
+        possible = counts < self.most_clusters
         # Where nothing more is possible both sums are empty.
         change = np.where(possible, sums[1:], -np.inf) - np.where(possible, sums[:-1], 0.0)
         return np.asarray(np.log(counts + 1.0) - self._log_falls(n, counts) + change, dtype=np.float64)
@@ -260,7 +259,7 @@ class FiniteMixture(PartitionPrior):
     def _log_sums(self, n: int, counts: Counts) -> FloatArray:
         """Log S_K: the series relative to f_K(K), with as many terms for each K as it needs."""
         sums = np.full(counts.shape, -np.inf)
-        waiting = np.flatnonzero(counts <= self._most_clusters)
+        waiting = np.flatnonzero(counts <= self.most_clusters)
         size = _FIRST_TERMS
         while waiting.size:
             rows = max(1, _MOST_ENTRIES // size)

@@ -58,15 +58,6 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import check_labels, cluster_sizes
 
-__all__ = [
-    "PartitionPrior",
-    "SeatingRule",
-    "log_rising_factorial",
-    "log_rising_products",
-    "stirling_remainder",
-    "total_variation",
-]
-
 Counts = NDArray[np.intp]
 
 _LONG_PRODUCT = 1000
@@ -104,18 +95,13 @@ class PartitionPrior(ABC):
         """The rule of seats, or None where it has a parameter that is averaged over."""
 
     @property
-    def _most_clusters(self) -> float:
-        """How many clusters are possible at all."""
+    def most_clusters(self) -> float:
+        """How many clusters are possible at all; infinite where there is no bound."""
         return np.inf
 
     @property
-    def most_clusters(self) -> float:
-        """How many clusters are possible at all; infinite where there is no bound."""
-        return self._most_clusters
-
-    @property
-    def counts_are_dear(self) -> bool:
-        """Whether every V(K) takes a sum or an integral of its own, so that nobody asks for all of them."""
+    def has_slow_count_weights(self) -> bool:
+        """Whether every V(K) takes a sum or an integral of its own."""
         return self._rule is None
 
     def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> "SeatingRule":
@@ -164,9 +150,9 @@ class PartitionPrior(ABC):
             return np.ones(1)
         if members.ndim != 1 or not np.all(members > 0.0):
             raise ValueError("cluster sizes must be positive.")
-        if members.size > self._most_clusters:
+        if members.size > self.most_clusters:
             raise ValueError(
-                f"{self} has at most {self._most_clusters:.0f} clusters; got the sizes of {members.size}."
+                f"{self} has at most {self.most_clusters:.0f} clusters; got the sizes of {members.size}."
             )
         return np.append(members - self._discount, self._opening_weight(members))
 
@@ -182,7 +168,7 @@ class PartitionPrior(ABC):
         """Probabilities of 0, 1, …, n clusters, or of those up to `most`, in O(n · most)."""
         n_objects = _check_objects(n)
         largest = _check_most(most, n_objects)
-        possible = int(min(largest, self._most_clusters))
+        possible = int(min(largest, self.most_clusters))
         rule = self._rule
         if rule is not None:
             pmf = rule.count_pmf(n_objects, possible)
@@ -225,7 +211,7 @@ class PartitionPrior(ABC):
         rule = self._rule
         if rule is not None:
             return rule.expected_sizes(n_objects)
-        possible = int(min(largest, self._most_clusters))
+        possible = int(min(largest, self.most_clusters))
         log_sizes = self._log_size_weights(np.arange(1, n_objects + 1))
         log_terms = self._log_count_weights(n_objects, np.arange(1, possible + 1))
         log_expected = np.full(n_objects + 1, -np.inf)

@@ -278,7 +278,7 @@ def _log_count_steps(posterior: Posterior) -> FloatArray:
     if posterior.concentration is None:
         # So many clusters of so many objects have a probability that is zero to all digits; nobody waits for
         # their weights, and they are never proposed.
-        most = min(n_objects, _MOST_DEAR_COUNTS) if prior.counts_are_dear else n_objects
+        most = min(n_objects, _MOST_DEAR_COUNTS) if prior.has_slow_count_weights else n_objects
         steps[:] = -np.inf
         steps[:most] = prior.log_count_steps(n_objects, most)
     return steps

@@ -24,7 +24,6 @@ from ipywidgets import HBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.convergence import Diagnostics
-from ewens_widgets.analysis.report import chains_sentence
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
@@ -179,7 +178,7 @@ class ChainsView(Dashboard):
     def _sentence(self, length: int) -> str:
         if length == 0:
             return "Press Play: the chains start from different partitions. Will they come to agree?"
-        return chains_sentence(self._agreement(length), self.record.names)
+        return self._agreement(length).sentence(self.record.names)
 
     def _agreement(self, length: int) -> Diagnostics:
         gap = cast("ChainSimilarities", self.views["similarities"]).gap

@@ -21,8 +21,7 @@ import numpy as np
 from ipywidgets import VBox
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.explanation.inspection import Inspection
-from ewens_widgets.analysis.explanation.proposal import Proposal, Term
+from ewens_widgets.analysis.explanation import Inspection, Proposal, Term
 from ewens_widgets.analysis.plots.palette import colour_of
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.moves.move import MOVES, Choice, count, signed

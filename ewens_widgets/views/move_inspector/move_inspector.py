@@ -21,7 +21,7 @@ import numpy as np
 from ipywidgets import HTML, HBox, Play, Select
 from numpy.typing import ArrayLike
 
-from ewens_widgets.analysis.explanation.inspection import Inspection
+from ewens_widgets.analysis.explanation import Inspection
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.sampling.moves.move import Move, Scene, count
 from ewens_widgets.sampling.moves.schedule import resolve_schedule

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.explanation.proposal import Proposal
+from ewens_widgets.analysis.explanation import Proposal
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of, rgb
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray
@@ -87,7 +87,7 @@ class StageScatter(Panel):
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         self.dots.place(x, y)
-        self.outlines.place(self._posterior, x, y)
+        self.outlines.place(self._posterior, x, y, self.plane.weights)
         self._point_at()
         self._outline()
 

@@ -14,6 +14,7 @@ import ewens_widgets as ew
 from ewens_widgets.analysis import convergence
 from ewens_widgets.analysis import report as report_module
 from ewens_widgets.analysis.convergence import Diagnostics
+from ewens_widgets.analysis.findings import Finding
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import ensemble
 from ewens_widgets.sampling.trace import Trace
@@ -128,10 +129,10 @@ def assert_same_verdict(chains: Sequence[Trace]) -> str:
         return shown.verdict
     told = ew.report(list(chains))
     # The view speaks of the chains alone; the report asks, too, whether the model fits.
-    doubted = shown.verdict == "agree" and not told.check.is_calm
+    doubted = shown.verdict == "agree" and not told.check.fits
     assert told.verdict == ("model in doubt" if doubted else SAME[shown.verdict])
     assert shown.verdict == told.diagnostics.verdict
-    assert shown.faults == told.diagnostics.faults
+    assert shown.findings == told.diagnostics.findings
     assert sentence.startswith("The chains agree:") == (told.verdict in {"trust", "model in doubt"})
     # Not only the verdict: every number that it rests on.
     numbers = told.diagnostics
@@ -201,9 +202,9 @@ class OtherThreshold(Diagnostics):
     """A copy of the verdict with a threshold of its own."""
 
     @property
-    def faults(self) -> tuple[convergence.Fault, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """As they are, but for few effective draws."""
-        return tuple(fault for fault in super().faults if fault != "few" or self.least_ess < 20.0)
+        return tuple(found for found in super().findings if found.kind != "few" or self.least_ess < 20.0)
 
 
 def other_threshold(found: Diagnostics) -> Diagnostics:

@@ -63,6 +63,7 @@ def least_difference(colours: tuple[str, ...], deficiency: str) -> float:
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_the_first_colours_stay_apart(deficiency: str) -> None:
     assert least_difference((*CLUSTER_COLOURS[:N_DISTINCT], GREY), deficiency) > 20
+    assert least_difference(OKABE_ITO, deficiency) > 5
 
 
 def test_a_palette_of_red_and_green_would_be_found_out() -> None:
@@ -197,10 +198,6 @@ def test_colour_maps_run_from_near_to_far(name: str) -> None:
     assert lightness[-1] > lightness[0]
 
 
-def test_greys_are_those_of_the_paper() -> None:
-    assert colour_map("greys", 200)[[0, -1]].tolist() == [[0, 0, 0], [255, 255, 255]]
-
-
 def test_an_unknown_colour_map_is_refused() -> None:
     with pytest.raises(ValueError, match="no colour map 'jet'"):
         colour_map("jet", 10)
@@ -228,16 +225,3 @@ def test_colours_go_by_size_and_singletons_are_grey() -> None:
     pairs = set(zip(cluster_colours(many), cluster_markers(many), strict=True))
     assert len(pairs) == 20
     assert cluster_markers([0, 0, 1, 1]) == ["o", "o"]
-
-
-@pytest.mark.parametrize("palette", [OKABE_ITO, CLUSTER_COLOURS[:N_DISTINCT]])
-def test_the_colour_blind_can_tell_the_colours_apart(palette: tuple[str, ...]) -> None:
-    # Machado et al. (2009): how the palette looks without the red and without the green receptor.
-    protan = [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]
-    deutan = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
-    rgb = np.array([[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in palette])
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    for matrix in (np.eye(3), protan, deutan):
-        seen = np.clip(linear @ np.array(matrix).T, 0, 1) ** (1 / 2.2)
-        gaps = np.linalg.norm(seen[:, None] - seen[None, :], axis=2)[np.triu_indices(len(palette), 1)]
-        assert gaps.min() > 0.1

@@ -1,1 +1,0 @@
-"""One proposal of a move, taken apart: what was drawn, how probable it was, and what decided."""
