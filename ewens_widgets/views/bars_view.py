@@ -24,8 +24,6 @@ from ewens_widgets.views.figures import Spot, make_axis, make_figure, make_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CountView", "ThetaView"]
-
 _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", OKABE_ITO[3]
 _LEAST, _MOST = 8, 60  # numbers of clusters on the axis
 _MOST_OBJECTS = 20_000

@@ -17,28 +17,8 @@ from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture
 from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import Silence, assign
+from ewens_widgets.views.base import Post, Silence, assign, make, shared
 from ewens_widgets.views.stage import Stage
-
-__all__ = [
-    "Brush",
-    "Canvas",
-    "FeaturePlane",
-    "PictureBuffers",
-    "Spot",
-    "equal_limits",
-    "fit_axis",
-    "horizon",
-    "make_axis",
-    "make_figure",
-    "make_scale",
-    "make_scatter",
-    "nice_limits",
-    "nice_ticks",
-    "places_between",
-    "set_iterations",
-    "set_limits",
-]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,10 +151,16 @@ class Canvas(bqplot.Figure):
         self._on_size = on_size
         self._plot: tuple[float, float, float, float] | None = None  # left, top, width, height
         self.tell: Callable[[Spot | None], str] | None = None
-        super().__init__(fig_margin=self._margins(1.0), **traits)
+        # The scales of the figure itself, from 0 to 1, are the same for all.
+        unit = shared(bqplot.LinearScale, min=0.0, max=1.0, allow_padding=False)
+        super().__init__(
+            fig_margin=self._margins(1.0),
+            scale_x=unit,
+            scale_y=unit,
+            _dom_classes=("ew-figure", css_class),
+            **traits,
+        )
         self._offsets = [float(axis.label_offset.removesuffix("px")) for axis in self.axes]
-        self.add_class("ew-figure")
-        self.add_class(css_class)
 
     def _margins(self, scale: float) -> dict[str, int]:
         sides = ("top", "right", "bottom", "left")
@@ -301,7 +287,7 @@ class FeaturePlane:
 
     def __init__(
         self,
-        post: Callable[[Callable[[], None]], None],
+        post: Post,
         on_place: Callable[[NDArray[np.float64], NDArray[np.float64]], None],
         margin: float = 0.05,
     ) -> None:
@@ -315,12 +301,9 @@ class FeaturePlane:
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
         self.choosers = tuple(self._chooser(name, post) for name in self.scales)
 
-    def _chooser(self, name: str, post: Callable[[Callable[[], None]], None]) -> Dropdown:
-        chooser = Dropdown(
-            description=name, tooltip=f"What the {name} axis shows: a column or a principal component"
-        )
-        chooser.add_class(f"ew-{name}-feature")
-        chooser.add_class("ew-chooser")
+    def _chooser(self, name: str, post: Post) -> Dropdown:
+        tooltip = f"What the {name} axis shows: a column or a principal component"
+        chooser = make(Dropdown, f"ew-{name}-feature ew-chooser", description=name, tooltip=tooltip)
         chooser.observe(lambda _: post(self.place), "value")
         return chooser
 
@@ -398,7 +381,7 @@ class PictureBuffers:
 
     def __init__(self) -> None:
         self._content = BLANK
-        self.visible, self._hidden = (Image(value=BLANK, format="png") for _ in range(2))
+        self.visible, self._hidden = (make(Image, value=BLANK, format="png") for _ in range(2))
 
     def show(
         self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys", *, dark: bool = False

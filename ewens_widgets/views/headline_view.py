@@ -16,13 +16,11 @@ from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import number_text
-from ewens_widgets.views.base import Silence, assign, note
+from ewens_widgets.views.base import Silence, assign, look, make, note
 from ewens_widgets.views.stage import COLOURINGS, Stage
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer
-
-__all__ = ["Headline"]
 
 _HINTS = {
     "draw": "The clusters of the iteration on display",
@@ -47,15 +45,15 @@ class Headline(HBox):
         self._frame: Frame | None = None
         self._silence = Silence()
         self.sentence = note("ew-headline")
-        self.colouring = ToggleButtons(
+        self.colouring = make(
+            ToggleButtons,
+            "ew-colouring",
             options=[(title, kind) for kind, title in COLOURINGS.items()],
             description="colours show",
             tooltips=[_HINTS[kind] for kind in COLOURINGS],
         )
-        self.colouring.add_class("ew-colouring")
         self.colouring.observe(self._on_chosen, "value")
-        super().__init__((self.sentence, self.colouring))
-        self.add_class("ew-headline-row")
+        super().__init__((self.sentence, self.colouring), **look("ew-headline-row"))
         stage.observe(self.redraw)
 
     def _on_chosen(self, change: dict[str, Any]) -> None:

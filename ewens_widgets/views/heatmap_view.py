@@ -24,14 +24,12 @@ from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import View, assign, note
+from ewens_widgets.views.base import View, assign, make, note
 from ewens_widgets.views.figures import Brush, PictureBuffers, Spot, make_figure, make_scale, places_between
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["HeatmapView", "band_share"]
 
 BAND = 0.05
 """Width of the band of cluster colours beside the heatmap, about, as a share of the heatmap."""
@@ -79,12 +77,8 @@ class HeatmapView(View):
             interaction=self.brush.selector,
         )
         self.figure.tell = self._tell
-        self.colours = Dropdown(
-            options=COLOUR_MAPS,
-            tooltip="Colours of the picture; greys are the paper's",
-        )
-        self.colours.add_class("ew-colour-map")
-        self.colours.add_class("ew-chooser")
+        tooltip = "Colours of the picture; greys are the paper's"
+        self.colours = make(Dropdown, "ew-colour-map ew-chooser", options=COLOUR_MAPS, tooltip=tooltip)
         self.colours.observe(lambda _: self.stage.post(self._recolour), "value")
         self._is_dark = False
         self.key = note("ew-legend")

@@ -32,16 +32,11 @@ from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.views.base import Panel, View, assign
+from ewens_widgets.views.base import Panel, Post, View, assign, look
 from ewens_widgets.views.figures import Canvas
-
-__all__ = ["PROGRESS", "STATUS", "Dashboard", "Page", "Parcel", "Post", "Room", "in_columns"]
 
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
-
-Post = Callable[[Callable[[], None]], None]
-"""Brings a command to the event loop."""
 
 STATUS = {"role": "status", "aria-live": "polite"}
 """Attributes of what a screen reader reads out when it changes."""
@@ -191,7 +186,7 @@ class Page(anywidget.AnyWidget):
         on_room: Callable[["Room", Callable[[], None]], None] | None = None,
         on_point: Callable[[str, str, tuple[float, float] | None], None] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(**look())
         self._engine: Player | Worker | None = None
         self._unpacks: dict[str, bool] = {}  # by viewer, whether it has shown that it takes parcels
         self._packs = True  # whether all that was to be sent could be packed so far
@@ -321,10 +316,8 @@ class Dashboard(VBox):
 
     def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
         _let_messages_wait()
-        super().__init__()
         # The first class brings the common styles along.
-        for name in ("ew-explorer", *self.css_class.split()):
-            self.add_class(name)
+        super().__init__(_dom_classes=("ew-explorer", *self.css_class.split()))
         self._engine = engine
         self.post: Post = Mailbox().post if post is None else post
         self._pointed: Canvas | None = None
@@ -470,16 +463,8 @@ def in_columns(columns: Mapping[str, Sequence[Widget]], *css_classes: str) -> HB
     css_classes
         Further classes of the row of columns.
     """
-    boxes = []
-    for css_class, widgets in columns.items():
-        box = VBox(tuple(widgets))
-        box.add_class(css_class)
-        boxes.append(box)
-    row = HBox(tuple(boxes))
-    row.add_class("ew-columns")
-    for name in css_classes:
-        row.add_class(name)
-    return row
+    boxes = [VBox(tuple(widgets), **look(css_class)) for css_class, widgets in columns.items()]
+    return HBox(tuple(boxes), **look(" ".join(("ew-columns", *css_classes))))
 
 
 def _overview(panels: Sequence[Panel], title: str) -> bytes:

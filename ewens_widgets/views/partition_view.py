@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import Button, ToggleButton, Widget
+from ipywidgets import ToggleButton, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.palette import (
@@ -21,15 +21,13 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import move_text
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.views.base import View, assign, chip, note
+from ewens_widgets.views.base import View, assign, button, chip, make, note, show_if
 from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
 from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
 from ewens_widgets.views.stage import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["PartitionView"]
 
 FloatArray = NDArray[np.float64]
 
@@ -101,12 +99,10 @@ class PartitionView(View):
         )
         self.stage.pointed.observe(self._point_out)
         self.outlines = Outlines(self.plane.scales)
-        self.ellipses = ToggleButton(
-            value=False,
-            description="Ellipses",
-            tooltip="Ellipses that hold 50 and 90 % of each cluster, or none",
+        tooltip = "Ellipses that hold 50 and 90 % of each cluster, or none"
+        self.ellipses = make(
+            ToggleButton, "ew-ellipses", value=False, description="Ellipses", tooltip=tooltip
         )
-        self.ellipses.add_class("ew-ellipses")
         self.ellipses.observe(lambda _: self.stage.post(self.redraw), "value")
         self.brush = Brush.rectangle(
             self.plane.scales["x"], self.plane.scales["y"], self.stage, self._objects_in
@@ -123,11 +119,13 @@ class PartitionView(View):
         self.figure.tell = self._tell
         self.legend = note("ew-legend")
         self.tools = (self.ellipses, *self.plane.choosers)
-        self.clear = Button(
-            description="Clear selection", tooltip="Select no objects", layout={"display": "none"}
+        self.clear = button(
+            "Clear selection",
+            "ew-clear",
+            "Select no objects",
+            lambda: self.stage.post(self.stage.selection.clear),
+            layout={"display": "none"},
         )
-        self.clear.add_class("ew-clear")
-        self.clear.on_click(lambda _: self.stage.post(self.stage.selection.clear))
         return self.figure, self.legend, self.clear
 
     def _objects_in(self, area: FloatArray) -> NDArray[np.intp]:
@@ -202,7 +200,7 @@ class PartitionView(View):
         self._glide(frame, has_changed=shades != self.points.colors)
         chosen = self.stage.selection.objects
         selected = chosen if chosen.size else None
-        assign(self.clear.layout, display="" if chosen.size else "none")
+        show_if(self.clear, bool(chosen.size))
         if colours is None:
             self.dots.show(shades, selected=selected)
             assign(self.legend, value="")

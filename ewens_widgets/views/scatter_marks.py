@@ -26,8 +26,6 @@ from ewens_widgets.views.base import assign
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GLIDES", "ROOMY", "Dots", "Outlines"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 

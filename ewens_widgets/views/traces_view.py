@@ -32,8 +32,6 @@ from ewens_widgets.views.figures import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TracePanel", "TracesView", "thinned", "trace_panels"]
-
 MOST_POINTS = 240
 
 FloatArray = NDArray[np.float64]

@@ -14,7 +14,7 @@ from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.base import Silence, View, assign, note
+from ewens_widgets.views.base import Silence, View, assign, look, make, note
 from ewens_widgets.views.figures import (
     Brush,
     PictureBuffers,
@@ -30,8 +30,6 @@ from ewens_widgets.views.stage import TREE_KINDS, Cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["TreeView", "outline"]
 
 _GRIPS = 24
 
@@ -102,8 +100,7 @@ class TreeView(View):
         self.figure.tell = self._tell
         self._make_controls()
         # With the controls, in a place of its own: it comes and goes, and must not move the pictures.
-        row = HBox((self.count, self.least, self.shows, self.note))
-        row.add_class("ew-row")
+        row = HBox((self.count, self.least, self.shows, self.note), **look("ew-row"))
         return self.figure, self._make_strip(), row
 
     def _make_strip(self) -> Widget:
@@ -119,32 +116,38 @@ class TreeView(View):
         )
 
     def _make_controls(self) -> None:
-        self.kind = Dropdown(
+        self.kind = make(
+            Dropdown,
+            "ew-tree-kind ew-chooser",
             options=list(TREE_KINDS.items()),
             tooltip="Similarity: how often draws keep objects apart. Evidence: what merging clusters costs.",
         )
-        self.count = BoundedIntText(
-            value=3, min=1, max=9999, description="cut into", tooltip="Cut the tree into so many clusters"
+        self.count = make(
+            BoundedIntText,
+            "ew-cut-count ew-chooser",
+            value=3,
+            min=1,
+            max=9999,
+            description="cut into",
+            tooltip="Cut the tree into so many clusters",
         )
-        self.least = BoundedIntText(
+        self.least = make(
+            BoundedIntText,
+            "ew-cut-least ew-chooser",
             value=1,
             min=1,
             max=9999,
             description="of at least",
             tooltip="Smaller clusters are not counted; they are left over and shown in grey",
         )
-        self.shows = ToggleButton(
-            description="colour by cut", tooltip="Colour all pictures by the cut, not by the current draw"
+        self.shows = make(
+            ToggleButton,
+            "ew-cut-shows ew-chooser",
+            description="colour by cut",
+            tooltip="Colour all pictures by the cut, not by the current draw",
         )
         self.note = note()
-        for control, name in (
-            (self.kind, "ew-tree-kind"),
-            (self.count, "ew-cut-count"),
-            (self.least, "ew-cut-least"),
-            (self.shows, "ew-cut-shows"),
-        ):
-            control.add_class(name)
-            control.add_class("ew-chooser")
+        for control in (self.kind, self.count, self.least, self.shows):
             control.observe(self._on_control, "value")
         self.tools = (self.kind,)
 

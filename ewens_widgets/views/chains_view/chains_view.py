@@ -36,7 +36,7 @@ from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import Panel, View, assign, note
+from ewens_widgets.views.base import Panel, View, assign, note, show_if
 from ewens_widgets.views.chains_view.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
@@ -144,7 +144,7 @@ class ChainsView(Dashboard):
         }
         self.transport = _ChainsTransport(self.player, on_more=self._run_on)
         if self.is_recorded:
-            self.transport.more.layout.display = "none"
+            show_if(self.transport.more, False)
         self.sentence = note("ew-sentence")
         names = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
         self.lay_out(self.transport, self.sentence, self._columns(), names=names)

@@ -1,9 +1,9 @@
-"""Choosing data: one of the data sets that come along, or a file of one's own.
+"""Choosing data: one of the built-in data sets, or a file.
 
-A file is read by the browser and sent as bytes; one that is too large stays where it is. Tables are parsed
-without running anything (see `tables`). What the reader made of each column is shown with a choice, which can
-be changed before the data are used, where the reader has to ask, and after. What cannot be used is explained
-beside the chooser. Everything that a table contains is shown as text.
+The browser reads a file and sends its bytes; a file that is too large is not sent. Tables are parsed without
+running anything (see `tables`). The role of each column is shown with a choice, which can be changed before
+the data are used (where the reader has to ask) and afterwards. Data that cannot be used are explained next to
+the chooser. Everything that a table contains is shown as text.
 """
 
 import warnings
@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anywidget
-from ipywidgets import HTML, Button, Dropdown, VBox
+from ipywidgets import HTML, Dropdown, VBox
 from traitlets import Int, Unicode
 
 from ewens_widgets.datasets import LOADERS, ColumnAccount, Dataset, TableAccount
 from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
-from ewens_widgets.views.base import Silence, assign
+from ewens_widgets.views.base import Post, Silence, assign, button, look, make, note, show_if
 from ewens_widgets.views.fields import Field
-
-__all__ = ["ColumnsPanel", "DataPanel", "Upload"]
 
 _MOST_CONTROLS = 60
 _ROLES = {
@@ -60,7 +58,7 @@ class DataPanel(VBox):
     def __init__(
         self,
         given: Dataset,
-        post: Callable[[Callable[[], None]], None],
+        post: Post,
         on_data: Callable[[Dataset], None],
         table: Any = None,  # noqa: ANN401 - what `read_table` takes
     ) -> None:
@@ -70,20 +68,19 @@ class DataPanel(VBox):
         self._tables: dict[str, _Table] = {} if table is None else {given.name: _Table(table, given.name, {})}
         self._table: _Table | None = None  # what the columns on show belong to
         self._silence = Silence()
-        self.chooser = Dropdown(description="data", tooltip="Data set to cluster")
+        self.chooser = make(Dropdown, description="data", tooltip="Data set to cluster")
         self.field = Field(self.chooser, str, "ew-data")
         self.upload = Upload(
             "Upload a CSV file",
+            "ew-upload",
             hint="A row an object; numbers, names and known classes are recognised, and can be changed below",
             accept=".csv,.tsv,.txt",
             on_file=lambda name, content: post(lambda: self._read(name, content)),
             on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
         )
-        self.upload.add_class("ew-upload")
-        self.about = HTML()
-        self.about.add_class("ew-about")
+        self.about = note("ew-about")
         self.columns = ColumnsPanel(lambda: post(self._read_again))
-        super().__init__((self.field, self.upload, self.about, self.columns))
+        super().__init__((self.field, self.upload, self.about, self.columns), **look())
         self.show(given)
         self.chooser.observe(self._on_chosen, "value")
 
@@ -182,19 +179,17 @@ class ColumnsPanel(VBox):
 
     def __init__(self, on_use: Callable[[], None]) -> None:
         self.controls: dict[str, Dropdown] = {}
-        self.missing = Dropdown(
-            description="missing", tooltip="What to do with rows in which a value is missing"
+        self.missing = make(
+            Dropdown, description="missing", tooltip="What to do with rows in which a value is missing"
         )
-        self.use = Button(description="Use these columns", tooltip="Read the table again with these choices")
-        self.use.add_class("ew-use-columns")
-        self.use.on_click(lambda _: on_use())
-        self.heading = HTML()
-        self.mind = HTML()
-        self.mind.add_class("ew-help")
+        self.use = button(
+            "Use these columns", "ew-use-columns", "Read the table again with these choices", on_use
+        )
+        self.heading = note("")
+        self.mind = note("ew-help")
         self._read_as: dict[str, str] = {}
         self._unlisted: list[str] = []  # features beyond those that have a control
-        super().__init__(())
-        self.add_class("ew-table-columns")
+        super().__init__((), **look("ew-table-columns"))
 
     def show(
         self,
@@ -241,7 +236,7 @@ class ColumnsPanel(VBox):
         below = (self.missing, self.use) if can_change else ()
         # A table that is complete needs no word on gaps.
         has_gaps = bool(incomplete) or self.missing.value != _MISSING
-        assign(self.missing.layout, display="" if has_gaps else "none")
+        show_if(self.missing, has_gaps)
         assign(self.heading, value=f"<b>Columns of {escape(account.origin)}</b>")
         self.children = (self.heading, *rows, *below, self.mind)
 
@@ -285,15 +280,15 @@ def _role_control(column: ColumnAccount) -> Dropdown:
     role = column.role
     if role == "undecided":
         options.insert(0, (_UNDECIDED, role := _UNDECIDED))
-    control = Dropdown(
+    return make(
+        Dropdown,
+        "ew-column-role",
         options=options,
         value=role,
         description=column.name,
         tooltip=f"What column {column.name} is",
         style={"description_width": "35%"},
     )
-    control.add_class("ew-column-role")
-    return control
 
 
 def _remark(column: ColumnAccount, has_control: bool) -> HTML:
@@ -304,9 +299,7 @@ def _remark(column: ColumnAccount, has_control: bool) -> HTML:
         else f"<b>{escape(column.name)}</b>: {escape(_ROLES.get(column.role, column.role))} · "
     )
     texts = [", ".join(column.values), column.reason if column.role != "undecided" else ""]
-    remark = HTML(start + " · ".join(escape(text) for text in texts if text))
-    remark.add_class("ew-help")
-    return remark
+    return note("ew-help", start + " · ".join(escape(text) for text in texts if text))
 
 
 def _first_sentences(text: str, most: int = 160) -> str:
@@ -322,8 +315,8 @@ class Upload(anywidget.AnyWidget):
 
     Parameters
     ----------
-    label, hint
-        What the button says.
+    label, css_class, hint
+        What the button says, and the class of its element.
     accept
         Extensions of the files that are offered.
     on_file
@@ -351,6 +344,7 @@ class Upload(anywidget.AnyWidget):
     def __init__(
         self,
         label: str,
+        css_class: str,
         *,
         hint: str,
         accept: str,
@@ -358,7 +352,7 @@ class Upload(anywidget.AnyWidget):
         on_too_large: Callable[[str, int], None],
         largest: int = LARGEST_FILE,
     ) -> None:
-        super().__init__(label=label, hint=hint, accept=accept, largest=largest)
+        super().__init__(label=label, hint=hint, accept=accept, largest=largest, **look(css_class))
         self._on_file = on_file
         self._on_too_large = on_too_large
         self.on_msg(self._on_message)

@@ -6,7 +6,7 @@ from views.explorer.small_explorer import square, step
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import Cut, Explorer
-from ewens_widgets.views.explorer.tour import STOPS
+from ewens_widgets.views.explorer.presets import STOPS
 
 pytestmark = pytest.mark.usefixtures("wire")
 
