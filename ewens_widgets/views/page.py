@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
-from IPython.core.getipython import get_ipython
 from ipywidgets import HBox, VBox, Widget
 from traitlets import Bool, Dict, Int
 
@@ -43,9 +42,6 @@ STATUS = {"role": "status", "aria-live": "polite"}
 
 PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
 """Attributes of the bar that shows how far a chain is."""
-
-# Some hundred dashboards; a kernel whose server has stopped reading for good must not fill the memory.
-_MOST_WAITING = 100_000
 
 
 @dataclass(frozen=True)
@@ -259,34 +255,6 @@ class Page(anywidget.AnyWidget):
             engine.viewer_left(viewer)
 
 
-def _let_messages_wait() -> None:
-    """Have the kernel keep messages that the server has not read yet, where it would drop them.
-
-    An Explorer is made by some 1 100 messages within a second, and a page that is not answered within four
-    asks for each of its 700 widgets, which takes 2 100. A publisher of ZeroMQ keeps 1 000 for a reader that
-    is behind and drops the rest without a word: on a busy machine a page then lacked widgets, or waited for
-    ever for the end of the cell or for the answers.
-    """
-    kernel: Any = getattr(get_ipython(), "kernel", None)
-    thread = getattr(kernel, "iopub_thread", None)  # as ipykernel has it; in a browser there is no ZeroMQ
-    if thread is None or thread.socket is None:
-        return
-    socket = thread.socket
-
-    def deepen() -> None:
-        if getattr(socket, "sndhwm", 0):  # 0 is without end; a kernel in the same process has none
-            socket.sndhwm = max(socket.sndhwm, _MOST_WAITING)
-
-    def welcome(control: object, message: dict[str, Any]) -> None:
-        thread.schedule(deepen)
-        Widget.handle_control_comm_opened(control, message)
-
-    thread.schedule(deepen)  # where the socket lives, and before whatever is sent from now on
-    # This holds for those who are connected; for others ZeroMQ keeps to what held when the kernel began to
-    # listen. A page that connects opens this comm before it asks for states.
-    kernel.comm_manager.register_target("jupyter.widget.control", welcome)
-
-
 def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:
     """Where a page says that its mouse is; None: nowhere."""
     x, y = content.get("x"), content.get("y")
@@ -315,7 +283,6 @@ class Dashboard(VBox):
     """File with further styles."""
 
     def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
-        _let_messages_wait()
         # The first class brings the common styles along.
         super().__init__(_dom_classes=("ew-explorer", *self.css_class.split()))
         self._engine = engine

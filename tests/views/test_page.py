@@ -4,21 +4,17 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import ipywidgets
 import pytest
-import zmq
-from ipywidgets import HTML, Widget
-from jupyter_client.manager import KernelManager
+from ipywidgets import HTML
 from views.chains import Chain, Wire, made
 
 import ewens_widgets as ew
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.display import FanOut
 from ewens_widgets.views import Stage, ThetaView
-from ewens_widgets.views import page as page_module
 from ewens_widgets.views.base import Panel
 from ewens_widgets.views.page import STATUS, Dashboard, Page, Parcel, Room, in_columns
 
@@ -209,124 +205,6 @@ def test_every_panel_explains_itself(make: Callable[[], Dashboard]) -> None:
         assert len(panel.about.split()) > 10
         assert 'class="ew-explain"' in heading.value
     dashboard.close()
-
-
-BURST = """
-import comm
-for number in range(4000):
-    comm.create_comm(target_name="burst", data={"filling": "." * 5000})
-"""
-
-
-CONTROL = {
-    "content": {"comm_id": "connected", "target_name": "jupyter.widget.control", "data": {}},
-    "metadata": {"version": "1.0.0"},
-}
-
-
-def messages_of_a_burst(first: str, *, is_late: bool = False, opens_control: bool = True) -> int:
-    """How many messages of a burst come to a reader who looks only afterwards, after some code was run.
-
-    A late reader connects after that, and says so or does not as widget managers do.
-    """
-    manager = KernelManager()
-    manager.start_kernel()
-    client = manager.blocking_client()
-    client.start_channels(iopub=False, stdin=False)
-    reader = zmq.Context.instance().socket(zmq.SUB)
-    # Far less than the burst, but more than the system sends at a time: otherwise it waits for a while
-    # whenever the reader's buffer is full, and on a busy machine that took ten minutes.
-    reader.rcvhwm, reader.rcvbuf = 1, 2**18
-    reader.subscribe(b"")
-
-    def run(code: str) -> None:
-        request = client.execute(code)
-        while (reply := client.get_shell_msg(timeout=120))["parent_header"]["msg_id"] != request:
-            pass
-        assert reply["content"]["status"] == "ok", reply["content"]
-
-    def connect() -> None:
-        reader.connect(f"tcp://{manager.ip}:{manager.iopub_port}")
-        while not reader.poll(100):  # until it has subscribed
-            run("")
-
-    try:
-        if is_late:
-            run(first)
-            connect()
-            if opens_control:
-                client.shell_channel.send(client.session.msg("comm_open", **CONTROL))
-        else:
-            connect()
-            run(first)
-        run(BURST)
-        count, is_over = 0, False
-        while not is_over:
-            run("comm.create_comm(target_name='end')")  # this one may be dropped, too
-            while reader.poll(500) and not is_over:
-                message = b"".join(reader.recv_multipart())
-                count += b'"target_name": "burst"' in message
-                is_over = b'"target_name": "end"' in message
-        return count
-    finally:
-        reader.close(linger=0)
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-
-
-def test_more_messages_may_wait_for_who_is_connected_and_for_each_page_that_connects(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What the tests below do with a kernel, as it is told to ZeroMQ."""
-    told: list[int] = []
-    targets: dict[str, Callable[..., None]] = {}
-    opened: list[object] = []
-
-    class Socket:
-        sndhwm = 1000
-
-        def __setattr__(self, name: str, value: int) -> None:
-            told.append(value)
-            super().__setattr__(name, value)
-
-    kernel = SimpleNamespace(
-        iopub_thread=SimpleNamespace(socket=Socket(), schedule=lambda call: call()),
-        comm_manager=SimpleNamespace(register_target=targets.__setitem__),
-    )
-    monkeypatch.setattr(page_module, "get_ipython", lambda: SimpleNamespace(kernel=kernel))
-    monkeypatch.setattr(Widget, "handle_control_comm_opened", lambda *arguments: opened.append(arguments))
-    page_module._let_messages_wait()
-    assert len(told) == 1
-    assert told[0] > 10_000
-    targets["jupyter.widget.control"]("comm", {"a": "message"})
-    assert told == [told[0]] * 2
-    assert opened == [("comm", {"a": "message"})]
-
-
-MAKE_A_DASHBOARD = "import ewens_widgets as ew\new.PriorLab()"
-
-
-@pytest.mark.slow
-def test_no_message_is_lost_before_a_slow_reader() -> None:
-    # On a busy machine the server did not come round to reading while an Explorer was made.
-    assert messages_of_a_burst(MAKE_A_DASHBOARD) == 4000
-
-
-@pytest.mark.slow
-def test_no_message_is_lost_before_a_slow_page_that_came_later() -> None:
-    # A page whose question for all states is not answered within 4 s asks for each of 700 by itself, and
-    # waited for ever for those that were dropped.
-    assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True) == 4000
-
-
-@pytest.mark.slow
-def test_without_a_dashboard_the_kernel_drops_messages() -> None:
-    assert messages_of_a_burst("import ewens_widgets as ew") < 4000
-
-
-@pytest.mark.slow
-def test_before_a_reader_that_came_later_and_is_no_page_the_kernel_drops_messages() -> None:
-    assert messages_of_a_burst(MAKE_A_DASHBOARD, is_late=True, opens_control=False) < 4000
 
 
 # Frames in parcels.
