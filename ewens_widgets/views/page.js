@@ -1,4 +1,4 @@
-// The link between a page and its kernel: unpacks frames and acknowledges them when painted, starts downloads, names the parts of
+// The link between a page and its kernel: acknowledges frames when they are painted, starts downloads, names the parts of
 // the page for screen readers, lets them have their keys, fits the widget to its window, enlarges views, shows
 // all of it to a whole room, tells what is under the mouse, and sweeps up after the plotting library.
 
@@ -44,33 +44,6 @@ function scrollerOf(element) {
   return found;
 }
 
-let hasFailed = false; // to unpack
-const canUnpack = (model) => !hasFailed && typeof model.widget_manager?.get_model === "function";
-
-// A frame comes as one message, and its changes are handed to their widgets at once, so that the page is laid out and painted once. A widget
-// that this page does not know, or that cannot do with its change, does not keep the others from theirs.
-function initialize({ model }) {
-  const handOut = (updates, buffers) => {
-    let taken = 0;
-    for (const { model: id, state, paths } of updates) {
-      const own = buffers.slice(taken, (taken += paths.length));
-      const message = { content: { data: { method: "update", state, buffer_paths: paths } }, buffers: own };
-      model.widget_manager.get_model(id)?.then((widget) => widget._handle_comm_msg(message)).catch(console.error);
-    }
-  };
-  const unpack = ({ kind, updates }, buffers) => {
-    if (kind !== "parcel") return;
-    try {
-      handOut(updates, buffers ?? []);
-    } catch (error) {
-      hasFailed = true;
-      console.error(error);
-      model.send({ kind: "failed" });
-    }
-  };
-  if (canUnpack(model)) model.on("msg:custom", unpack);
-}
-
 function render({ model, el }) {
   el.classList.add("ew-page");
   el.setAttribute("aria-hidden", "true");
@@ -96,7 +69,7 @@ function render({ model, el }) {
       isAsked = false;
       lastSign = performance.now();
       const number = model.get("frame");
-      say("painted", { number, unpacks: canUnpack(model) });
+      say("painted", { number });
       // Not at fixed numbers: of two frames that come together only the later is seen here.
       if (Math.abs(number - sweptAt) >= SWEPT_FRAMES) {
         sweptAt = number;
@@ -455,4 +428,4 @@ function render({ model, el }) {
   };
 }
 
-export default { initialize, render };
+export default { render };

@@ -5,10 +5,6 @@ displays it acknowledges the frames it has painted; the player sends no more tha
 and nothing where there is no page. It also carries downloads, names the parts of the page for screen readers
 and lets them have their arrow keys.
 
-A frame changes some thirty widgets. Sent one by one, these changes reach a browser that has much to do in
-several portions, and it lays out and paints the page after each of them: with ten pages on two cores eight
-times a frame. So they travel together, as one `Parcel` that the page hands to its widgets at once.
-
 `Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
 everything else, and fits its figures to the room that a page has. Where no widget can run (nbconvert, the
 preview of a code host) a PNG of the current state stands in for it.
@@ -16,11 +12,9 @@ preview of a code host) a PNG of the current state stands in for it.
 
 import base64
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -73,85 +67,6 @@ class Room:
         return cls(scale, sizes, content.get("dark") is True) if 0.5 <= scale <= 4.0 else None
 
 
-class Parcel:
-    """Changes of many widgets that go to the pages as one message.
-
-    Parameters
-    ----------
-    send
-        Sends content and buffers to the pages.
-
-    Attributes
-    ----------
-    is_refused
-        Whether it could not be sent as one message, and its contents went one by one.
-    """
-
-    # By thread, not by context: a task that was begun while a frame is shown would go on packing for ever.
-    _of_thread: ClassVar[threading.local] = threading.local()
-
-    def __init__(self, send: Callable[[dict[str, Any], list[Any]], None]) -> None:
-        self._send = send
-        self._taken: list[tuple[Widget, Mapping[str, Any], Sequence[Any]]] = []
-        self.is_refused = False
-
-    @contextmanager
-    def packed(self) -> Iterator[None]:
-        """Take what widgets send from this thread, and send it in the end, whatever happens meanwhile."""
-        self._of_thread.open = self
-        try:
-            yield
-        finally:
-            self._post()
-
-    def _post(self) -> None:
-        """Send what was taken; from now on widgets send for themselves."""
-        self._of_thread.open = None
-        taken, self._taken = self._taken, []
-        if not taken:
-            return
-        updates = [
-            {"model": widget.model_id, "state": message["state"], "paths": message["buffer_paths"]}
-            for widget, message, _ in taken
-        ]
-        try:
-            self._send(
-                {"kind": "parcel", "updates": updates}, [one for _, _, buffers in taken for one in buffers]
-            )
-        except Exception:
-            # One of them cannot be sent; the others can, and with the next frame its view is told.
-            self.is_refused = True
-            _logger.warning("a frame could not be sent as one message", exc_info=True)
-            for widget, message, buffers in taken:
-                with suppress(Exception):
-                    widget._send(message, buffers)  # noqa: SLF001 - what it wanted to do
-
-    def take(self, widget: Widget, message: Mapping[str, Any], buffers: Sequence[Any] | None) -> bool:
-        """Put a message in, if it is one that can wait."""
-        if message.get("method") != "update":
-            self._post()  # What was packed before it comes before it.
-            self._of_thread.open = self
-            return False
-        self._taken.append((widget, message, buffers or ()))
-        return True
-
-    @classmethod
-    def accept_from(cls, kind: type[Widget]) -> None:
-        """Have widgets ask for an open parcel before they send; ipywidgets has no other place to say so."""
-        send_alone = kind._send  # noqa: SLF001 - see above
-
-        @wraps(send_alone)
-        def send(widget: Widget, msg: Mapping[str, Any], buffers: Sequence[Any] | None = None) -> None:
-            parcel = getattr(cls._of_thread, "open", None)
-            if parcel is None or widget.comm is None or not parcel.take(widget, msg, buffers):
-                send_alone(widget, msg, buffers)
-
-        kind._send = send  # noqa: SLF001 - see above
-
-
-Parcel.accept_from(Widget)
-
-
 class Page(anywidget.AnyWidget):
     """Acknowledges frames, and tells what a page has room for and where its mouse rests.
 
@@ -184,8 +99,6 @@ class Page(anywidget.AnyWidget):
     ) -> None:
         super().__init__(**look())
         self._engine: Player | Worker | None = None
-        self._unpacks: dict[str, bool] = {}  # by viewer, whether it has shown that it takes parcels
-        self._packs = True  # whether all that was to be sent could be packed so far
         self._on_room = on_room
         self._on_point = on_point
         self.on_msg(self._on_message)
@@ -194,17 +107,6 @@ class Page(anywidget.AnyWidget):
         """Acknowledge the frames of a player or worker; to be called after its other views were attached."""
         self._engine = engine
         engine.attach(self)
-
-    @contextmanager
-    def enclose(self) -> Iterator[None]:
-        """Have a frame sent as one parcel, where every page that looks has shown that it takes these."""
-        if not (self._packs and self._unpacks and all(self._unpacks.values())):
-            yield
-            return
-        parcel = Parcel(self.send)
-        with parcel.packed():
-            yield
-        self._packs = not parcel.is_refused
 
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
@@ -240,18 +142,10 @@ class Page(anywidget.AnyWidget):
         """Take note of a sign of life, or of leave."""
         number = content.get("number")
         if kind == "painted" and isinstance(number, int):
-            # Not by its greeting: a page on a busy machine may greet, and yet never hear of a frame.
-            self._unpacks[viewer] = content.get("unpacks") is True
             engine.acknowledge(number, viewer)
         elif kind == "here":
-            self._unpacks.setdefault(viewer, False)
             engine.viewer_attached(viewer)
-        elif kind == "failed":
-            self._unpacks = dict.fromkeys(self._unpacks, False)
         elif kind == "gone":
-            # A page that is only hidden still hears of everything.
-            if content.get("hidden") is not True:
-                self._unpacks.pop(viewer, None)
             engine.viewer_left(viewer)
 
 

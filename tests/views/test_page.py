@@ -1,22 +1,18 @@
 """What a dashboard gives to the explorer and to every lab."""
 
-import asyncio
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ipywidgets
 import pytest
 from ipywidgets import HTML
 from views.chains import Chain, Wire, made
 
 import ewens_widgets as ew
-from ewens_widgets.playback import Frame, Player
-from ewens_widgets.playback.display import FanOut
+from ewens_widgets.playback import Player
 from ewens_widgets.views import Stage, ThetaView
 from ewens_widgets.views.base import Panel
-from ewens_widgets.views.page import STATUS, Dashboard, Page, Parcel, Room, in_columns
+from ewens_widgets.views.page import STATUS, Dashboard, Page, Room, in_columns
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -205,179 +201,3 @@ def test_every_panel_explains_itself(make: Callable[[], Dashboard]) -> None:
         assert len(panel.about.split()) > 10
         assert 'class="ew-explain"' in heading.value
     dashboard.close()
-
-
-# Frames in parcels.
-
-
-def looked_at(board: Board, *viewers: str, painted: bool = True) -> None:
-    """Pages that look at a board, and have painted a frame or have not yet."""
-    for viewer in viewers:
-        board.page._handle_custom_msg({"kind": "here", "viewer": viewer}, [])
-        if painted:
-            painted_one = {"kind": "painted", "viewer": viewer, "number": 0, "unpacks": True}
-            board.page._handle_custom_msg(painted_one, [])
-
-
-def shown(chain: Chain, wire: Wire, *viewers: str, painted: bool = True) -> tuple[Board, list[Any]]:
-    """A board after a frame, and the messages of that frame."""
-    fan_out: FanOut[Frame, object] = FanOut(strict=True)
-    board = Board(chain, Engine())
-    board.attach(board.view)
-    for view in board._engine.views:
-        fan_out.attach(view)
-    looked_at(board, *viewers, painted=painted)
-    wire.clear()
-    fan_out.show(chain.frame(3))
-    return board, list(wire.messages)
-
-
-def test_a_frame_is_one_message_to_pages_that_have_shown_that_they_take_it(chain: Chain, wire: Wire) -> None:
-    board, [(receiver, message)] = shown(chain, wire, "one", "other")
-    assert receiver == board.page.comm.comm_id
-    assert message["method"] == "custom"
-    updates = message["content"]["updates"]
-    # The page itself comes last: when it hears of the frame, everything else has been handed out.
-    assert updates[-1] == {
-        "model": board.page.comm.comm_id,
-        "state": {"frame": chain.number},
-        "paths": [],
-    }
-    assert len(updates) > 1
-
-
-def test_a_parcel_has_what_would_have_been_sent_one_by_one(wire: Wire) -> None:
-    (_, [(_, parcel)]), (_, alone) = (shown(Chain(), wire, *viewers) for viewers in (("one",), ()))
-    packed = [(update["state"], update["paths"]) for update in parcel["content"]["updates"]]
-    assert packed == [(data["state"], data["buffer_paths"]) for _, data in alone]
-    assert all(data["method"] == "update" for _, data in alone)
-
-
-@pytest.mark.parametrize(("viewers", "painted"), [((), True), (("one",), False)])
-def test_pages_that_have_shown_nothing_are_told_one_by_one(
-    chain: Chain, wire: Wire, viewers: tuple[str, ...], painted: bool
-) -> None:
-    # A page may greet although its scripts came too late for it to hear of anything sent to it.
-    _, messages = shown(chain, wire, *viewers, painted=painted)
-    assert len(messages) > 1
-    assert not wire.custom()
-
-
-def test_one_page_that_takes_no_parcels_is_enough(chain: Chain, wire: Wire) -> None:
-    board, _ = shown(chain, wire, "one")
-
-    def is_packed() -> bool:
-        wire.clear()
-        with board.page.enclose():
-            board.view.add_class("ew-told")
-            board.view.remove_class("ew-told")
-        return [content["kind"] for content in wire.custom()] == ["parcel"]
-
-    assert is_packed()
-    looked_at(board, "late", painted=False)
-    assert not is_packed()
-    board.page._handle_custom_msg({"kind": "painted", "viewer": "late", "number": 1}, [])
-    assert not is_packed(), "it has painted, and does not say that it unpacks"
-    board.page._handle_custom_msg({"kind": "gone", "viewer": "late"}, [])
-    assert is_packed()
-
-
-def test_buffers_follow_their_changes(wire: Wire) -> None:
-    sent: list[tuple[dict[str, Any], list[Any]]] = []
-    pictures = [ipywidgets.Image(value=b""), ipywidgets.Image(value=b"")]
-    with Parcel(lambda content, buffers: sent.append((content, buffers))).packed():
-        for picture, value in zip(pictures, (b"first", b"second"), strict=True):
-            picture.value = value
-    [(content, buffers)] = sent
-    assert [bytes(buffer) for buffer in buffers] == [b"first", b"second"]
-    assert [update["paths"] for update in content["updates"]] == [[["value"]], [["value"]]]
-    assert [update["model"] for update in content["updates"]] == [one.model_id for one in pictures]
-
-
-def test_what_cannot_wait_comes_after_what_was_packed_before_it(wire: Wire) -> None:
-    line, page = HTML("one"), Page()
-    wire.clear()
-    with Parcel(page.send).packed():
-        line.value = "two"
-        page.tip("viewer", "told")
-        line.value = "three"
-    assert [content["kind"] for content in wire.custom()] == ["parcel", "tip", "parcel"]
-    assert not wire.updates()
-
-
-def test_other_threads_send_for_themselves(wire: Wire) -> None:
-    line, page = HTML("one"), Page()
-    wire.clear()
-    with Parcel(page.send).packed():
-        thread = threading.Thread(target=lambda: setattr(line, "value", "two"))
-        thread.start()
-        thread.join()
-        assert wire.updates() == {line.comm.comm_id: 1}
-    assert not wire.custom()
-
-
-def test_a_fault_in_a_frame_loses_nothing(wire: Wire) -> None:
-    line, page = HTML("one"), Page()
-    wire.clear()
-
-    def faulty() -> None:
-        with Parcel(page.send).packed():
-            line.value = "two"
-            raise RuntimeError("in a view")
-
-    with pytest.raises(RuntimeError, match="in a view"):
-        faulty()
-    line.value = "three"
-    [packed] = wire.custom()
-    assert packed["updates"][0]["state"] == {"value": "two"}
-    assert wire.updates() == {line.comm.comm_id: 1}, "nothing is packed after the frame"
-
-
-def test_what_a_view_has_begun_in_a_frame_sends_for_itself_later(wire: Wire) -> None:
-    line, page = HTML("one"), Page()
-
-    async def later() -> None:
-        line.value = "three"
-
-    async def scene() -> None:
-        with Parcel(page.send).packed():
-            line.value = "two"
-            task = asyncio.create_task(later())
-        wire.clear()
-        await task
-
-    asyncio.run(scene())
-    assert wire.updates() == {line.comm.comm_id: 1}
-
-
-def test_one_that_cannot_be_sent_keeps_nobody_from_the_frame(wire: Wire) -> None:
-    """And from the next frame on each sends for itself, so that the fault is that of its view."""
-    good, bad, page = HTML("one"), HTML("one"), Page()
-    page._engine = Engine()  # type: ignore[assignment]
-    page._handle_custom_msg({"kind": "painted", "viewer": "one", "number": 0, "unpacks": True}, [])
-
-    def refuse(content: dict[str, Any], buffers: list[Any]) -> None:
-        raise TypeError("not JSON serializable")
-
-    page.send = refuse  # type: ignore[method-assign]
-    wire.clear()
-    with page.enclose():
-        good.value = bad.value = "two"
-    assert wire.updates() == {good.comm.comm_id: 1, bad.comm.comm_id: 1}
-    wire.clear()
-    with page.enclose():
-        good.value = "three"
-        assert wire.updates() == {good.comm.comm_id: 1}
-
-
-def test_a_hidden_page_counts_until_it_is_closed(chain: Chain) -> None:
-    board = Board(chain, Engine())
-    board.attach(board.view)
-    looked_at(board, "good")
-    looked_at(board, "poor", painted=False)
-    board.page._handle_custom_msg({"kind": "gone", "viewer": "poor", "hidden": True}, [])
-    assert board.page._unpacks == {"good": True, "poor": False}
-    board.page._handle_custom_msg({"kind": "gone", "viewer": "poor"}, [])
-    assert board.page._unpacks == {"good": True}
-    board.page._handle_custom_msg({"kind": "failed"}, [])
-    assert board.page._unpacks == {"good": False}
