@@ -67,7 +67,7 @@ CIRCLES = ".ew-scatter svg.svg-figure > g > g > g:nth-child(2) path.dot"
 MARKS = """
 root => ({
   scatter: [...root.querySelectorAll("CIRCLES")].map(dot => getComputedStyle(dot).fill),
-  bars: [...root.querySelectorAll(".ew-theta-bars rect.bar")].map(bar => bar.getAttribute("height")),
+  bars: [...root.querySelectorAll(".ew-theta-bars path.area")].map(bars => bars.getAttribute("d")),
   heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
 })
 """.replace("CIRCLES", CIRCLES)
