@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import bqplot
 import numpy as np
 from ipywidgets import Widget
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.charts import theta_text
 from ewens_widgets.analysis.plots.palette import OKABE_ITO
@@ -52,7 +52,7 @@ class Bars:
             for colour in colours
         )
 
-    def show(self, x: NDArray[np.float64], y: ArrayLike) -> None:
+    def show(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         """Show bars at these places: a height for each, or a row of heights for each series."""
         # Four digits are more than the eye sees, and equal frames stay equal.
         self.x, self.y = x, np.round(y, 4)

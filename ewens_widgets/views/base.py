@@ -60,16 +60,9 @@ def look(css_class: str = "", **layout: str) -> dict[str, Any]:
 
 
 def make(kind: type[W], css_class: str = "", *arguments: object, **traits: Any) -> W:  # noqa: ANN401 - any
-    """Make a control with these classes, and with a shared layout and style.
+    """Make a control with these classes (separated by spaces), and with a shared layout and style.
 
-    Parameters
-    ----------
-    kind
-        Class of the widget.
-    css_class
-        Classes of its element, with spaces between them.
-    arguments, traits
-        As for the widget; layout and style as dictionaries.
+    Arguments and traits are those of the widget; layout and style are given as dictionaries.
     """
     style = kind.class_traits().get("style")
     if style is not None:

@@ -61,13 +61,14 @@ class HeatmapView(View):
         self._pixels: NDArray[np.uint8] = np.zeros((1, 1), dtype=np.uint8)
         self._x_scale = make_scale()
         self._y_scale = make_scale()
+        scales = {"x": self._x_scale, "y": self._y_scale}
         self.image = bqplot.Image(
             image=self._buffers.visible,
             x=(0.0, 1.0),
             y=(0.0, 1.0),
-            scales={"x": self._x_scale, "y": self._y_scale},
+            scales=scales,
         )
-        self.brush = Brush.rectangle(self._x_scale, self._y_scale, self.stage, self._objects_in)
+        self.brush = Brush.rectangle(scales, self.stage, self._objects_in)
         self.figure = make_figure(
             "ew-heatmap-picture",
             220,

@@ -1,13 +1,12 @@
 """Dashboards and the pages that show them, living or still.
 
-`Page` is the link between the pages that show the widgets and the player: an invisible widget. Each page that
-displays it acknowledges the frames it has painted; the player sends no more than the slowest page can take,
-and nothing where there is no page. It also carries downloads, names the parts of the page for screen readers
-and lets them have their arrow keys.
+`Page` is an invisible widget, the link between the player and the pages that show the widgets. Each page
+acknowledges the frames that it has painted. The player sends no more than the slowest page can take, and
+nothing without a page. `Page` also carries downloads and names the parts of the page for screen readers.
 
-`Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
-everything else, and fits its figures to the room that a page has. Where no widget can run (nbconvert, the
-preview of a code host) a PNG of the current state stands in for it.
+`Dashboard` puts panels on a page and fits its figures to the room that a page has. It ends with the invisible
+widget, which therefore gets a frame after everything else. Where no widget can run (nbconvert, the preview of
+a code host) a PNG of the current state replaces it.
 """
 
 import base64
@@ -40,20 +39,10 @@ PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
 
 @dataclass(frozen=True)
 class Room:
-    """What a page has room for.
+    """What a page has room for."""
 
-    Attributes
-    ----------
-    scale
-        Size of its type, 1 being usual.
-    sizes
-        Width and height of each figure in pixels, by the class of its element.
-    is_dark
-        Whether it is light on dark.
-    """
-
-    scale: float
-    sizes: Mapping[str, tuple[float, float]]
+    scale: float  # size of its type, 1 being the default
+    sizes: Mapping[str, tuple[float, float]]  # of each figure in pixels, by the class of its element
     is_dark: bool = False
 
     @classmethod
@@ -68,13 +57,13 @@ class Room:
 
 
 class Page(anywidget.AnyWidget):
-    """Acknowledges frames, and tells what a page has room for and where its mouse rests.
+    """Acknowledges frames, and reports what a page has room for and where its mouse rests.
 
     Parameters
     ----------
     on_room
-        Called when a page was laid out anew, on the thread of the message: with what it has room for, and
-        with a function to be called when all has been sent that follows from this.
+        Called when a page has a new layout, on the thread of the message: with what it has room for, and with
+        a function to be called when all that follows from this has been sent.
     on_point
         Called when the mouse rests on a figure, or has left it: with the viewer, the class of the figure and
         the pixel in it. `tip` answers.
@@ -87,7 +76,7 @@ class Page(anywidget.AnyWidget):
     """Number of the last frame; set after everything else of that frame has been sent."""
 
     is_running = Bool(False).tag(sync=True)
-    """Whether the chain was running then; only while it runs a page that hears nothing speaks up."""
+    """Whether the chain was running then; only while it runs does a page without frames report itself."""
 
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
@@ -134,38 +123,33 @@ class Page(anywidget.AnyWidget):
                 answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
                 self._on_room(room, lambda: self.send(answer))
         if kind == "point" and self._on_point is not None:
-            self._on_point(viewer, str(content.get("figure", "")), _pixel(content))
-        if self._engine is not None:
-            self._on_sign(self._engine, kind, viewer, content)
-
-    def _on_sign(self, engine: Player | Worker, kind: object, viewer: str, content: dict[str, Any]) -> None:
-        """Take note of a sign of life, or of leave."""
+            x, y = content.get("x"), content.get("y")
+            pixel = (
+                (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
+            )
+            self._on_point(viewer, str(content.get("figure", "")), pixel)
         number = content.get("number")
+        if self._engine is None:
+            return
         if kind == "painted" and isinstance(number, int):
-            engine.acknowledge(number, viewer)
+            self._engine.acknowledge(number, viewer)
         elif kind == "here":
-            engine.viewer_attached(viewer)
+            self._engine.viewer_attached(viewer)
         elif kind == "gone":
-            engine.viewer_left(viewer)
-
-
-def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Where a page says that its mouse is; None: nowhere."""
-    x, y = content.get("x"), content.get("y")
-    return (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
+            self._engine.viewer_left(viewer)
 
 
 class Dashboard(VBox):
     """Base of the explorer and of the labs: panels on a page, and a still picture where no widget can run.
 
-    A subclass checks what it was given, calls this constructor, makes its widgets (whose handlers `post`),
-    shows them by `lay_out` and has its engine's frames shown by `attach`.
+    A subclass checks its arguments, calls this constructor, makes its widgets (whose handlers `post`), shows
+    them by `lay_out` and has its engine's frames shown by `attach`.
 
     Parameters
     ----------
     engine
-        Plays the chain or works in the background; it is closed along with the dashboard. None where all is
-        done at once.
+        Plays the chain or works in the background, and is closed with the dashboard. None: all is done at
+        once.
     post
         Brings a command to the event loop; by default a mailbox of its own does it.
     """
@@ -188,23 +172,14 @@ class Dashboard(VBox):
         )
 
     def open(self) -> None:
-        """Tell pages of it, once it is laid out.
-
-        A page that connects asks for the states of all widgets, and JupyterLab applies what it is told when
-        it has come round to it: it must not be told of a dashboard without children.
-        """
+        """Send it to pages once it has children: a page that connects earlier would keep it empty."""
         if self.children:
             super().open()
 
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """Show these widgets from top to bottom, and the invisible page after them.
 
-        Parameters
-        ----------
-        children
-            The widgets.
-        names
-            Attributes for screen readers, by CSS selector, besides those of the panels and of the status.
+        `names` are attributes for screen readers, by CSS selector, in addition to those of panels and status.
         """
         groups = {
             f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in self.panels
@@ -215,7 +190,7 @@ class Dashboard(VBox):
         self.open()
 
     def fit(self, room: Room) -> None:
-        """Follow the page: margins grow with its type, and units are as long upwards as sideways.
+        """Follow the page: margins grow with its type, and units are equally long in both directions.
 
         Where several pages show the same widget, the one that was laid out last decides.
         """
@@ -229,17 +204,7 @@ class Dashboard(VBox):
         answer()
 
     def point(self, viewer: str, figure: str, pixel: tuple[float, float] | None) -> None:
-        """Say what is under the mouse of a page.
-
-        Parameters
-        ----------
-        viewer
-            The page.
-        figure
-            Class of the figure that the mouse is over.
-        pixel
-            Where in it, from the left and from the top; None: it has left.
-        """
+        """Answer a page what is under its mouse: at a pixel of a figure (None: it has left), by its class."""
         canvas = next((one for one in _canvases(self) if one.css_class == figure), None)
         if self._pointed is not None and self._pointed is not canvas:
             self._pointed.point(None)
@@ -248,10 +213,7 @@ class Dashboard(VBox):
             self.page.tip(viewer, canvas.point(pixel))
 
     def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the engine can show its frames to
-        """Have the engine's frames shown by these views, in this order.
-
-        The page comes last: what it acknowledges has been sent by all others.
-        """
+        """Have the engine's frames shown by these views in this order, and then by the page."""
         if self._engine is None:
             raise ValueError(f"{type(self).__name__} has no engine, and so there are no frames to show.")
         for view in views:
@@ -315,15 +277,7 @@ def _page_class(stylesheet: Path | None) -> type[Page]:
 
 
 def in_columns(columns: Mapping[str, Sequence[Widget]], *css_classes: str) -> HBox:
-    """Columns from left to right.
-
-    Parameters
-    ----------
-    columns
-        By its CSS class, what each column has from top to bottom.
-    css_classes
-        Further classes of the row of columns.
-    """
+    """Columns from left to right: by its CSS class, what each has from top to bottom."""
     boxes = [VBox(tuple(widgets), **look(css_class)) for css_class, widgets in columns.items()]
     return HBox(tuple(boxes), **look(" ".join(("ew-columns", *css_classes))))
 

@@ -104,9 +104,7 @@ class PartitionView(View):
             ToggleButton, "ew-ellipses", value=False, description="Ellipses", tooltip=tooltip
         )
         self.ellipses.observe(lambda _: self.stage.post(self.redraw), "value")
-        self.brush = Brush.rectangle(
-            self.plane.scales["x"], self.plane.scales["y"], self.stage, self._objects_in
-        )
+        self.brush = Brush.rectangle(self.plane.scales, self.stage, self._objects_in)
         self.figure = make_figure(
             "ew-scatter",
             300,

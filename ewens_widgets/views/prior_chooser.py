@@ -26,131 +26,58 @@ _NOTHING, _GIVEN = "nothing", "given"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a prior has.
-
-    Attributes
-    ----------
-    name
-        Its name among the fields of a chooser. Parameters of two kinds with the same meaning share it, and so
-        keep their value when another kind is chosen.
-    path
-        Where the prior has it.
-    symbol
-        What is written next to it.
-    start
-        Initial value.
-    low, high
-        Ends of its slider; other values can be typed.
-    tooltip
-        What it is.
-    is_whole
-        Whether it is a whole number.
-    is_even
-        Whether steps of the slider are equal; otherwise equal steps are equal factors.
-    """
+    """A number that a prior has. Two kinds of priors share a parameter that means the same."""
 
     name: str
-    path: str
     symbol: str
-    start: float
-    low: float
-    high: float
     tooltip: str
+    path: str = ""  # of the prior's attribute; by default the name
+    start: float = 1.0
+    low: float = 0.1  # end of the slider; other values can be typed
+    high: float = 100.0
     is_whole: bool = False
-    is_even: bool = False
+    is_even: bool = False  # equal steps of the slider; otherwise equal factors
 
     def parse(self, text: str) -> float:
         """Read a number; the prior, which knows the others too, decides whether it is allowed."""
         return whole_number(self.symbol, 1)(text) if self.is_whole else number(text)
 
 
-_LAMBDA = Parameter(
-    "concentration",
-    "concentration",
-    "λ",
-    1.0,
-    0.1,
-    100.0,
-    "Concentration λ: the larger, the more clusters",
-)
-_SHAPE = Parameter("shape", "concentration.shape", "shape", 1.0, 0.1, 100.0, "Shape of the Gamma prior of λ")
+_LAMBDA = Parameter("concentration", "λ", "Concentration λ: the larger, the more clusters")
+_SHAPE = Parameter("shape", "shape", "Shape of the Gamma prior of λ", "concentration.shape")
 _RATE = Parameter(
-    "rate",
-    "concentration.rate",
-    "rate",
-    1.0,
-    0.1,
-    100.0,
-    "Rate of the Gamma prior of λ, whose mean is shape / rate",
+    "rate", "rate", "Rate of the Gamma prior of λ, whose mean is shape / rate", "concentration.rate"
 )
 _K = Parameter(
-    "components", "k", "k", 10, 1, 10_000, "Number of components: the most clusters there can be", True
+    "components", "k", "Number of components: the most clusters there can be", "k", 10, 1, 10_000, True
 )
-_GAMMA = Parameter(
-    "gamma", "gamma", "γ", 1.0, 0.1, 100.0, "Dirichlet weights γ: the larger, the more alike the sizes"
-)
-_PROBABILITY = Parameter(
-    "probability",
-    "count.probability",
-    "p",
-    0.6,
-    0.01,
-    1.0,
-    "Probability p of the geometric prior of k, whose mean is 1/p",
-    is_even=True,
-)
-_COUNT = Parameter(
-    "count", "count.rate", "rate", 3.0, 0.1, 100.0, "Rate of the Poisson prior of k − 1, k components"
-)
-_SIGMA = Parameter(
-    "discount",
-    "discount",
-    "σ",
-    0.5,
-    0.0,
-    0.99,
-    "Discount σ, from 0 to below 1: the larger, the more small clusters",
-    is_even=True,
-)
+_GAMMA = Parameter("gamma", "γ", "Dirichlet weights γ: the larger, the more alike the sizes")
+_GEOMETRIC = "Probability p of the geometric prior of k, whose mean is 1/p"
+_PROBABILITY = Parameter("probability", "p", _GEOMETRIC, "count.probability", 0.6, 0.01, 1.0, is_even=True)
+_COUNT = Parameter("count", "rate", "Rate of the Poisson prior of k − 1, k components", "count.rate", 3.0)
+_DISCOUNT = "Discount σ, from 0 to below 1: the larger, the more small clusters"
+_SIGMA = Parameter("discount", "σ", _DISCOUNT, "", 0.5, 0.0, 0.99, is_even=True)
 
 
 @dataclass(frozen=True)
 class PriorKind:
-    """A kind of prior: what it is made of, and what is said about it.
-
-    Attributes
-    ----------
-    key, title
-        Its name in the program and in the menu.
-    parameters
-        Its numbers.
-    make
-        Makes the prior of the numbers, in this order.
-    matches
-        Whether a prior is of this kind.
-    name
-        Makes a short name of a prior.
-    purpose
-        What it is for, in a sentence.
-    joining, opening
-        Weights by which the next object joins m others, and opens a cluster next to K, as formulas.
-    """
+    """A kind of prior: its name in the program and in the menu, its numbers, and what is said about it."""
 
     key: str
     title: str
     parameters: tuple[Parameter, ...]
-    make: Callable[..., PartitionPrior]
+    make: Callable[..., PartitionPrior]  # of the numbers, in this order
     matches: Callable[[Any], bool]
-    name: Callable[[Any], str]
+    name: Callable[[Any], str]  # short
     purpose: str
-    joining: Callable[[Any], str]
-    opening: Callable[[Any], str]
+    joining: Callable[[Any], str]  # weight by which the next object joins m others, as a formula
+    opening: Callable[[Any], str]  # weight by which it opens a cluster next to K
 
     def take_apart(self, prior: object) -> dict[str, float] | None:
         """Numbers of a prior of this kind, by name; None of any other."""
         if not self.matches(prior):
             return None
-        return {parameter.name: attrgetter(parameter.path)(prior) for parameter in self.parameters}
+        return {one.name: attrgetter(one.path or one.name)(prior) for one in self.parameters}
 
 
 def _is_ewens(prior: object, *, is_learned: bool) -> bool:

@@ -127,20 +127,10 @@ def thinned(length: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
 
 
 class Curves:
-    """Lines over the iterations, and a thin one behind them to compare them with.
+    """Lines of a named quantity over the iterations, one per colour, with a thin line behind them.
 
-    Parameters
-    ----------
-    name
-        Of the quantity.
-    css_class
-        Of the figure.
-    colours
-        One a line.
-    height
-        Of the figure, in pixels.
-    left
-        Room for the numbers of the axis, in pixels.
+    `css_class` and `height` are those of the figure; `left` is the room for the numbers of the axis, in
+    pixels.
     """
 
     def __init__(self, name: str, css_class: str, colours: Sequence[str], height: int, left: int) -> None:
@@ -174,16 +164,9 @@ class TracePanel(Curves):
     def show(
         self, span: tuple[float, float], iterations: FloatArray, values: FloatArray, start: float
     ) -> None:
-        """Show the traces.
+        """Show the traces on an axis from the first to the last iteration of `span`.
 
-        Parameters
-        ----------
-        span
-            First and last iteration of the axis.
-        iterations, values
-            Of the points; the values of several chains have a row for each.
-        start
-            Where the draws begin that are kept.
+        The values of several chains have a row for each; the draws that are kept begin at `start`.
         """
         x_axis, y_axis = self.axes
         first, last = span

@@ -54,17 +54,17 @@ _BUTTONS = (
 
 
 class Transport(VBox):
-    """Gives commands to a player, and shows where it is.
+    """Gives commands to a player, and shows where it is; the dashboard attaches it to the player.
 
     Parameters
     ----------
     player
-        The player. It shows its frames only to those who are attached to it, which is left to the dashboard.
+        The player.
     others
-        What else stands in the row of the buttons.
+        Further widgets in the row of the buttons.
     on_more
-        Called with the number of iterations that are wanted after the end, on the thread of the message; by
-        default the player is told to go on.
+        Called with the number of iterations wanted after the end, on the thread of the message; by default
+        the player goes on.
     """
 
     def __init__(

@@ -110,7 +110,8 @@ class TreeView(View):
         self.leaves = bqplot.Image(
             image=self._buffers.visible, x=(0.0, 1.0), y=(0.0, 1.0), scales={"x": self._x_scale, "y": unit}
         )
-        self.brush = Brush.interval(self._x_scale, self.stage, self._objects_in)
+        selector = bqplot.interacts.BrushIntervalSelector(scale=self._x_scale, color=SELECTED)
+        self.brush = Brush(selector, self.stage, self._objects_in)
         return make_figure(
             "ew-leaves", 18, (0, 4, 2, 44), marks=[self.leaves], axes=[], interaction=self.brush.selector
         )

@@ -198,18 +198,10 @@ class ColumnsPanel(VBox):
         incomplete: int = 0,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Show an account, or nothing.
+        """Show the reader's account of a table that was read with these options; None: nothing.
 
-        Parameters
-        ----------
-        account
-            What the reader did so far.
-        can_change
-            Whether the table is at hand to be read again.
-        incomplete
-            Number of rows with missing values, if they keep the table from being used.
-        options
-            How the table was read.
+        `can_change`: the table can be read again. `incomplete`: the number of rows with missing values, if
+        these keep the table from being used.
         """
         self.controls = {}
         if account is None:
@@ -311,14 +303,14 @@ def _first_sentences(text: str, most: int = 160) -> str:
 
 
 class Upload(anywidget.AnyWidget):
-    """Sends one file at a time; one that is too large stays where it is.
+    """A button that sends one file at a time, unless it is too large: that would break the connection.
 
     Parameters
     ----------
     label, css_class, hint
-        What the button says, and the class of its element.
+        Text and class of the button, and the text when the mouse rests on it.
     accept
-        Extensions of the files that are offered.
+        Extensions of the files that are offered, with commas between them.
     on_file
         Called with the name and the content of a file.
     on_too_large
@@ -330,16 +322,9 @@ class Upload(anywidget.AnyWidget):
     _esm = Path(__file__).parent / "upload.js"
 
     label = Unicode().tag(sync=True)
-    """Text of the button."""
-
     hint = Unicode().tag(sync=True)
-    """Text that appears when the mouse rests on the button."""
-
     accept = Unicode().tag(sync=True)
-    """Extensions of the files that are offered, with commas between them."""
-
     largest = Int(LARGEST_FILE).tag(sync=True)
-    """Size of the largest file that is sent, in bytes."""
 
     def __init__(
         self,

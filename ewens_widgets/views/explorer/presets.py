@@ -67,38 +67,18 @@ def _name_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an explorer shows of its chain.
+    """What an explorer shows of its chain."""
 
-    Attributes
-    ----------
-    colours
-        What the colours stand for; one of `COLOURINGS`.
-    tree
-        Method of the tree; one of the values of `TREE_KINDS`.
-    cut, height, least
-        Where it is cut: into a number of clusters of at least so many members, or at a height.
-    x, y
-        What the axes of the scatter show, by name; None for what they show at first.
-    heatmap
-        Name of the heatmap's colours.
-    numbers
-        Number of each object's colour: the same clusters may have had other colours.
-    ringed
-        Whether the objects that the last iteration moved are ringed.
-    ellipses
-        Whether clusters have ellipses around them.
-    """
-
-    colours: str = "draw"
-    tree: str = "single"
-    cut: int | None = None
-    height: float | None = None
-    least: int = 1
-    x: str | None = None
+    colours: str = "draw"  # one of `COLOURINGS`
+    tree: str = "single"  # one of the values of `TREE_KINDS`
+    cut: int | None = None  # number of clusters into which the tree is cut
+    height: float | None = None  # or where
+    least: int = 1  # members of a cluster of the cut
+    x: str | None = None  # name of what the scatter shows; None: what it shows at first
     y: str | None = None
-    heatmap: str | None = None
-    numbers: tuple[int, ...] = ()
-    ringed: bool = False
+    heatmap: str | None = None  # name of its colours
+    numbers: tuple[int, ...] = ()  # of the objects' colours: equal clusters may have had other colours
+    ringed: bool = False  # whether the objects that the last iteration moved are ringed
     ellipses: bool = False
 
     def __post_init__(self) -> None:

@@ -116,17 +116,7 @@ _MIXED = "mixed"
 
 
 class ModelPreset(NamedTuple):
-    """Shapes and prior that go well together.
-
-    Attributes
-    ----------
-    title
-        What the menu says.
-    shapes, prior
-        What it stands for. Another prior of the same kind is the same preset, with other numbers.
-    purpose
-        What it is for, in a sentence.
-    """
+    """Shapes and prior that go well together; another prior of the same kind is the same preset."""
 
     title: str
     shapes: ShapesName
@@ -431,14 +421,8 @@ class MovesPanel(VBox):
 class SettingsPanel:
     """The panels of model and moves, and what they have in common.
 
-    Parameters
-    ----------
-    settings
-        What the fields show at first.
-    on_change
-        Called after a change, on the thread of the message.
-    on_apply
-        Called when the user wants a new chain.
+    `on_change` is called after a change, on the thread of the message; `on_apply` when the user wants a new
+    chain.
     """
 
     def __init__(
@@ -536,12 +520,7 @@ _MOST_ITERATIONS = 10_000_000
 class RunPanel(VBox):
     """Fields of iterations and burn-in, which change a running chain without a restart.
 
-    Parameters
-    ----------
-    iterations, burn_in
-        What the fields show at first.
-    on_change
-        Called after a change, on the thread of the message.
+    `on_change` is called after a change, on the thread of the message.
     """
 
     def __init__(self, iterations: int, burn_in: int, on_change: Callable[[], None]) -> None:
