@@ -13,7 +13,7 @@ from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.stage import Cut, Stage
+from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.tree_view import TreeView
 
@@ -24,7 +24,7 @@ __all__ = [
     "HeatmapView",
     "Page",
     "PartitionView",
-    "Stage",
+    "SharedState",
     "ThetaView",
     "TracesView",
     "TreeView",

@@ -6,7 +6,7 @@ frames of a chain. It makes its marks once. A frame only assigns traits, each ma
 and is switched off until it is prepared for other data.
 
 The number of widgets and messages decides how soon a dashboard appears. So widgets get their classes when
-they are made (`add_class` would send one message per class), and layouts and styles are `shared`: never
+they are made (`add_class` would send one message per class), and layouts and styles are shared: never
 change a trait of a shared layout; `show_if` hides a widget by giving it another one.
 """
 
@@ -22,7 +22,7 @@ from ipywidgets import HTML, Button, HBox, Layout, VBox, Widget
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ W = TypeVar("W", bound=Widget)
 Post = Callable[[Callable[[], None]], None]
 """Brings a command to the event loop."""
 
-_shared: dict[tuple[object, ...], Widget] = {}
+_cached: dict[tuple[object, ...], Widget] = {}
 
 
 def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are of any type
@@ -44,19 +44,19 @@ def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are 
             setattr(widget, name, value)
 
 
-def shared(kind: type[W], **traits: Any) -> W:  # noqa: ANN401 - traits are of any type
+def cached_widget(kind: type[W], **traits: Any) -> W:  # noqa: ANN401 - traits are of any type
     """Return the one widget of a kind with these traits, such as a layout; nobody may change it."""
     key = (kind, *sorted(traits.items()))
-    known = _shared.get(key)
+    known = _cached.get(key)
     if known is None or known.comm is None:  # somebody has closed it
-        _shared[key] = known = kind(**traits)
+        _cached[key] = known = kind(**traits)
     return known
 
 
 def look(css_class: str = "", **layout: str) -> dict[str, Any]:
     """Traits of a widget that has these classes from the start, and a shared layout."""
     layout.setdefault("display", "")
-    return {"layout": shared(Layout, **layout), "_dom_classes": tuple(css_class.split())}
+    return {"layout": cached_widget(Layout, **layout), "_dom_classes": tuple(css_class.split())}
 
 
 def make(kind: type[W], css_class: str = "", *arguments: object, **traits: Any) -> W:  # noqa: ANN401 - any
@@ -66,13 +66,13 @@ def make(kind: type[W], css_class: str = "", *arguments: object, **traits: Any) 
     """
     style = kind.class_traits().get("style")
     if style is not None:
-        traits["style"] = shared(style.klass, **traits.get("style", {}))
+        traits["style"] = cached_widget(style.klass, **traits.get("style", {}))
     return kind(*arguments, **look(css_class, **traits.pop("layout", {})), **traits)
 
 
 def show_if(widget: Widget, is_wanted: bool) -> None:
     """Show or hide a widget whose layout has no traits of its own."""
-    assign(widget, layout=shared(Layout, display="" if is_wanted else "none"))
+    assign(widget, layout=cached_widget(Layout, display="" if is_wanted else "none"))
 
 
 class Silence:
@@ -178,7 +178,7 @@ class View(Panel):
 
     Parameters
     ----------
-    stage
+    shared
         State that it shares with other views; by default a new one.
     traits
         Traits of the box, such as ``layout``. An unknown name raises `TypeError`.
@@ -187,8 +187,8 @@ class View(Panel):
     rest: ClassVar[float] = 0.0
     """Least time between two pictures while the chain runs, in seconds; the last one is always drawn."""
 
-    def __init__(self, stage: Stage | None = None, **traits: object) -> None:
-        self.stage = Stage() if stage is None else stage
+    def __init__(self, shared: SharedState | None = None, **traits: object) -> None:
+        self.shared = SharedState() if shared is None else shared
         self._frame: Frame | None = None
         self._due = 0.0
         self._failed = False
@@ -197,7 +197,7 @@ class View(Panel):
         # Marks are made before the box: they depend on the shared state alone, and the box is sent whole.
         body = self.build()
         super().__init__((*body, self._error), self.tools, **traits)
-        self.stage.observe(self.redraw)
+        self.shared.observe(self.redraw)
 
     def build(self) -> tuple[Widget, ...]:
         """Make the marks; return the children below the heading. Put choosers next to it into `tools`."""

@@ -17,8 +17,8 @@ from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture
 from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.plots.scatter_plot import projections
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import Post, Silence, assign, make, shared
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.base import Post, Silence, assign, cached_widget, make
+from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +161,7 @@ class Canvas(bqplot.Figure):
         self._plot: tuple[float, float, float, float] | None = None  # left, top, width, height
         self.tell: Callable[[Spot | None], str] | None = None
         # The scales of the figure itself, from 0 to 1, are the same for all.
-        unit = shared(bqplot.LinearScale, min=0.0, max=1.0, allow_padding=False)
+        unit = cached_widget(bqplot.LinearScale, min=0.0, max=1.0, allow_padding=False)
         names = ("ew-figure", css_class)
         super().__init__(
             fig_margin=self._margins(1.0), scale_x=unit, scale_y=unit, _dom_classes=names, **traits
@@ -367,10 +367,10 @@ class Brush:
     """
 
     def __init__(
-        self, selector: Widget, stage: Stage, choose: Callable[[FloatArray], NDArray[np.intp]]
+        self, selector: Widget, shared: SharedState, choose: Callable[[FloatArray], NDArray[np.intp]]
     ) -> None:
         self.selector = selector
-        self._stage = stage
+        self._shared = shared
         self._choose = choose
         self._silence = Silence()
         selector.observe(self._on_brushed, "selected")
@@ -379,21 +379,21 @@ class Brush:
     def rectangle(
         cls,
         scales: Mapping[str, bqplot.Scale],
-        stage: Stage,
+        shared: SharedState,
         choose: Callable[[FloatArray], NDArray[np.intp]],
     ) -> "Brush":
         """Brush of rectangles."""
         make_selector = bqplot.interacts.BrushSelector
-        return cls(make_selector(x_scale=scales["x"], y_scale=scales["y"], color=SELECTED), stage, choose)
+        return cls(make_selector(x_scale=scales["x"], y_scale=scales["y"], color=SELECTED), shared, choose)
 
     def _on_brushed(self, change: dict[str, Any]) -> None:
         if self._silence:
             return
         area = None if change["new"] is None else np.array(change["new"], dtype=np.float64)
-        self._stage.post(lambda: self._select(area))
+        self._shared.post(lambda: self._select(area))
 
     def _select(self, area: FloatArray | None) -> None:
-        selection = self._stage.selection
+        selection = self._shared.selection
         if area is not None and area.size and np.all(np.isfinite(area)):
             selection.set(self._choose(np.sort(area, axis=0)), source=self)
         elif selection.source is self:
@@ -401,7 +401,7 @@ class Brush:
 
     def follow(self) -> None:
         """Remove the mark of the brush where the selection is another one's."""
-        if self._stage.selection.source is self or self.selector.selected is None:
+        if self._shared.selection.source is self or self.selector.selected is None:
             return
         parts = ("selected_x", "selected_y") if self.selector.has_trait("selected_x") else ("selected",)
         with self._silence:

@@ -26,7 +26,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.views.base import View, assign, make, note
 from ewens_widgets.views.figures import Brush, PictureBuffers, Spot, make_figure, make_scale, places_between
-from ewens_widgets.views.stage import MOST_OBJECTS
+from ewens_widgets.views.shared_state import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ class HeatmapView(View):
             y=(0.0, 1.0),
             scales=scales,
         )
-        self.brush = Brush.rectangle(scales, self.stage, self._objects_in)
+        self.brush = Brush.rectangle(scales, self.shared, self._objects_in)
         self.figure = make_figure(
             "ew-heatmap-picture",
             220,
@@ -80,7 +80,7 @@ class HeatmapView(View):
         self.figure.tell = self._tell
         tooltip = "Colours of the picture; greys are the paper's"
         self.colours = make(Dropdown, "ew-colour-map ew-chooser", options=COLOUR_MAPS, tooltip=tooltip)
-        self.colours.observe(lambda _: self.stage.post(self._recolour), "value")
+        self.colours.observe(lambda _: self.shared.post(self._recolour), "value")
         self._is_dark = False
         self.key = note("ew-legend")
         self.note = note()
@@ -116,12 +116,12 @@ class HeatmapView(View):
         """Say which two objects are under the mouse and how often they are together; ring both."""
         size = self._order.size
         if spot is None or self._frame is None or not size:
-            self.stage.pointed.clear()
+            self.shared.pointed.clear()
             return ""
         x, y = spot.value(self._x_scale), spot.value(self._y_scale, vertical=True)
         row, column = (min(size - 1, int(share * size)) for share in (max(0.0, 1.0 - y), max(0.0, x)))
         one, other = int(self._order[row]), int(self._order[column if x >= 0.0 else row])
-        self.stage.pointed.set([one, other])
+        self.shared.pointed.set([one, other])
         if one == other:
             return self._data.row_name(one)
         places = (one, other) if self._rows is None else np.searchsorted(self._rows, [one, other])
@@ -150,13 +150,13 @@ class HeatmapView(View):
         self.brush.follow()
         whole = frame.summary.similarity(self._rows)
         if self._rows is None:
-            self._order = order = self.stage.order(frame, self._n_objects)
+            self._order = order = self.shared.order(frame, self._n_objects)
         else:
-            # The stage has no tree of so many objects; these few are quickly put in order.
+            # There is no shared tree of so many objects; these few are quickly put in order.
             order = average_order(whole)
             self._order = self._rows[order]
         levels = distance_pixels(whole, order)
-        self._pixels = self._with_bands(levels, self.stage.colours(frame))
+        self._pixels = self._with_bands(levels, self.shared.colours(frame))
         self._buffers.show(self._pixels, self.image, self.colours.value, dark=self._is_dark)
 
     def _with_bands(self, levels: NDArray[np.uint8], colours: NDArray[np.intp] | None) -> NDArray[np.uint8]:
@@ -165,7 +165,7 @@ class HeatmapView(View):
         width = round(band_share(self._order.size) * side)
         # Where several objects share a pixel, the first one is shown.
         step = -(-self._order.size // side)
-        plain, marked = leaf_pixels(self._order[::step], colours, self.stage.selection.objects)
+        plain, marked = leaf_pixels(self._order[::step], colours, self.shared.selection.objects)
         half = -(-width // 2)
         pixels = np.empty((side, side + width), dtype=np.uint8)
         pixels[:, width:] = levels

@@ -77,7 +77,7 @@ class TracesView(View):
             np.log2(summary.theta[places]),
         )
         for panel, trace in zip(self.panels, values, strict=True):
-            panel.show((0.0, last), iterations, trace, float(self.stage.burn_in))
+            panel.show((0.0, last), iterations, trace, float(self.shared.burn_in))
         learned = ""
         if self._learns and len(summary):
             average = float(summary.concentration[summary.start :].mean())

@@ -26,7 +26,7 @@ from ewens_widgets.views.figures import (
     set_limits,
 )
 from ewens_widgets.views.heatmap_view import band_share
-from ewens_widgets.views.stage import TREE_KINDS, Cut
+from ewens_widgets.views.shared_state import TREE_KINDS, Cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ class TreeView(View):
             image=self._buffers.visible, x=(0.0, 1.0), y=(0.0, 1.0), scales={"x": self._x_scale, "y": unit}
         )
         selector = bqplot.interacts.BrushIntervalSelector(scale=self._x_scale, color=SELECTED)
-        self.brush = Brush(selector, self.stage, self._objects_in)
+        self.brush = Brush(selector, self.shared, self._objects_in)
         return make_figure(
             "ew-leaves", 18, (0, 4, 2, 44), marks=[self.leaves], axes=[], interaction=self.brush.selector
         )
@@ -156,20 +156,20 @@ class TreeView(View):
         if self._silence:
             return
         if change["owner"] is self.kind:
-            self.stage.post(self._change_kind)
+            self.shared.post(self._change_kind)
         elif change["owner"] is self.shows:
             shown = bool(change["new"])
-            self.stage.post(lambda: self.stage.set_cut(self.stage.cut, show=shown))
+            self.shared.post(lambda: self.shared.set_cut(self.shared.cut, show=shown))
         else:
             cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
-            self.stage.post(lambda: self.stage.set_cut(cut))
+            self.shared.post(lambda: self.shared.set_cut(cut))
 
     def _change_kind(self) -> None:
         """Keep the number of clusters: heights of two kinds of trees have nothing in common."""
-        stage = self.stage
-        stage.live_tree.method = self.kind.value
-        stage.cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
-        stage.changed()
+        shared = self.shared
+        shared.live_tree.method = self.kind.value
+        shared.cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
+        shared.changed()
 
     def _on_dragged(self, change: dict[str, Any]) -> None:
         if self._silence:
@@ -179,7 +179,7 @@ class TreeView(View):
         moved = int(np.argmax(np.abs(heights - before))) if heights.shape == before.shape else 0
         height = max(0.0, float(heights[moved]))
         cut = Cut(height=height, min_size=self.least.value)
-        self.stage.post(lambda: self.stage.set_cut(cut))
+        self.shared.post(lambda: self.shared.set_cut(cut))
 
     def _tell(self, spot: Spot | None) -> str:
         """Say what a joint of the tree joins."""
@@ -215,16 +215,16 @@ class TreeView(View):
     def draw(self, frame: Frame) -> None:
         """Send the outline if the tree has changed, the cut and the leaves' colours."""
         self.brush.follow()
-        tree = self.stage.live_tree.tree(frame)
-        # The stage keeps a tree until there is a new one; an outline is hundreds of numbers.
+        tree = self.shared.live_tree.tree(frame)
+        # A tree is kept until there is a new one; an outline is hundreds of numbers.
         if tree is not self._tree:
             self._tree = tree
             self._draw_outline(tree)
-        labels = self.stage.cut_labels(frame)
+        labels = self.shared.cut_labels(frame)
         with self._silence:
             self._draw_cut(tree, labels)
-        self._order = self.stage.order(frame, self._n_objects)
-        leaves = leaf_pixels(self._order, self.stage.colours(frame), self.stage.selection.objects)
+        self._order = self.shared.order(frame, self._n_objects)
+        leaves = leaf_pixels(self._order, self.shared.colours(frame), self.shared.selection.objects)
         self._buffers.show(leaves, self.leaves)
 
     def _draw_outline(self, tree: Tree | None) -> None:
@@ -238,25 +238,25 @@ class TreeView(View):
         assign(self.lines, x=x, y=y)
 
     def _draw_cut(self, tree: Tree | None, labels: NDArray[np.intp] | None) -> None:
-        stage = self.stage
-        level = stage.cut.height if tree is None else stage.cut.level(tree)
+        shared = self.shared
+        level = shared.cut.height if tree is None else shared.cut.level(tree)
         if level is not None:
             assign(self.cut_line, y=np.full(2, level))
             assign(self.handle, y=np.full(_GRIPS, level))
         if labels is not None:
             assign(self.count, value=max(1, int(labels.max()) + 1))
-        assign(self.shows, value=stage.shows_cut)
-        assign(self.kind, value=stage.live_tree.method)
-        assign(self.least, value=stage.cut.min_size)
+        assign(self.shows, value=shared.shows_cut)
+        assign(self.kind, value=shared.live_tree.method)
+        assign(self.least, value=shared.cut.min_size)
         left = 0 if labels is None else int((labels < 0).sum())
         rest = f"{escape(self._data.counted(left))} left over" if left else ""
-        assign(self.note, value=stage.cut_problem or rest)
+        assign(self.note, value=shared.cut_problem or rest)
 
     def paint(self, axes: "Axes") -> None:
         """Draw the tree with matplotlib."""
         if self._tree is None:
             axes.set_axis_off()
-            axes.text(0.5, 0.5, self.stage.live_tree.reason, ha="center", transform=axes.transAxes)
+            axes.text(0.5, 0.5, self.shared.live_tree.reason, ha="center", transform=axes.transAxes)
             return
         self._tree.plot(axes)
-        axes.axhline(self.stage.cut.level(self._tree), color=SELECTED, linestyle="--", linewidth=1.0)
+        axes.axhline(self.shared.cut.level(self._tree), color=SELECTED, linestyle="--", linewidth=1.0)

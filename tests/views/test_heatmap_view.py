@@ -14,7 +14,7 @@ from ewens_widgets.views import (
     heatmap_view,
 )
 from ewens_widgets.views.heatmap_view import HeatmapView, band_share
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.shared_state import SharedState
 
 
 def pixels(view: HeatmapView) -> np.ndarray:
@@ -23,47 +23,47 @@ def pixels(view: HeatmapView) -> np.ndarray:
 
 
 class TestHeatmap:
-    def test_picture_is_the_distance_in_tree_order(self, stage: Stage, chain: Chain) -> None:
-        view = made(HeatmapView, stage, chain)
+    def test_picture_is_the_distance_in_tree_order(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
         frame = chain.frame(40)
         view.show(frame)
-        order = stage.live_tree.tree(frame).leaves_order
+        order = shared.live_tree.tree(frame).leaves_order
         distance = 1 - chain.trace.similarity()[np.ix_(order, order)]
         shown = pixels(view)
         side = distance.shape[0]
         np.testing.assert_allclose(shown[:, -side:, 0] / 255.0, distance, atol=0.005)
         assert shown.shape == (side, side + round(side * band_share(side)), 3)
 
-    def test_the_band_has_the_clusters_colours(self, stage: Stage, chain: Chain) -> None:
-        view, scatter = made(HeatmapView, stage, chain), made(PartitionView, stage, chain)
+    def test_the_band_has_the_clusters_colours(self, shared: SharedState, chain: Chain) -> None:
+        view, scatter = made(HeatmapView, shared, chain), made(PartitionView, shared, chain)
         frame = chain.frame(40)
         view.show(frame)
         scatter.show(frame)
-        order = stage.live_tree.tree(frame).leaves_order
+        order = shared.live_tree.tree(frame).leaves_order
         band = [tuple(colour) for colour in pixels(view)[:, 0].tolist()]
         assert band == [rgb(scatter.points.colors[item]) for item in order]
 
-    def test_selected_objects_are_marked_in_the_band(self, stage: Stage, chain: Chain) -> None:
-        view = made(HeatmapView, stage, chain)
+    def test_selected_objects_are_marked_in_the_band(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
         frame = chain.frame(40)
         view.show(frame)
-        order = stage.live_tree.tree(frame).leaves_order
-        stage.selection.set(order[:3])
+        order = shared.live_tree.tree(frame).leaves_order
+        shared.selection.set(order[:3])
         width = round(30 * band_share(30))
         marks = [tuple(colour) == rgb(SELECTED) for colour in pixels(view)[:, width - 1].tolist()]
         assert marks == [True] * 3 + [False] * 27
 
-    def test_brushing_selects_rows_and_columns(self, stage: Stage, chain: Chain) -> None:
-        view = made(HeatmapView, stage, chain)
+    def test_brushing_selects_rows_and_columns(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
         frame = chain.frame(40)
         view.show(frame)
-        order = stage.live_tree.tree(frame).leaves_order
+        order = shared.live_tree.tree(frame).leaves_order
         view.brush.selector.selected_x = np.array([0.01, 3.9 / 30])
         view.brush.selector.selected_y = np.array([1 - 9.9 / 30, 1 - 7.1 / 30])
-        np.testing.assert_array_equal(stage.selection.objects, np.sort(order[[0, 1, 2, 3, 7, 8, 9]]))
+        np.testing.assert_array_equal(shared.selection.objects, np.sort(order[[0, 1, 2, 3, 7, 8, 9]]))
 
-    def test_another_colour_map(self, stage: Stage, chain: Chain) -> None:
-        view = made(HeatmapView, stage, chain)
+    def test_another_colour_map(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
         view.show(chain.frame(40))
         view.colours.value = "viridis"
         assert not np.array_equal(pixels(view)[:, -30:, 0], pixels(view)[:, -30:, 2])
@@ -71,8 +71,8 @@ class TestHeatmap:
     @pytest.mark.usefixtures("wire")
     def test_large_pictures_stay_small(self) -> None:
         chain = Chain(n_objects=1001, n_draws=3)
-        view = made(HeatmapView, Stage(), chain)
-        view.stage.prepare(chain.posterior)
+        view = made(HeatmapView, SharedState(), chain)
+        view.shared.prepare(chain.posterior)
         view.show(chain.frame(3))
         height, width, _ = pixels(view).shape
         assert height == 334
@@ -83,7 +83,7 @@ class TestHeatmap:
 def view(monkeypatch: pytest.MonkeyPatch) -> HeatmapView:
     monkeypatch.setattr(heatmap_view, "MOST_OBJECTS", 20)
     monkeypatch.setattr(heatmap_view, "spread_rows", lambda n_objects: spread_rows(n_objects, 10))
-    return HeatmapView(Stage())
+    return HeatmapView(SharedState())
 
 
 @pytest.mark.usefixtures("wire")

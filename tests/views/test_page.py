@@ -10,7 +10,7 @@ from views.chains import Chain, Wire, made
 
 import ewens_widgets as ew
 from ewens_widgets.playback import Player
-from ewens_widgets.views import Stage, ThetaView
+from ewens_widgets.views import SharedState, ThetaView
 from ewens_widgets.views.base import Panel
 from ewens_widgets.views.page import STATUS, Dashboard, Page, Room, in_columns
 
@@ -48,7 +48,7 @@ class Board(Dashboard):
 
     def __init__(self, chain: Chain, engine: Player | None = None) -> None:
         super().__init__(engine)
-        self.view = made(ThetaView, Stage(), chain)
+        self.view = made(ThetaView, SharedState(), chain)
         self.lay_out(self.view, HTML("below"), names={".ew-told": STATUS})
 
     @property

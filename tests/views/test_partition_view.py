@@ -9,15 +9,15 @@ from views.chains import Chain, Wire, made
 
 from ewens_widgets.analysis.plots.palette import GREY, N_DISTINCT, changed_objects
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views import HeatmapView, PartitionView, Stage, TreeView
+from ewens_widgets.views import HeatmapView, PartitionView, SharedState, TreeView
 
 THREE = np.arange(30) % 3
 
 
 @pytest.fixture
-def view(stage: Stage, chain: Chain) -> PartitionView:
-    stage.prepare(chain.posterior, chain.dataset.labels)
-    return made(PartitionView, stage, chain)
+def view(shared: SharedState, chain: Chain) -> PartitionView:
+    shared.prepare(chain.posterior, chain.dataset.labels)
+    return made(PartitionView, shared, chain)
 
 
 @pytest.fixture
@@ -63,8 +63,10 @@ class TestPartition:
         view.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
         assert all(text in view.legend.value for text in (">20<", ">8<", "2 alone"))
 
-    def test_brushing_selects_in_all_views(self, view: PartitionView, stage: Stage, chain: Chain) -> None:
-        heatmap, frame = made(HeatmapView, stage, chain), chain.frame(20)
+    def test_brushing_selects_in_all_views(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
+        heatmap, frame = made(HeatmapView, shared, chain), chain.frame(20)
         view.show(frame)
         heatmap.show(frame)
         before = heatmap.image.image.value
@@ -72,30 +74,32 @@ class TestPartition:
         chosen = np.sort(np.argsort(x)[:5])
         view.brush.selector.selected_x = np.array([x.min(), np.sort(x)[4]])
         view.brush.selector.selected_y = np.array([y.min(), y.max()])
-        np.testing.assert_array_equal(stage.selection.objects, chosen)
+        np.testing.assert_array_equal(shared.selection.objects, chosen)
         np.testing.assert_array_equal(view.points.selected, chosen)
         assert heatmap.image.image.value != before
         assert "5 selected" in view.legend.value
 
-    def test_clearing_takes_the_rectangle_away(self, view: PartitionView, stage: Stage, chain: Chain) -> None:
+    def test_clearing_takes_the_rectangle_away(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         view.show(chain.frame(20))
         assert view.clear.layout.display == "none"
         brush_all(view)
         assert view.clear.layout.display == ""
-        assert len(stage.selection) == 30
+        assert len(shared.selection) == 30
         view.clear.click()
-        assert len(stage.selection) == 0
+        assert len(shared.selection) == 0
         assert view.brush.selector.selected is None
         assert view.points.selected is None
 
-    def test_another_brush_takes_over(self, view: PartitionView, stage: Stage, chain: Chain) -> None:
-        tree, frame = made(TreeView, stage, chain), chain.frame(30)
+    def test_another_brush_takes_over(self, view: PartitionView, shared: SharedState, chain: Chain) -> None:
+        tree, frame = made(TreeView, shared, chain), chain.frame(30)
         view.show(frame)
         tree.show(frame)
         brush_all(view)
         tree.brush.selector.selected = np.array([0.0, 0.5])
-        order = stage.live_tree.tree(frame).leaves_order
-        np.testing.assert_array_equal(stage.selection.objects, np.sort(order[:15]))
+        order = shared.live_tree.tree(frame).leaves_order
+        np.testing.assert_array_equal(shared.selection.objects, np.sort(order[:15]))
         assert view.brush.selector.selected is None
 
     def test_a_proposed_split_is_ringed(self, view: PartitionView, chain: Chain) -> None:
@@ -154,12 +158,12 @@ class TestShapes:
         assert [cover.x.size for cover in view.dots.covers] == [0, 0, 0]
 
     def test_the_ninth_cluster_has_another_shape(
-        self, view: PartitionView, stage: Stage, chain: Chain
+        self, view: PartitionView, shared: SharedState, chain: Chain
     ) -> None:
         labels = np.arange(30) % 10
         frame = chain.frame(5, labels=labels)
         view.show(frame)
-        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
+        others = np.flatnonzero(shared.colours(frame) >= N_DISTINCT)
         assert len(set(labels[others])) == 2
         squares = view.dots.covers[0]
         assert squares.marker == "square"
@@ -184,17 +188,17 @@ class TestShapes:
             assert inner[cover.marker](cover.default_size) >= radius - 0.05
 
     def test_they_fade_and_move_along_with_the_objects(
-        self, view: PartitionView, stage: Stage, chain: Chain
+        self, view: PartitionView, shared: SharedState, chain: Chain
     ) -> None:
         frame = chain.frame(5, labels=np.arange(30) % 10)
         view.show(frame)
-        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
+        others = np.flatnonzero(shared.colours(frame) >= N_DISTINCT)
         squares = view.dots.covers[0]
-        stage.selection.set(others[1:3])
+        shared.selection.set(others[1:3])
         np.testing.assert_array_equal(squares.selected, [1, 2])
         view.plane.choosers[0].value = chain.dataset.feature_names[2]
         np.testing.assert_array_equal(squares.x, chain.dataset.X[others, 2])
-        stage.selection.clear()
+        shared.selection.clear()
         assert squares.selected is None
         view.show(chain.frame(6, labels=np.zeros(30, dtype=int)))
         assert squares.x.size == 0
@@ -215,9 +219,11 @@ class TestGliding:
             view.show(replace(frame, status=replace(frame.status, speed=speed)))
             assert self.glides(view) == expected
 
-    def test_what_is_chosen_at_rest_glides(self, view: PartitionView, stage: Stage, chain: Chain) -> None:
+    def test_what_is_chosen_at_rest_glides(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         view.show(chain.frame(20))
-        stage.set_colouring("classes")
+        shared.set_colouring("classes")
         assert self.glides(view)
         view.show(chain.frame(30, PlayerState.PLAYING))
         assert not self.glides(view)
@@ -284,11 +290,11 @@ class TestEllipses:
         assert len(mark.colors) == 2
 
     def test_they_are_those_of_what_the_colours_show(
-        self, outlined: PartitionView, stage: Stage, chain: Chain
+        self, outlined: PartitionView, shared: SharedState, chain: Chain
     ) -> None:
         outlined.show(chain.frame(5, labels=np.zeros(30, dtype=int)))
         assert len(outlined.outlines.mark.colors) == 1
-        stage.set_colouring("classes")
+        shared.set_colouring("classes")
         assert len(outlined.outlines.mark.colors) == 3
         assert set(outlined.outlines.mark.colors) == set(outlined.points.colors)
 

@@ -40,7 +40,7 @@ from ewens_widgets.views.base import Panel, View, assign, note, show_if
 from ewens_widgets.views.chains_view.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
-    ChainsStage,
+    ChainsState,
     ChainTraces,
 )
 from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
@@ -136,11 +136,11 @@ class ChainsView(Dashboard):
         if self.is_recorded:
             self.player.run_to_end_sync()
         super().__init__(self.player)
-        stage = ChainsStage(self.record)
+        shared = ChainsState(self.record)
         self.views: dict[str, View] = {
-            "traces": ChainTraces(stage),
-            "diagnostics": ChainDiagnostics(stage),
-            "similarities": ChainSimilarities(stage),
+            "traces": ChainTraces(shared),
+            "diagnostics": ChainDiagnostics(shared),
+            "similarities": ChainSimilarities(shared),
         }
         self.transport = _ChainsTransport(self.player, on_more=self._run_on)
         if self.is_recorded:

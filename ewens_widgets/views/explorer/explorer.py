@@ -1,8 +1,8 @@
 """The dashboard: choose data and model, play the chain, and watch.
 
-Handlers of browser messages post to the event loop (see `stage`). New settings take effect at once before the
-first iteration; later they wait for "Start anew", so that no draws are lost by accident. Settings that
-cannot be used are explained next to their control, and the running chain is left alone.
+Handlers of browser messages post to the event loop (see `shared_state`). New settings take effect at once
+before the first iteration; later they wait for "Start anew", so that no draws are lost by accident. Settings
+that cannot be used are explained next to their control, and the running chain is left alone.
 
 All panels but the model's are made when they are first opened, or first needed: `data_panel`, `run_panel` and
 `files` make theirs.
@@ -43,7 +43,7 @@ from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.stage import Cut, Stage
+from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed
 from ewens_widgets.views.tree_view import TreeView
@@ -89,7 +89,7 @@ class Explorer(Dashboard):
 
     css_class = "ew-fills"
 
-    stage: Stage
+    shared: SharedState
     """What the views share."""
 
     player: Player
@@ -132,7 +132,7 @@ class Explorer(Dashboard):
         dataset = read_table(data) if is_frame(data) else as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
         self._dataset, self._settings = dataset, settings
-        self.stage = Stage()
+        self.shared = SharedState()
         self.player = Player(
             sampler,
             Recorder(sampler.posterior, sampler.move_names),
@@ -140,14 +140,14 @@ class Explorer(Dashboard):
             speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
         )
-        super().__init__(self.player, self.stage.post)
+        super().__init__(self.player, self.shared.post)
         self.views: dict[str, View] = {
-            "partition": PartitionView(self.stage),
-            "tree": TreeView(self.stage),
-            "heatmap": HeatmapView(self.stage),
-            "counts": CountView(self.stage),
-            "theta": ThetaView(self.stage),
-            "traces": TracesView(self.stage),
+            "partition": PartitionView(self.shared),
+            "tree": TreeView(self.shared),
+            "heatmap": HeatmapView(self.shared),
+            "counts": CountView(self.shared),
+            "theta": ThetaView(self.shared),
+            "traces": TracesView(self.shared),
         }
         self.settings_shown = make(
             ToggleButton,
@@ -172,7 +172,7 @@ class Explorer(Dashboard):
             lambda more: self.post(lambda: self._run_on(more)),
         )
         self.transport.choose_speed(speed)
-        self.headline = Headline(self.stage)
+        self.headline = Headline(self.shared)
         self.panel = SettingsPanel(
             settings, lambda: self.post(self._settings_changed), lambda: self.post(self.apply_settings)
         )
@@ -351,29 +351,29 @@ class Explorer(Dashboard):
     @property
     def shown(self) -> Shown:
         """What is on display."""
-        stage, cut = self.stage, self.stage.cut
+        shared, cut = self.shared, self.shared.cut
         x, y = (str(chooser.value) for chooser in self._partition.plane.choosers)
         return Shown(
-            colours=stage.colouring,
-            tree=stage.live_tree.method,
+            colours=shared.colouring,
+            tree=shared.live_tree.method,
             cut=cut.n_clusters,
             height=cut.height,
             least=cut.min_size,
             x=x,
             y=y,
             heatmap=cast("HeatmapView", self.views["heatmap"]).colours.value,
-            numbers=stage.numbers,
+            numbers=shared.numbers,
             ringed=self._partition.follows,
             ellipses=self._partition.ellipses.value,
         )
 
     def show_state(self, shown: Shown) -> None:
         """Show this of the chain; what the data do not have stays as it is."""
-        cut = self.stage.cut
+        cut = self.shared.cut
         if shown.cut is not None or shown.height is not None:
             cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
         iteration = self.player.status.iteration
-        self.stage.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
+        self.shared.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
         if shown.ringed:
             self._partition.follow(iteration)
         self._partition.ellipses.value = shown.ellipses
@@ -381,7 +381,7 @@ class Explorer(Dashboard):
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
             heatmap.colours.value = shown.heatmap
-        self.stage.changed()
+        self.shared.changed()
         self.headline.redraw()
 
     @property
@@ -495,8 +495,8 @@ class Explorer(Dashboard):
 
     def _prepare_views(self) -> None:
         posterior = self.sampler.posterior
-        self.stage.burn_in = self.player.burn_in
-        self.stage.prepare(posterior, self._dataset.labels)
+        self.shared.burn_in = self.player.burn_in
+        self.shared.prepare(posterior, self._dataset.labels)
         self.headline.prepare(self._dataset)
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
@@ -506,7 +506,7 @@ class Explorer(Dashboard):
             iterations, burn_in = self.run_panel.read()
         except ValueError:
             return
-        self.stage.burn_in = burn_in
+        self.shared.burn_in = burn_in
         self.player.target_iterations = iterations
         self.player.burn_in = burn_in
         self.player.refresh()
@@ -538,7 +538,7 @@ class Explorer(Dashboard):
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""
         self.player.refresh()  # nobody may have looked, and then nobody has asked
-        self.stage.live_answer.wait()
+        self.shared.live_answer.wait()
         return super().picture(kind)
 
     def status_line(self) -> str:

@@ -151,9 +151,9 @@ class FilesPanel(VBox):
 
     def _cut_labels(self) -> File:
         explorer = self._explorer
-        labels = explorer.stage.cut_labels(explorer.player.current_frame())
+        labels = explorer.shared.cut_labels(explorer.player.current_frame())
         if labels is None:
-            raise ValueError(explorer.stage.cut_problem or "there is no tree yet; play the chain first")
+            raise ValueError(explorer.shared.cut_problem or "there is no tree yet; play the chain first")
         return self._csv("cut", labels)
 
     def _trace(self) -> File:

@@ -19,7 +19,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.model.priors import FiniteMixture, PartitionPrior
 from ewens_widgets.views.base import assign, button, look, note, show_if
-from ewens_widgets.views.stage import COLOURINGS, TREE_KINDS, Cut
+from ewens_widgets.views.shared_state import COLOURINGS, TREE_KINDS, Cut
 from ewens_widgets.views.transport import RISING, Speed
 
 if TYPE_CHECKING:
@@ -304,12 +304,12 @@ STOPS = (
     Stop(
         "The tree says it in another way: points that are mostly together meet low. Cut into four, its "
         "branches are the four corners. Drag the line to cut elsewhere.",
-        lambda explorer: explorer.stage.set_cut(Cut(n_clusters=4)),
+        lambda explorer: explorer.shared.set_cut(Cut(n_clusters=4)),
     ),
     Stop(
         "These are the groups that the points were drawn from, which the chain never saw. Now choose a "
         "story above the settings, or upload a table of your own under Data.",
-        lambda explorer: explorer.stage.set_colouring("classes"),
+        lambda explorer: explorer.shared.set_colouring("classes"),
     ),
 )
 """The tour."""

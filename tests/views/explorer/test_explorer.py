@@ -151,7 +151,7 @@ class TestFrames:
 
         async def use() -> None:
             made = Explorer(square(), model="I")
-            made.stage.observe(lambda: threads.append(threading.get_ident()))
+            made.shared.observe(lambda: threads.append(threading.get_ident()))
             other = threading.Thread(
                 target=lambda: setattr(made.views["tree"].shows, "value", True), name="messages"
             )
