@@ -70,7 +70,7 @@ class TestPartition:
 def test_the_heatmap_rings_both_objects(shared: SharedState, chain: Chain) -> None:
     scatter, _ = laid_out(PartitionView, shared, chain)
     view, figure = laid_out(HeatmapView, shared, chain)
-    band = -view._x_scale.min
+    band = -view._scales["x"].min
     row, column, size = 3, 20, len(view._order)
     text = figure.point(
         pixel(figure, (band + (column + 0.5) / size) / (1.0 + band), 1.0 - (row + 0.5) / size)

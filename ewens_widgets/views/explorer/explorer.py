@@ -40,13 +40,12 @@ from ewens_widgets.views.explorer.files_panel import FilesPanel
 from ewens_widgets.views.explorer.presets import PRESETS, Shown, Tour, parse_state, short_name, state_text
 from ewens_widgets.views.explorer.settings import Later, RunPanel, SamplerSettings, SettingsPanel
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.shared_state import Cut, SharedState
+from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed
-from ewens_widgets.views.tree_view import TreeView
 
 
 def _code_of(value: object) -> str:
