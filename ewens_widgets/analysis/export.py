@@ -101,7 +101,7 @@ def to_arviz(
             import arviz
     except ImportError as fault:
         raise ImportError("exporting to ArviZ needs the package arviz: pip install arviz.") from fault
-    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {}}
+    groups: dict[str, Any] = {"posterior": {}, "sample_stats": {}}
     dims = {"acceptance": ["move"], "coordinates": ["object", "feature"]}
     for entry in SCHEMA.values():
         if entry.arviz and entry.varies(posterior):

@@ -10,12 +10,11 @@ with warnings.catch_warnings():
 from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import View
 from ewens_widgets.views.explorer.explorer import Explorer
-from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.stage import Cut, Stage
+from ewens_widgets.views.shared_state import Cut, SharedState
+from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.tree_view import TreeView
 
 __all__ = [
     "CountView",
@@ -24,7 +23,7 @@ __all__ = [
     "HeatmapView",
     "Page",
     "PartitionView",
-    "Stage",
+    "SharedState",
     "ThetaView",
     "TracesView",
     "TreeView",

@@ -1,8 +1,7 @@
-"""Bars of what the draws say beside what the prior says: how many clusters, and the variance ratio θ.
+"""Bars of the draws next to the prior: how many clusters, and the variance ratio θ.
 
-A draw may build one group of several clusters, where no single Gaussian fits it. So the number of groups in
-the answer is often smaller than that of the clusters in any draw: where the answer is on display, a line
-marks it among the bars.
+Several clusters of a draw may form one group of the answer. So the number of groups is often smaller than the
+number of clusters in any draw. Where the answer is on display, a line marks it among the bars.
 """
 
 from typing import TYPE_CHECKING
@@ -24,8 +23,6 @@ from ewens_widgets.views.figures import Spot, make_axis, make_figure, make_scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CountView", "ThetaView"]
-
 _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", OKABE_ITO[3]
 _LEAST, _MOST = 8, 60  # numbers of clusters on the axis
 _MOST_OBJECTS = 20_000
@@ -33,8 +30,40 @@ _HEIGHTS = (0.2, 0.4, 1.0)  # where the axis of shares may end: it changes rarel
 _MOST_TICKS = 6
 
 
+class Bars:
+    """Bars at whole numbers, each series of them as one filled line.
+
+    bqplot's own bars leave an empty element behind at each change.
+    """
+
+    def __init__(self, scales: dict[str, bqplot.Scale], colours: tuple[str, ...], width: float) -> None:
+        self.x: NDArray[np.float64] = np.zeros(0)
+        self.y: NDArray[np.float64] = np.zeros((len(colours), 0))
+        self._width = width / len(colours)
+        self.marks = tuple(
+            bqplot.Lines(
+                x=np.zeros(2),
+                y=np.zeros(2),
+                scales=scales,
+                colors=["transparent"],
+                fill="bottom",
+                fill_colors=[colour],
+            )
+            for colour in colours
+        )
+
+    def show(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Show bars at these places: a height for each, or a row of heights for each series."""
+        # Four digits are more than the eye sees, and equal frames stay equal.
+        self.x, self.y = x, np.round(y, 4)
+        for place, (mark, heights) in enumerate(zip(self.marks, np.atleast_2d(self.y), strict=True)):
+            left = x + self._width * (place - len(self.marks) / 2)
+            corners = np.column_stack([left, left, left + self._width, left + self._width])
+            ups = np.column_stack([np.zeros(x.size), heights, heights, np.zeros(x.size)])
+            assign(mark, x=corners.ravel(), y=ups.ravel())
+
+
 def _prior_line(scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
-    """A dashed line for what the prior says."""
     return bqplot.Lines(
         x=np.arange(2.0),
         y=np.zeros(2),
@@ -62,22 +91,14 @@ class CountView(View):
         """Make bars for the draws and a line for the prior."""
         self._x_scale, self._y_scale = make_scale(), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
-        self.bars = bqplot.Bars(
-            x=np.arange(1.0, 3.0),
-            y=np.zeros(2),
-            scales=scales,
-            colors=[_DRAWS],
-            padding=0.2,
-            stroke="transparent",
-        )
+        self.bars = Bars(scales, (_DRAWS,), 0.8)
         self.prior = _prior_line(scales)
         self.answer = bqplot.Lines(
             x=np.zeros(2), y=np.zeros(2), scales=scales, colors=[_ANSWER], stroke_width=2.5, visible=False
         )
         self._axes = [make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)]
-        self.figure = make_figure(
-            "ew-count-bars", 70, (6, 6, 20, 34), marks=[self.bars, self.prior, self.answer], axes=self._axes
-        )
+        marks = [*self.bars.marks, self.prior, self.answer]
+        self.figure = make_figure("ew-count-bars", 70, (6, 6, 20, 34), marks=marks, axes=self._axes)
         self.figure.tell = self._tell
         self.legend = note("ew-legend")
         return self.figure, self.legend
@@ -94,7 +115,7 @@ class CountView(View):
         """Show the prior."""
         self._most = min(_MOST, posterior.n_objects)
         self._law: NDArray[np.float64] = np.zeros(self._most)
-        # The law of very many objects takes seconds, for a line far from where the data put the bars.
+        # For very many objects the prior takes seconds, and its line is far from the bars.
         if posterior.n_objects <= _MOST_OBJECTS:
             law = posterior.prior.count_pmf(posterior.n_objects, self._most)
             self._law = law[1 : self._most + 1]
@@ -102,12 +123,15 @@ class CountView(View):
 
     def draw(self, frame: Frame) -> None:
         """Send the heights of the bars, and where the answer is on display its number of groups."""
-        reading = self.stage.live_answer.reading(frame) if self.stage.shown(frame) == "answer" else None
+        reading = self.shared.live_answer.reading(frame) if self.shared.shown(frame) == "answer" else None
         groups = None if reading is None else reading.answer.n_clusters
         self._draw_bars(frame.summary.n_clusters[frame.summary.start :].astype(np.intp), groups)
 
     def _draw_bars(self, counts: NDArray[np.intp], groups: int | None) -> None:
-        last = self._last(counts)
+        # The axis ends, in steps, beyond nearly all draws and most of the prior.
+        largest = int(np.quantile(counts, 0.99)) if counts.size else 1
+        likely = 1 + int(np.searchsorted(np.cumsum(self._law), 0.95 * self._law.sum()))
+        last = min(self._most, max(_LEAST, 4 * -(-max(largest, likely) // 4)))
         shares = np.bincount(np.minimum(counts, last), minlength=last + 1)[1:] / max(1, counts.size)
         law = self._law[:last]
         top = next((height for height in _HEIGHTS if max(shares.max(), law.max()) <= height), 1.0)
@@ -117,32 +141,20 @@ class CountView(View):
         assign(self._axes[0], tick_values=nice_ticks(1, last, 8))
         assign(self._axes[1], tick_values=np.array([0.0, top / 2, top]))
         assign(self.prior, x=places, y=np.round(law, 4))
-        assign(self.bars, x=places, y=np.round(shares, 4))
+        self.bars.show(places, shares)
         draws = "1 draw" if counts.size == 1 else f"{number_text(counts.size)} draws"
         # In one line with the answer too, or the pictures below would move when it comes.
-        chips = [
-            chip(_DRAWS, draws if groups is None else "draws"),
-            chip(_PRIOR, "prior", shape="line"),
-            *([] if groups is None else [chip(_ANSWER, f"answer: {groups}", shape="line")]),
-        ]
-        self._mark_answer(groups, top)
-        assign(self.legend, value=" ".join(chips))
-
-    def _mark_answer(self, groups: int | None, top: float) -> None:
+        chips = [chip(_DRAWS, draws if groups is None else "draws"), chip(_PRIOR, "prior", shape="line")]
         if groups is None:
             assign(self.answer, visible=False)
         else:
+            chips.append(chip(_ANSWER, f"answer: {groups}", shape="line"))
             assign(self.answer, x=np.full(2, float(groups)), y=np.array([0.0, top]), visible=True)
-
-    def _last(self, counts: NDArray[np.intp]) -> int:
-        """Where the axis ends: by steps, beyond nearly all draws and most of the prior."""
-        draws = int(np.quantile(counts, 0.99)) if counts.size else 1
-        prior = 1 + int(np.searchsorted(np.cumsum(self._law), 0.95 * self._law.sum()))
-        return min(self._most, max(_LEAST, 4 * -(-max(draws, prior) // 4)))
+        assign(self.legend, value=" ".join(chips))
 
     def paint(self, axes: "Axes") -> None:
         """Draw the bars with matplotlib."""
-        axes.bar(np.asarray(self.bars.x), np.asarray(self.bars.y), 0.8, color=_DRAWS, label="share of draws")
+        axes.bar(self.bars.x, self.bars.y, 0.8, color=_DRAWS, label="share of draws")
         axes.plot(np.asarray(self.prior.x), np.asarray(self.prior.y), "--", color=_PRIOR, label="prior")
         if self.answer.visible:
             axes.axvline(self.answer.x[0], color=_ANSWER, label="answer")
@@ -166,22 +178,16 @@ class ThetaView(View):
     def build(self) -> tuple[Widget, ...]:
         """Make bars for the probabilities and a line for the prior."""
         self._x_scale = make_scale()
-        y_scale = make_scale()
-        scales = {"x": self._x_scale, "y": y_scale}
-        self.bars = bqplot.Bars(
-            x=np.arange(2.0),
-            y=np.zeros((2, 2)),
-            scales=scales,
-            type="grouped",
-            colors=[_DRAWS, _CONDITIONAL],
-            padding=0.15,
-            stroke="transparent",
-        )
+        scales = {"x": self._x_scale, "y": make_scale()}
+        self.bars = Bars(scales, (_DRAWS, _CONDITIONAL), 0.85)
         self.prior = _prior_line(scales)
         self._x_axis = make_axis(self._x_scale)
-        y_axis = make_axis(y_scale, vertical=True)
         self.figure = make_figure(
-            "ew-theta-bars", 76, (6, 6, 20, 34), marks=[self.bars, self.prior], axes=[self._x_axis, y_axis]
+            "ew-theta-bars",
+            76,
+            (6, 6, 20, 34),
+            marks=[*self.bars.marks, self.prior],
+            axes=[self._x_axis, make_axis(scales["y"], vertical=True)],
         )
         self.figure.tell = self._tell
         chips = (chip(_DRAWS, "average"), chip(_CONDITIONAL, "now"), chip(_PRIOR, "prior", shape="line"))
@@ -191,7 +197,7 @@ class ThetaView(View):
         place = -1 if spot is None else round(spot.value(self._x_scale))
         if not 0 <= place < self._grid.size:
             return ""
-        average, now = (float(row[place]) for row in np.asarray(self.bars.y))
+        average, now = self.bars.y[:, place]
         law = float(self.prior.y[place])
         return (
             f"θ = {theta_text(self._grid[place])}: probability {average:.2f}\n"
@@ -203,12 +209,11 @@ class ThetaView(View):
         self._grid: NDArray[np.float64] = posterior.theta_grid
         places = np.arange(float(self._grid.size))
         assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
-        step = max(1, -(-self._grid.size // _MOST_TICKS))
-        ticks = places[::step]
+        ticks = places[:: max(1, -(-self._grid.size // _MOST_TICKS))]
         labels = {str(int(tick)): theta_text(self._grid[int(tick)]) for tick in ticks}
         assign(self._x_axis, tick_values=ticks, tick_labels=labels)
         assign(self.prior, x=places, y=np.exp(posterior.log_theta_prior))
-        assign(self.bars, x=places, y=np.zeros((2, places.size)))
+        self.bars.show(places, np.zeros((2, places.size)))
 
     def draw(self, frame: Frame) -> None:
         """Send the heights of the bars."""
@@ -216,12 +221,11 @@ class ThetaView(View):
         if frame.event is not None:
             heights[0] = frame.summary.theta_posterior()
             heights[1] = frame.event.theta_weights
-        # Four digits are more than the eye sees, and equal frames stay equal.
-        assign(self.bars, y=np.round(heights, 4))
+        self.bars.show(self.bars.x, heights)
 
     def paint(self, axes: "Axes") -> None:
         """Draw the bars with matplotlib."""
-        places, heights = np.asarray(self.bars.x), np.asarray(self.bars.y)
+        places, heights = self.bars.x, self.bars.y
         axes.bar(places - 0.2, heights[0], 0.4, color=_DRAWS, label="average")
         axes.bar(places + 0.2, heights[1], 0.4, color=_CONDITIONAL, label="this draw")
         axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")

@@ -1,31 +1,40 @@
 """What all panels and views have in common.
 
 A panel is a picture with a heading, which can also be painted for paper. A view is a panel that shows the
-frames of a chain. It builds its marks once; a frame only assigns traits, each mark inside its own
-``hold_sync``, so that one message at most is sent a mark. A view that raises shows the error in its own box
-and stays out of the way until it is prepared for other data.
+frames of a chain. It makes its marks once. A frame only assigns traits, each mark inside its own
+``hold_sync``, so that at most one message per mark is sent. A view that raises shows the error in its own box
+and is switched off until it is prepared for other data.
+
+The number of widgets and messages decides how soon a dashboard appears. So widgets get their classes when
+they are made (`add_class` would send one message per class), and layouts and styles are shared: never
+change a trait of a shared layout; `show_if` hides a widget by giving it another one.
 """
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ipywidgets import HTML, HBox, VBox, Widget
+from ipywidgets import HTML, Button, HBox, Layout, VBox, Widget
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Panel", "Silence", "View", "assign", "chip", "note"]
-
 _logger = logging.getLogger(__name__)
+
+W = TypeVar("W", bound=Widget)
+
+Post = Callable[[Callable[[], None]], None]
+"""Brings a command to the event loop."""
+
+_cached: dict[tuple[object, ...], Widget] = {}
 
 
 def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are of any type
@@ -35,10 +44,41 @@ def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are 
             setattr(widget, name, value)
 
 
-class Silence:
-    """Tells what the program sets from what the user sets: handlers of a control hear of both.
+def cached_widget(kind: type[W], **traits: Any) -> W:  # noqa: ANN401 - traits are of any type
+    """Return the one widget of a kind with these traits, such as a layout; nobody may change it."""
+    key = (kind, *sorted(traits.items()))
+    known = _cached.get(key)
+    if known is None or known.comm is None:  # somebody has closed it
+        _cached[key] = known = kind(**traits)
+    return known
 
-    What is set inside ``with self._silence:`` is the program's, and a handler begins with ``if self._silence:
+
+def look(css_class: str = "", **layout: str) -> dict[str, Any]:
+    """Traits of a widget that has these classes from the start, and a shared layout."""
+    layout.setdefault("display", "")
+    return {"layout": cached_widget(Layout, **layout), "_dom_classes": tuple(css_class.split())}
+
+
+def make(kind: type[W], css_class: str = "", *arguments: object, **traits: Any) -> W:  # noqa: ANN401 - any
+    """Make a control with these classes (separated by spaces), and with a shared layout and style.
+
+    Arguments and traits are those of the widget; layout and style are given as dictionaries.
+    """
+    style = kind.class_traits().get("style")
+    if style is not None:
+        traits["style"] = cached_widget(style.klass, **traits.get("style", {}))
+    return kind(*arguments, **look(css_class, **traits.pop("layout", {})), **traits)
+
+
+def show_if(widget: Widget, is_wanted: bool) -> None:
+    """Show or hide a widget whose layout has no traits of its own."""
+    assign(widget, layout=cached_widget(Layout, display="" if is_wanted else "none"))
+
+
+class Silence:
+    """Tells changes by the program from changes by the user: handlers of a control are called for both.
+
+    The program sets values inside ``with self._silence:``, and a handler begins with ``if self._silence:
     return``.
     """
 
@@ -55,15 +95,20 @@ class Silence:
         return self._depth > 0
 
 
-def note(css_class: str = "ew-note", text: str = "") -> HTML:
-    """A line of text."""
-    line = HTML(text)
-    line.add_class(css_class)
-    return line
+def note(css_class: str = "ew-note", text: str = "", *, is_shown: bool = True) -> HTML:
+    """Make a line of text."""
+    return make(HTML, css_class, text, layout={} if is_shown else {"display": "none"})
+
+
+def button(name: str, css_class: str, tooltip: str, on_click: Callable[[], None], **traits: object) -> Button:
+    """Make a button."""
+    made = make(Button, css_class, description=name, tooltip=tooltip, **traits)
+    made.on_click(lambda _: on_click())
+    return made
 
 
 def chip(colour: str, text: str, *, shape: str = "patch") -> str:
-    """An entry of a legend: a patch, a line or a marker of a colour, and what it stands for."""
+    """Entry of a legend: a patch, a line or a marker of a colour, and what it stands for."""
     swatch = f'<span class="ew-swatch ew-{shape}" style="background:{colour}"></span>'
     return f'<span class="ew-chip">{swatch}{escape(text)}</span>'
 
@@ -76,9 +121,9 @@ class Panel(VBox):
     children
         What is below the heading.
     tools
-        What is beside it, such as choosers.
+        What is next to it, such as choosers.
     traits
-        Traits of the box, such as ``layout``. A name that is no trait raises `TypeError`.
+        Traits of the box, such as ``layout``. An unknown name raises `TypeError`.
     """
 
     title: str = ""
@@ -99,17 +144,14 @@ class Panel(VBox):
         unknown = sorted(set(traits) - set(type(self).class_trait_names()))
         if unknown:
             raise TypeError(f"{type(self).__name__} has no keyword {', '.join(map(repr, unknown))}")
-        header = HBox((HTML(self._heading()), *tools))
-        header.add_class("ew-heading")
-        super().__init__((header, *children), **traits)
-        self.add_class("ew-view")
-        self.add_class(self.css_class)
+        header = HBox((make(HTML, "", self._heading()), *tools), **look("ew-heading"))
+        super().__init__((header, *children), _dom_classes=("ew-view", self.css_class), **traits)
 
     def darken(self, is_dark: bool) -> None:
         """Follow the theme of the page, if there is anything that its stylesheet cannot do."""
 
     def _heading(self) -> str:
-        """Heading, a question mark that explains, and a button that enlarges; the page knows what it does."""
+        """Heading, a question mark that explains, and a button that enlarges; page.js knows what it does."""
         title = escape(self.title)
         larger = (
             f'<button type="button" class="ew-enlarge" aria-label="Enlarge {title}" aria-pressed="false" '
@@ -118,7 +160,7 @@ class Panel(VBox):
         return f"<b>{title}</b>{self.explanation()}{larger}"
 
     def explanation(self) -> str:
-        """A question mark that opens two sentences; nothing where there is nothing to say."""
+        """Return a question mark that opens two sentences; nothing where there is nothing to say."""
         if not self.about:
             return ""
         return (
@@ -136,30 +178,29 @@ class View(Panel):
 
     Parameters
     ----------
-    stage
-        What it shares with other views; nothing by default.
+    shared
+        State that it shares with other views; by default a new one.
     traits
-        Traits of the box, such as ``layout``. A name that is no trait raises `TypeError`.
+        Traits of the box, such as ``layout``. An unknown name raises `TypeError`.
     """
 
     rest: ClassVar[float] = 0.0
     """Least time between two pictures while the chain runs, in seconds; the last one is always drawn."""
 
-    def __init__(self, stage: Stage | None = None, **traits: object) -> None:
-        self.stage = Stage() if stage is None else stage
+    def __init__(self, shared: SharedState | None = None, **traits: object) -> None:
+        self.shared = SharedState() if shared is None else shared
         self._frame: Frame | None = None
         self._due = 0.0
         self._failed = False
-        self._error = note("ew-view-error")
-        self._error.layout.display = "none"
+        self._error = note("ew-view-error", is_shown=False)
         self.tools: tuple[Widget, ...] = ()
-        # Marks are made before the box: they need no more than the stage, and the box is sent whole.
+        # Marks are made before the box: they depend on the shared state alone, and the box is sent whole.
         body = self.build()
         super().__init__((*body, self._error), self.tools, **traits)
-        self.stage.observe(self.redraw)
+        self.shared.observe(self.redraw)
 
     def build(self) -> tuple[Widget, ...]:
-        """Make the marks; return the children below the heading. Put choosers beside it into `tools`."""
+        """Make the marks; return the children below the heading. Put choosers next to it into `tools`."""
         raise NotImplementedError
 
     def prepare(self, dataset: Dataset, posterior: Posterior) -> None:
@@ -168,7 +209,7 @@ class View(Panel):
         self._due = 0.0
         self._failed = False
         assign(self._error, value="")
-        assign(self._error.layout, display="none")
+        show_if(self._error, False)
         self.adapt(dataset, posterior)
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
@@ -190,17 +231,17 @@ class View(Panel):
             return
         self._frame = frame
         now = time.perf_counter()
-        # A chain that runs sends the next frame soon; one that rests may send none.
+        # A running chain sends the next frame soon; one that rests may send none.
         if frame.status.is_running and now < self._due:
             return
         self.draw(frame)
         self._due = now + self.rest
 
     def redraw(self) -> None:
-        """Draw the last frame again, because something else than the chain has changed."""
+        """Draw the last frame again, because something other than the chain has changed."""
         if self._frame is None or self._failed:
             return
-        # Called by the stage and not by the player, who would catch the fault.
+        # The shared state calls this, not the player, which would catch the fault.
         try:
             self.draw(self._frame)
         except Exception as error:
@@ -208,16 +249,15 @@ class View(Panel):
             self.show_error(error)
 
     def show_error(self, error: Exception) -> None:
-        """Tell that this view is switched off, and why."""
+        """Say that this view is switched off, and why."""
         self._failed = True
+        reason = f"{escape(type(error).__name__)}: {escape(str(error))}"
         assign(
             self._error,
-            value=(
-                f"<b>This view is switched off</b> ({escape(type(error).__name__)}: {escape(str(error))}). "
-                "The chain goes on; new settings bring the view back."
-            ),
+            value=f"<b>This view is switched off</b> ({reason}). "
+            "The chain goes on; new settings bring the view back.",
         )
-        assign(self._error.layout, display="")
+        show_if(self._error, True)
 
     def picture(self, kind: str = "png", size: tuple[float, float] = (5.0, 4.0)) -> bytes:
         """Static picture of what is on display: ``"png"`` or ``"svg"``."""

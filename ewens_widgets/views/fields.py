@@ -12,23 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.model.checks import check_theta_grid
 from ewens_widgets.sampling.moves.move import Move, Option
-from ewens_widgets.views.base import assign
-
-__all__ = [
-    "Field",
-    "button_choice",
-    "buttons",
-    "choice",
-    "entry",
-    "number",
-    "option_field",
-    "parse_grid",
-    "parse_positive",
-    "parse_share",
-    "read_shown",
-    "show_only",
-    "whole_number",
-]
+from ewens_widgets.views.base import assign, button, look, make, show_if
 
 _MOST_VALUES = 100
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
@@ -36,7 +20,7 @@ _POWERS = re.compile(r"2\^(-?\d{1,3})\s*(?:…|\.\.\.?|to|:)\s*2\^(-?\d{1,3})")
 
 
 class Field(VBox):
-    """A control with a line for what is wrong with it.
+    """A control, and below it a line with its help and with what is wrong.
 
     Parameters
     ----------
@@ -52,6 +36,8 @@ class Field(VBox):
         What is shown, if the control is only a part of it.
     """
 
+    children: tuple[Widget, ...]
+
     def __init__(
         self,
         control: Widget,
@@ -62,42 +48,42 @@ class Field(VBox):
     ) -> None:
         self.control = control
         self._parse = parse
-        self._problem = HTML(layout={"display": "none"})
-        self._problem.add_class("ew-problem")
-        self._help = HTML()
-        self._help.add_class("ew-help")
-        self.help_text = help_text
-        super().__init__(
-            (control if shown is None else shown, self._problem, *([self._help] if help_text else []))
-        )
-        self.add_class("ew-field")
-        self.add_class(css_class)
+        self._problem, self._help = "", help_text
+        self._line: HTML | None = None  # made when there is something to say
+        super().__init__((control if shown is None else shown,), **look(f"ew-field {css_class}"))
+        self._write()
+
+    def _write(self) -> None:
+        parts = {"ew-problem": self._problem, "ew-help": self._help}
+        html = "".join(f'<div class="{name}">{escape(text)}</div>' for name, text in parts.items() if text)
+        if self._line is None and html:
+            self._line = make(HTML, "", html)
+            self.children = (*self.children, self._line)
+        elif self._line is not None:
+            assign(self._line, value=html)
 
     @property
     def problem(self) -> str:
         """What is wrong, as plain text; empty if nothing is."""
-        return self._problem_text
+        return self._problem
 
     @problem.setter
     def problem(self, text: str) -> None:
-        self._problem_text = text
-        assign(self._problem, value=escape(text))
-        assign(self._problem.layout, display="" if text else "none")
-
-    _problem_text = ""
+        self._problem = text
+        self._write()
 
     @property
     def help_text(self) -> str:
-        """Sentence below the control, as plain text; a field that began without one has no place for it."""
-        return self._help_text
+        """Sentence below the control, as plain text."""
+        return self._help
 
     @help_text.setter
     def help_text(self, text: str) -> None:
-        self._help_text = text
-        assign(self._help, value=escape(text))
+        self._help = text
+        self._write()
 
     def read(self) -> Any:  # noqa: ANN401 - fields hold values of any type
-        """Value that is meant; a wrong one is explained below the control and raises."""
+        """Return the value that is meant; explain a wrong one below the control and raise."""
         try:
             value = self._parse(self.control.value)
         except (ValueError, TypeError) as error:
@@ -116,7 +102,7 @@ def entry(
     help_text: str = "",
 ) -> Field:
     """Field for something to type."""
-    control = Text(value=value, description=description, tooltip=tooltip, continuous_update=False)
+    control = make(Text, value=value, description=description, tooltip=tooltip, continuous_update=False)
     return Field(control, parse, css_class, help_text)
 
 
@@ -129,7 +115,7 @@ def choice(
     help_text: str = "",
 ) -> Field:
     """Field for one of several options."""
-    control = Dropdown(options=options, value=value, description=description, tooltip=tooltip)
+    control = make(Dropdown, options=options, value=value, description=description, tooltip=tooltip)
     return Field(control, lambda chosen: chosen, css_class, help_text)
 
 
@@ -142,33 +128,24 @@ def button_choice(
     help_text: str = "",
 ) -> Field:
     """Field for one of a few options that are all to be seen: name, value and tooltip of each."""
-    control = ToggleButtons(
+    control = make(
+        ToggleButtons,
+        "ew-button-choice",
         options=[option[:2] for option in options],
         value=value,
         description=description,
         tooltip=tooltip,
         tooltips=[option[2] for option in options],
     )
-    control.add_class("ew-button-choice")
     return Field(control, lambda chosen: chosen, css_class, help_text)
 
 
 def buttons(rows: Iterable[tuple[str, str, str, str]], command: Callable[[str], None]) -> dict[str, Button]:
-    """Buttons by name.
-
-    Parameters
-    ----------
-    rows
-        Name, icon, class of the element and tooltip of each.
-    command
-        Called with the name of a button that was clicked.
-    """
-    made = {}
-    for name, icon, css_class, tooltip in rows:
-        made[name] = button = Button(description=name, icon=icon, tooltip=tooltip)
-        button.add_class(css_class)
-        button.on_click(lambda clicked: command(clicked.description))
-    return made
+    """Make buttons from their name, icon, class and tooltip; a click calls `command` with the name."""
+    return {
+        name: button(name, css_class, tooltip, lambda name=name: command(name), icon=icon)  # type: ignore[misc]
+        for name, icon, css_class, tooltip in rows
+    }
 
 
 def option_field(option: Option, move: Move) -> Field:
@@ -183,7 +160,7 @@ def option_field(option: Option, move: Move) -> Field:
 def show_only(fields: Mapping[str, Field], names: set[str]) -> None:
     """Show these fields and hide the others."""
     for name, field in fields.items():
-        assign(field.layout, display="" if name in names else "none")
+        show_if(field, name in names)
 
 
 def read_shown(fields: Mapping[str, Field]) -> dict[str, Any]:
@@ -246,12 +223,7 @@ def parse_grid(
 ) -> NDArray[np.float64] | None:
     """Read a grid: powers of two such as ``2^-3 … 2^10``, or numbers with commas; empty: the default.
 
-    Parameters
-    ----------
-    text
-        What was typed.
-    check
-        Returns a grid of the parameter in question, θ by default, or refuses it.
+    `check` returns a grid of the parameter, θ by default, or refuses it.
     """
     plain = text.strip()
     if not plain:

@@ -1,8 +1,8 @@
-"""bqplot figures in the house style: little ink, colours from the theme, no toolbar in the way.
+"""bqplot figures in the house style: little ink, colours from the theme, no toolbar.
 
 A picture of many objects is a PNG shown by a bqplot `Image` mark. The mark listens to which image widget it
-shows, not to its bytes; so there are two image widgets, and each new picture fills the hidden one and swaps
-them. A `Brush` selects objects by dragging over a figure.
+shows, not to its bytes. So there are two image widgets: each new picture fills the hidden one and swaps them.
+A `Brush` selects objects by dragging over a figure.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,28 +17,8 @@ from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture
 from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.plots.scatter_plot import ShownAxes, projections
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import Silence, assign
-from ewens_widgets.views.stage import Stage
-
-__all__ = [
-    "Brush",
-    "Canvas",
-    "FeaturePlane",
-    "PictureBuffers",
-    "Spot",
-    "equal_limits",
-    "fit_axis",
-    "horizon",
-    "make_axis",
-    "make_figure",
-    "make_scale",
-    "make_scatter",
-    "nice_limits",
-    "nice_ticks",
-    "places_between",
-    "set_iterations",
-    "set_limits",
-]
+from ewens_widgets.views.base import Post, Silence, assign, cached_widget, make
+from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +29,8 @@ _HORIZONS = (50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_00
 _LONGEST_IN_FULL = 9999
 
 
-def nice_ticks(low: float, high: float, most: int) -> NDArray[np.float64]:
-    """Round numbers in an interval, at most so many: multiples of 1, 2 or 5 times a power of ten."""
+def nice_ticks(low: float, high: float, most: int) -> FloatArray:
+    """At most so many round numbers in an interval: multiples of 1, 2 or 5 times a power of ten."""
     if not low < high:
         return np.array([low])
     power = 10.0 ** np.floor(np.log10((high - low) / most))
@@ -81,13 +61,26 @@ def make_scatter(scales: dict[str, bqplot.Scale], **traits: object) -> bqplot.Sc
     return bqplot.Scatter(**{"x": np.zeros(0), "y": np.zeros(0), "scales": scales, **traits})
 
 
+def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = False) -> bqplot.Axis:
+    """Axis without a grid."""
+    return bqplot.Axis(
+        scale=scale,
+        side="left" if vertical else "bottom",
+        label=label,
+        label_offset="32px" if vertical else "30px",
+        tick_values=nice_ticks(scale.min, scale.max, 4),
+        tick_format="~g",
+        grid_lines="none",
+    )
+
+
 def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: float, ticks: int = 4) -> None:
     """Set the limits of a scale, and ticks at round numbers within them."""
     assign(scale, min=low, max=high)
     assign(axis, tick_values=nice_ticks(low, high, ticks))
 
 
-def fit_axis(axis: bqplot.Axis, values: NDArray[np.float64], label: str, margin: float = 0.05) -> None:
+def fit_axis(axis: bqplot.Axis, values: FloatArray, label: str, margin: float = 0.05) -> None:
     """Have an axis show all values of a feature, with a share of them as margin, and its name."""
     low, high = float(values.min()), float(values.max())
     beside = margin * (high - low) or 1.0
@@ -96,26 +89,22 @@ def fit_axis(axis: bqplot.Axis, values: NDArray[np.float64], label: str, margin:
 
 
 def horizon(length: int, target: int) -> float:
-    """Where the axis of iterations ends: it grows with the run by steps, so that early draws can be seen."""
+    """Where the axis of iterations ends: it grows with the run in steps, so that early draws can be seen."""
     wide_enough = (end for end in _HORIZONS if end >= length)
     return float(max(1, min(next(wide_enough, target), target)))
 
 
 def set_iterations(axis: bqplot.Axis, first: float, last: float) -> None:
-    """Have an axis show these iterations; where numbers are long, 100k stands for 100000."""
+    """Have an axis show these iterations; long numbers are shortened: 100k for 100000."""
     assign(axis, tick_format="~g" if last <= _LONGEST_IN_FULL else "~s")
     set_limits(axis.scale, axis, first, last)
 
 
 class Spot(NamedTuple):
-    """Where the mouse is over a plot.
+    """Place of the mouse over a plot.
 
-    Attributes
-    ----------
-    x, y
-        Shares of its width, from the left, and of its height, from below.
-    width, height
-        Size of the plot in pixels.
+    `x` and `y` are shares of its width, from the left, and of its height, from below; `width` and `height`
+    are its size in pixels.
     """
 
     x: float
@@ -124,13 +113,13 @@ class Spot(NamedTuple):
     height: float
 
     def value(self, scale: bqplot.LinearScale, *, vertical: bool = False) -> float:
-        """What a scale with fixed limits says there."""
+        """Value of a scale with fixed limits there."""
         return float(scale.min + (self.y if vertical else self.x) * (scale.max - scale.min))
 
     def nearest(
         self, x: ArrayLike, y: ArrayLike, scales: Mapping[str, bqplot.LinearScale], reach: float = 12.0
     ) -> int | None:
-        """Place of the nearest of some points; None if it is more than `reach` pixels away."""
+        """Index of the nearest of some points; None if it is more than `reach` pixels away."""
         scale_x, scale_y = scales["x"], scales["y"]
         across = (np.asarray(x) - scale_x.min) / (scale_x.max - scale_x.min) - self.x
         upwards = (np.asarray(y) - scale_y.min) / (scale_y.max - scale_y.min) - self.y
@@ -144,15 +133,15 @@ class Spot(NamedTuple):
 class Canvas(bqplot.Figure):
     """A figure whose margins grow with the type of the page that shows it, and that knows its own size.
 
-    Whoever sets `tell` is asked what there is under the mouse: it is called with a `Spot`, or None when the
-    mouse has gone, and returns a text.
+    The function `tell`, if it is set, is called with a `Spot`, or None when the mouse has left, and returns a
+    text for what is under the mouse.
 
     Parameters
     ----------
     css_class
-        Class of its element, by which a page tells its size.
+        Class of its element, by which a page reports its size.
     margin
-        Top, right, bottom and left, in pixels, for type of the usual size.
+        Top, right, bottom and left, in pixels, for type of the default size.
     on_size
         Called with the width and the height of the plot, without margins, when the page has laid it out.
     traits
@@ -171,31 +160,26 @@ class Canvas(bqplot.Figure):
         self._on_size = on_size
         self._plot: tuple[float, float, float, float] | None = None  # left, top, width, height
         self.tell: Callable[[Spot | None], str] | None = None
-        super().__init__(fig_margin=self._margins(1.0), **traits)
+        # The scales of the figure itself, from 0 to 1, are the same for all.
+        unit = cached_widget(bqplot.LinearScale, min=0.0, max=1.0, allow_padding=False)
+        names = ("ew-figure", css_class)
+        super().__init__(
+            fig_margin=self._margins(1.0), scale_x=unit, scale_y=unit, _dom_classes=names, **traits
+        )
         self._offsets = [float(axis.label_offset.removesuffix("px")) for axis in self.axes]
-        self.add_class("ew-figure")
-        self.add_class(css_class)
 
     def _margins(self, scale: float) -> dict[str, int]:
         sides = ("top", "right", "bottom", "left")
         return {side: round(scale * pixels) for side, pixels in zip(sides, self._margin, strict=True)}
 
     def fit(self, scale: float, size: tuple[float, float] | None = None) -> None:
-        """Follow the page.
-
-        Parameters
-        ----------
-        scale
-            Size of the type, 1 being usual.
-        size
-            Width and height of the figure on the page, in pixels, if they are known.
-        """
-        assign(self, fig_margin=self._margins(scale))
+        """Follow the page: the size of its type, 1 being the default, and the figure's size in pixels."""
+        margins = self._margins(scale)
+        assign(self, fig_margin=margins)
         for axis, offset in zip(self.axes, self._offsets, strict=True):
             assign(axis, label_offset=f"{scale * offset:g}px")
         if size is None:
             return
-        margins = self._margins(scale)
         width = size[0] - margins["left"] - margins["right"]
         height = size[1] - margins["top"] - margins["bottom"]
         if width > 1 and height > 1:
@@ -204,7 +188,7 @@ class Canvas(bqplot.Figure):
                 self._on_size(width, height)
 
     def point(self, pixel: tuple[float, float] | None) -> str:
-        """Say what is at a pixel, counted from the left and from the top; None: the mouse has gone."""
+        """Say what is at a pixel, counted from the left and from the top; None: the mouse has left."""
         if self.tell is None:
             return ""
         if pixel is None or self._plot is None:
@@ -221,21 +205,7 @@ def make_figure(
     on_size: Callable[[float, float], None] | None = None,
     **traits: object,
 ) -> Canvas:
-    """Empty figure of full width.
-
-    Parameters
-    ----------
-    css_class
-        Class of its element.
-    height
-        In pixels, at least; where there is more room than that, figures share it in proportion.
-    margin
-        Top, right, bottom and left, in pixels.
-    on_size
-        Called with the width and the height of the plot when the page has laid it out.
-    traits
-        Traits of the figure.
-    """
+    """Figure of full width and at least this height in pixels; figures share further room in proportion."""
     return Canvas(
         css_class,
         margin,
@@ -253,16 +223,10 @@ def make_figure(
 def equal_limits(
     low: FloatArray, high: FloatArray, size: tuple[float, float], margin: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
-    """Limits of a plane in which one unit is as long upwards as sideways.
+    """Limits of a plane in which one unit is equally long in both directions.
 
-    Parameters
-    ----------
-    low, high
-        Corners of what must be seen.
-    size
-        Width and height of the plot; only their ratio matters.
-    margin
-        What is left free around it, as a share.
+    `low` and `high` are corners of what must be seen, `margin` is left free around it, as a share; of the
+    plot's `size` only the ratio matters.
     """
     sides = np.asarray(size, dtype=np.float64)
     unit = (1.0 + 2.0 * margin) * max(float(((high - low) / sides).max()), 1e-9)
@@ -270,24 +234,11 @@ def equal_limits(
     return middle - reach, middle + reach
 
 
-def make_axis(scale: bqplot.LinearScale, label: str = "", *, vertical: bool = False) -> bqplot.Axis:
-    """Axis without a grid."""
-    return bqplot.Axis(
-        scale=scale,
-        side="left" if vertical else "bottom",
-        label=label,
-        label_offset="32px" if vertical else "30px",
-        tick_values=nice_ticks(scale.min, scale.max, 4),
-        tick_format="~g",
-        grid_lines="none",
-    )
-
-
 class FeaturePlane:
     """A plane of two features or principal components: scales, axes, and choosers of what they show.
 
-    Where both axes have the same unit, one unit is as long upwards as sideways, whatever the shape of the
-    window: principal components, and the columns of data that say so (`Dataset.same_units`).
+    Where both axes have the same unit (principal components, or columns with `Dataset.same_units`), one unit
+    is equally long in both directions, whatever the shape of the window.
 
     Parameters
     ----------
@@ -300,10 +251,7 @@ class FeaturePlane:
     """
 
     def __init__(
-        self,
-        post: Callable[[Callable[[], None]], None],
-        on_place: Callable[[NDArray[np.float64], NDArray[np.float64]], None],
-        margin: float = 0.05,
+        self, post: Post, on_place: Callable[[FloatArray, FloatArray], None], margin: float = 0.05
     ) -> None:
         self._margin = margin
         self._on_place = on_place
@@ -315,12 +263,9 @@ class FeaturePlane:
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
         self.choosers = tuple(self._chooser(name, post) for name in self.scales)
 
-    def _chooser(self, name: str, post: Callable[[Callable[[], None]], None]) -> Dropdown:
-        chooser = Dropdown(
-            description=name, tooltip=f"What the {name} axis shows: a column or a principal component"
-        )
-        chooser.add_class(f"ew-{name}-feature")
-        chooser.add_class("ew-chooser")
+    def _chooser(self, name: str, post: Post) -> Dropdown:
+        tooltip = f"What the {name} axis shows: a column or a principal component"
+        chooser = make(Dropdown, f"ew-{name}-feature ew-chooser", description=name, tooltip=tooltip)
         chooser.observe(lambda _: post(self.place), "value")
         return chooser
 
@@ -331,14 +276,14 @@ class FeaturePlane:
         columns = set(dataset.feature_names)
         components = {name for name in names if name.startswith("PC ")} - columns
         self._comparable = columns if dataset.same_units else components
-        # Choosing would place the objects twice, half-way with old ones.
+        # Choosing would place the objects twice, the first time with an old chooser.
         with self._silence:
             for place, chooser in enumerate(self.choosers):
                 assign(chooser, options=names, value=names[place])
         self.place()
 
     def choose(self, *names: str | None) -> None:
-        """Have the axes show these columns or components, if there are any of these names."""
+        """Have the axes show these columns or components, if the data have them."""
         with self._silence:
             for chooser, name in zip(self.choosers, names, strict=True):
                 if name in chooser.options:
@@ -350,7 +295,7 @@ class FeaturePlane:
         if self._silence:
             return
         x, y = (self._projections[chooser.value].values for chooser in self.choosers)
-        self._set_limits(x, y)
+        self._fit()
         self._on_place(x, y)
 
     def resize(self, width: float, height: float) -> None:
@@ -364,10 +309,6 @@ class FeaturePlane:
             self._margin = margin
             self._fit()
 
-    def _fit(self) -> None:
-        if self._projections:
-            self._set_limits(*(self._projections[chooser.value].values for chooser in self.choosers))
-
     @property
     def weights(self) -> FloatArray | None:
         """Weights of the features in what the axes show (d × 2); None where an axis shows none of them."""
@@ -376,22 +317,26 @@ class FeaturePlane:
 
     @property
     def is_equal(self) -> bool:
-        """Whether one unit is as long upwards as sideways."""
+        """Whether one unit is equally long in both directions."""
         return {chooser.value for chooser in self.choosers} <= self._comparable
 
-    def _set_limits(self, x: FloatArray, y: FloatArray) -> None:
-        if not self.is_equal:
-            for axis, values, chooser in zip(self.axes, (x, y), self.choosers, strict=True):
-                fit_axis(axis, values, chooser.value, self._margin)
+    def _fit(self) -> None:
+        if not self._projections:
             return
-        corners = np.array([x.min(), y.min()]), np.array([x.max(), y.max()])
+        names = [chooser.value for chooser in self.choosers]
+        values = [self._projections[name].values for name in names]
+        if not self.is_equal:
+            for axis, shown, name in zip(self.axes, values, names, strict=True):
+                fit_axis(axis, shown, name, self._margin)
+            return
+        corners = np.min(values, axis=1), np.max(values, axis=1)
         low, high = equal_limits(*corners, self._size, self._margin)
-        for place, (axis, chooser) in enumerate(zip(self.axes, self.choosers, strict=True)):
+        for place, (axis, name) in enumerate(zip(self.axes, names, strict=True)):
             set_limits(axis.scale, axis, float(low[place]), float(high[place]), ticks=6)
-            assign(axis, label=chooser.value)
+            assign(axis, label=name)
 
     def paint_names(self, axes: "Axes") -> None:
-        """Write what is chosen beside the axes of a static picture."""
+        """Write what is chosen next to the axes of a static picture."""
         # Two dollar signs would make mathematics of what is between them.
         x, y = (str(axis.label).replace("$", r"\$") for axis in self.axes)
         axes.set(xlabel=x, ylabel=y)
@@ -404,12 +349,12 @@ class PictureBuffers:
 
     def __init__(self) -> None:
         self._content = BLANK
-        self.visible, self._hidden = (Image(value=BLANK, format="png") for _ in range(2))
+        self.visible, self._hidden = (make(Image, value=BLANK, format="png") for _ in range(2))
 
     def show(
         self, pixels: NDArray[np.uint8], mark: bqplot.Image, colours: str = "greys", *, dark: bool = False
     ) -> None:
-        """Show a picture in a mark, if it is another one than before; distances in a named colour map."""
+        """Show a picture in a mark, if it differs from the last one; distances in a named colour map."""
         content = encode_png(pixels, picture_palette(colours, dark=dark))
         # A picture is by far the largest message of a frame.
         if content == self._content:
@@ -421,23 +366,17 @@ class PictureBuffers:
 
 
 class Brush:
-    """A selector of bqplot that feeds the shared selection, and vanishes when somebody else selects.
+    """A selector of bqplot that sets the shared selection, and vanishes when another one selects.
 
-    Parameters
-    ----------
-    selector
-        `BrushSelector` or `BrushIntervalSelector`.
-    stage
-        Holds the selection.
-    choose
-        Objects in an area: corners (low x, low y), (high x, high y), or the two ends of an interval.
+    `choose` returns the objects in an area: corners (low x, low y), (high x, high y), or the ends of an
+    interval.
     """
 
     def __init__(
-        self, selector: Widget, stage: Stage, choose: Callable[[FloatArray], NDArray[np.intp]]
+        self, selector: Widget, shared: SharedState, choose: Callable[[FloatArray], NDArray[np.intp]]
     ) -> None:
         self.selector = selector
-        self._stage = stage
+        self._shared = shared
         self._choose = choose
         self._silence = Silence()
         selector.observe(self._on_brushed, "selected")
@@ -445,38 +384,30 @@ class Brush:
     @classmethod
     def rectangle(
         cls,
-        x_scale: bqplot.Scale,
-        y_scale: bqplot.Scale,
-        stage: Stage,
+        scales: Mapping[str, bqplot.Scale],
+        shared: SharedState,
         choose: Callable[[FloatArray], NDArray[np.intp]],
     ) -> "Brush":
         """Brush of rectangles."""
-        selector = bqplot.interacts.BrushSelector(x_scale=x_scale, y_scale=y_scale, color=SELECTED)
-        return cls(selector, stage, choose)
-
-    @classmethod
-    def interval(
-        cls, scale: bqplot.Scale, stage: Stage, choose: Callable[[FloatArray], NDArray[np.intp]]
-    ) -> "Brush":
-        """Brush of horizontal intervals."""
-        return cls(bqplot.interacts.BrushIntervalSelector(scale=scale, color=SELECTED), stage, choose)
+        make_selector = bqplot.interacts.BrushSelector
+        return cls(make_selector(x_scale=scales["x"], y_scale=scales["y"], color=SELECTED), shared, choose)
 
     def _on_brushed(self, change: dict[str, Any]) -> None:
         if self._silence:
             return
         area = None if change["new"] is None else np.array(change["new"], dtype=np.float64)
-        self._stage.post(lambda: self._select(area))
+        self._shared.post(lambda: self._select(area))
 
     def _select(self, area: FloatArray | None) -> None:
-        if area is None or area.size == 0 or not np.all(np.isfinite(area)):
-            if self._stage.selection.source is self:
-                self._stage.selection.clear()
-            return
-        self._stage.selection.set(self._choose(np.sort(area, axis=0)), source=self)
+        selection = self._shared.selection
+        if area is not None and area.size and np.all(np.isfinite(area)):
+            selection.set(self._choose(np.sort(area, axis=0)), source=self)
+        elif selection.source is self:
+            selection.clear()
 
     def follow(self) -> None:
-        """Take the mark of the brush away where the selection is not its own."""
-        if self._stage.selection.source is self or self.selector.selected is None:
+        """Remove the mark of the brush where the selection is another one's."""
+        if self._shared.selection.source is self or self.selector.selected is None:
             return
         parts = ("selected_x", "selected_y") if self.selector.has_trait("selected_x") else ("selected",)
         with self._silence:
@@ -484,6 +415,6 @@ class Brush:
 
 
 def places_between(low: float, high: float, n_objects: int) -> NDArray[np.intp]:
-    """Places of the objects that an interval touches, if all of them together have length 1."""
+    """Indices of the objects that an interval touches, if all of them together have length 1."""
     first, last = int(np.floor(low * n_objects)), int(np.ceil(high * n_objects))
     return np.arange(max(0, first), min(n_objects, last))

@@ -16,13 +16,11 @@ from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import number_text
-from ewens_widgets.views.base import Silence, assign, note
-from ewens_widgets.views.stage import COLOURINGS, Stage
+from ewens_widgets.views.base import Silence, assign, look, make, note
+from ewens_widgets.views.shared_state import COLOURINGS, SharedState
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer
-
-__all__ = ["Headline"]
 
 _HINTS = {
     "draw": "The clusters of the iteration on display",
@@ -37,31 +35,31 @@ class Headline(HBox):
 
     Parameters
     ----------
-    stage
+    shared
         Knows what is on display.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
         self._data: Dataset | None = None
         self._frame: Frame | None = None
         self._silence = Silence()
         self.sentence = note("ew-headline")
-        self.colouring = ToggleButtons(
+        self.colouring = make(
+            ToggleButtons,
+            "ew-colouring",
             options=[(title, kind) for kind, title in COLOURINGS.items()],
             description="colours show",
             tooltips=[_HINTS[kind] for kind in COLOURINGS],
         )
-        self.colouring.add_class("ew-colouring")
         self.colouring.observe(self._on_chosen, "value")
-        super().__init__((self.sentence, self.colouring))
-        self.add_class("ew-headline-row")
-        stage.observe(self.redraw)
+        super().__init__((self.sentence, self.colouring), **look("ew-headline-row"))
+        shared.observe(self.redraw)
 
     def _on_chosen(self, change: dict[str, Any]) -> None:
         if not self._silence:
             kind = str(change["new"])
-            self._stage.post(lambda: self._stage.set_colouring(kind))
+            self._shared.post(lambda: self._shared.set_colouring(kind))
 
     def prepare(self, dataset: Dataset) -> None:
         """Turn to other data."""
@@ -73,14 +71,14 @@ class Headline(HBox):
             assign(
                 self.colouring,
                 options=[(COLOURINGS[kind], kind) for kind in kinds],
-                value=self._stage.colouring,
+                value=self._shared.colouring,
                 tooltips=[_HINTS[kind] for kind in kinds],
             )
 
     def show(self, frame: Frame) -> None:
         """Say what is on display."""
         self._frame = frame
-        self._stage.follow(frame)
+        self._shared.follow(frame)
         self.redraw()
 
     def redraw(self) -> None:
@@ -88,17 +86,17 @@ class Headline(HBox):
         if self._frame is None:
             return
         with self._silence:
-            assign(self.colouring, value=self._stage.colouring)
+            assign(self.colouring, value=self._shared.colouring)
         aside = self.aside(self._frame)
         more = f'<div class="ew-aside">{escape(aside)}</div>' if aside else ""
         assign(self.sentence, value=f"{escape(self.text(self._frame))}{more}")
 
     def text(self, frame: Frame) -> str:
         """The sentence."""
-        labels = self._stage.labels(frame)
+        labels = self._shared.labels(frame)
         if labels is None or self._data is None:
             return ""
-        if frame.status.iteration == 0 and self._stage.shown(frame) == "draw":
+        if frame.status.iteration == 0 and self._shared.shown(frame) == "draw":
             return _invitation(self._data, labels)
         sentences: dict[str, Callable[[Frame, NDArray[Any], Dataset], str]] = {
             "draw": self._of_draw,
@@ -106,13 +104,13 @@ class Headline(HBox):
             "cut": self._of_cut,
             "classes": self._of_classes,
         }
-        return sentences[self._stage.shown(frame)](frame, labels, self._data)
+        return sentences[self._shared.shown(frame)](frame, labels, self._data)
 
     def aside(self, frame: Frame) -> str:
         """What all draws say so far, beside a single one, and whether the chain has found something."""
-        if self._data is None or self._stage.shown(frame) != "draw" or not frame.status.iteration:
+        if self._data is None or self._shared.shown(frame) != "draw" or not frame.status.iteration:
             return ""
-        reading = self._stage.live_answer.reading(frame)
+        reading = self._shared.live_answer.reading(frame)
         parts = []
         if frame.status.is_running and reading is not None:
             draws = number_text(reading.iteration)
@@ -129,13 +127,13 @@ class Headline(HBox):
         alone = int((sizes == 1).sum())
         singles = "" if not alone else f", {alone} of a single {data.noun}"
         text = _with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
-        live = self._stage.live_answer
+        live = self._shared.live_answer
         if live.is_busy and not frame.status.is_running:
             return f"{text} · the answer is on its way"
-        return f"{text} · {live.reason}" if self._stage.colouring == "answer" and live.reason else text
+        return f"{text} · {live.reason}" if self._shared.colouring == "answer" and live.reason else text
 
     def _of_answer(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
-        reading = self._stage.live_answer.reading(frame)
+        reading = self._shared.live_answer.reading(frame)
         if reading is None:
             return ""
         # An answer may be older than the picture: while the chain runs, and when looking back.

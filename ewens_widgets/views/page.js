@@ -1,13 +1,9 @@
-// The link between a page and its kernel: unpacks frames and acknowledges them when painted, starts downloads, names the parts of
+// The link between a page and its kernel: acknowledges frames when they are painted, starts downloads, names the parts of
 // the page for screen readers, lets them have their keys, fits the widget to its window, enlarges views, shows
-// all of it to a whole room, tells what is under the mouse, and sweeps up after the plotting library.
+// all of it to a whole room, tells what is under the mouse, and releases pictures that were replaced.
 
 // Silent for so long while the chain runs, in milliseconds, the kernel may take this page for closed.
 const SILENCE = 3000;
-
-// bqplot's bars leave an empty group behind at each change; swept up once in so many frames.
-const SWEPT_FRAMES = 50;
-const LEFT_BEHIND = ".bargroup ~ g:empty:not([class])";
 
 // Headings of the sections that open and close; ipywidgets has them for the mouse alone.
 const SECTION = ".jupyter-widget-Collapse-header";
@@ -44,33 +40,6 @@ function scrollerOf(element) {
   return found;
 }
 
-let hasFailed = false; // to unpack
-const canUnpack = (model) => !hasFailed && typeof model.widget_manager?.get_model === "function";
-
-// A frame comes as one message, and its changes are handed to their widgets at once, so that the page is laid out and painted once. A widget
-// that this page does not know, or that cannot do with its change, does not keep the others from theirs.
-function initialize({ model }) {
-  const handOut = (updates, buffers) => {
-    let taken = 0;
-    for (const { model: id, state, paths } of updates) {
-      const own = buffers.slice(taken, (taken += paths.length));
-      const message = { content: { data: { method: "update", state, buffer_paths: paths } }, buffers: own };
-      model.widget_manager.get_model(id)?.then((widget) => widget._handle_comm_msg(message)).catch(console.error);
-    }
-  };
-  const unpack = ({ kind, updates }, buffers) => {
-    if (kind !== "parcel") return;
-    try {
-      handOut(updates, buffers ?? []);
-    } catch (error) {
-      hasFailed = true;
-      console.error(error);
-      model.send({ kind: "failed" });
-    }
-  };
-  if (canUnpack(model)) model.on("msg:custom", unpack);
-}
-
 function render({ model, el }) {
   el.classList.add("ew-page");
   el.setAttribute("aria-hidden", "true");
@@ -88,25 +57,14 @@ function render({ model, el }) {
 
   let isAsked = false;
   let lastSign = performance.now();
-  let sweptAt = 0;
   const acknowledge = () => {
     if (isAsked) return;
     isAsked = true;
     requestAnimationFrame(() => {
       isAsked = false;
       lastSign = performance.now();
-      const number = model.get("frame");
-      say("painted", { number, unpacks: canUnpack(model) });
-      // Not at fixed numbers: of two frames that come together only the later is seen here.
-      if (Math.abs(number - sweptAt) >= SWEPT_FRAMES) {
-        sweptAt = number;
-        sweep();
-      }
+      say("painted", { number: model.get("frame") });
     });
-  };
-
-  const sweep = () => {
-    for (const group of root()?.querySelectorAll(LEFT_BEHIND) ?? []) group.remove();
   };
 
   // bqplot's pictures have an address for each change and keep all the bytes ever shown; we let go of the last.
@@ -455,4 +413,4 @@ function render({ model, el }) {
   };
 }
 
-export default { initialize, render };
+export default { render };

@@ -1,47 +1,34 @@
 """Dashboards and the pages that show them, living or still.
 
-`Page` is the link between the pages that show the widgets and the player: an invisible widget. Each page that
-displays it acknowledges the frames it has painted; the player sends no more than the slowest page can take,
-and nothing where there is no page. It also carries downloads, names the parts of the page for screen readers
-and lets them have their arrow keys.
+`Page` is an invisible widget, the link between the player and the pages that show the widgets. Each page
+acknowledges the frames that it has painted. The player sends no more than the slowest page can take, and
+nothing without a page. `Page` also carries downloads and names the parts of the page for screen readers.
 
-A frame changes some thirty widgets. Sent one by one, these changes reach a browser that has much to do in
-several portions, and it lays out and paints the page after each of them: with ten pages on two cores eight
-times a frame. So they travel together, as one `Parcel` that the page hands to its widgets at once.
-
-`Dashboard` puts panels on a page. It ends with the invisible widget, which therefore is told of a frame after
-everything else, and fits its figures to the room that a page has. Where no widget can run (nbconvert, the
-preview of a code host) a PNG of the current state stands in for it.
+`Dashboard` puts panels on a page and fits its figures to the room that a page has. It ends with the invisible
+widget, which therefore gets a frame after everything else. Where no widget can run (nbconvert, the preview of
+a code host) a PNG of the current state replaces it.
 """
 
 import base64
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
-from IPython.core.getipython import get_ipython
 from ipywidgets import HBox, VBox, Widget
 from traitlets import Bool, Dict, Int
 
 from ewens_widgets.playback import Frame, Player, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.views.base import Panel, View, assign
+from ewens_widgets.views.base import Panel, Post, View, assign, look
 from ewens_widgets.views.figures import Canvas
-
-__all__ = ["PROGRESS", "STATUS", "Dashboard", "Page", "Parcel", "Post", "Room", "in_columns"]
 
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
-
-Post = Callable[[Callable[[], None]], None]
-"""Brings a command to the event loop."""
 
 STATUS = {"role": "status", "aria-live": "polite"}
 """Attributes of what a screen reader reads out when it changes."""
@@ -49,26 +36,13 @@ STATUS = {"role": "status", "aria-live": "polite"}
 PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
 """Attributes of the bar that shows how far a chain is."""
 
-# Some hundred dashboards; a kernel whose server has stopped reading for good must not fill the memory.
-_MOST_WAITING = 100_000
-
 
 @dataclass(frozen=True)
 class Room:
-    """What a page has room for.
+    """What a page has room for."""
 
-    Attributes
-    ----------
-    scale
-        Size of its type, 1 being usual.
-    sizes
-        Width and height of each figure in pixels, by the class of its element.
-    is_dark
-        Whether it is light on dark.
-    """
-
-    scale: float
-    sizes: Mapping[str, tuple[float, float]]
+    scale: float  # size of its type, 1 being the default
+    sizes: Mapping[str, tuple[float, float]]  # of each figure in pixels, by the class of its element
     is_dark: bool = False
 
     @classmethod
@@ -82,93 +56,14 @@ class Room:
         return cls(scale, sizes, content.get("dark") is True) if 0.5 <= scale <= 4.0 else None
 
 
-class Parcel:
-    """Changes of many widgets that go to the pages as one message.
-
-    Parameters
-    ----------
-    send
-        Sends content and buffers to the pages.
-
-    Attributes
-    ----------
-    is_refused
-        Whether it could not be sent as one message, and its contents went one by one.
-    """
-
-    # By thread, not by context: a task that was begun while a frame is shown would go on packing for ever.
-    _of_thread: ClassVar[threading.local] = threading.local()
-
-    def __init__(self, send: Callable[[dict[str, Any], list[Any]], None]) -> None:
-        self._send = send
-        self._taken: list[tuple[Widget, Mapping[str, Any], Sequence[Any]]] = []
-        self.is_refused = False
-
-    @contextmanager
-    def packed(self) -> Iterator[None]:
-        """Take what widgets send from this thread, and send it in the end, whatever happens meanwhile."""
-        self._of_thread.open = self
-        try:
-            yield
-        finally:
-            self._post()
-
-    def _post(self) -> None:
-        """Send what was taken; from now on widgets send for themselves."""
-        self._of_thread.open = None
-        taken, self._taken = self._taken, []
-        if not taken:
-            return
-        updates = [
-            {"model": widget.model_id, "state": message["state"], "paths": message["buffer_paths"]}
-            for widget, message, _ in taken
-        ]
-        try:
-            self._send(
-                {"kind": "parcel", "updates": updates}, [one for _, _, buffers in taken for one in buffers]
-            )
-        except Exception:
-            # One of them cannot be sent; the others can, and with the next frame its view is told.
-            self.is_refused = True
-            _logger.warning("a frame could not be sent as one message", exc_info=True)
-            for widget, message, buffers in taken:
-                with suppress(Exception):
-                    widget._send(message, buffers)  # noqa: SLF001 - what it wanted to do
-
-    def take(self, widget: Widget, message: Mapping[str, Any], buffers: Sequence[Any] | None) -> bool:
-        """Put a message in, if it is one that can wait."""
-        if message.get("method") != "update":
-            self._post()  # What was packed before it comes before it.
-            self._of_thread.open = self
-            return False
-        self._taken.append((widget, message, buffers or ()))
-        return True
-
-    @classmethod
-    def accept_from(cls, kind: type[Widget]) -> None:
-        """Have widgets ask for an open parcel before they send; ipywidgets has no other place to say so."""
-        send_alone = kind._send  # noqa: SLF001 - see above
-
-        @wraps(send_alone)
-        def send(widget: Widget, msg: Mapping[str, Any], buffers: Sequence[Any] | None = None) -> None:
-            parcel = getattr(cls._of_thread, "open", None)
-            if parcel is None or widget.comm is None or not parcel.take(widget, msg, buffers):
-                send_alone(widget, msg, buffers)
-
-        kind._send = send  # noqa: SLF001 - see above
-
-
-Parcel.accept_from(Widget)
-
-
 class Page(anywidget.AnyWidget):
-    """Acknowledges frames, and tells what a page has room for and where its mouse rests.
+    """Acknowledges frames, and reports what a page has room for and where its mouse rests.
 
     Parameters
     ----------
     on_room
-        Called when a page was laid out anew, on the thread of the message: with what it has room for, and
-        with a function to be called when all has been sent that follows from this.
+        Called when a page has a new layout, on the thread of the message: with what it has room for, and with
+        a function to be called when all that follows from this has been sent.
     on_point
         Called when the mouse rests on a figure, or has left it: with the viewer, the class of the figure and
         the pixel in it. `tip` answers.
@@ -181,7 +76,7 @@ class Page(anywidget.AnyWidget):
     """Number of the last frame; set after everything else of that frame has been sent."""
 
     is_running = Bool(False).tag(sync=True)
-    """Whether the chain was running then; only while it runs a page that hears nothing speaks up."""
+    """Whether the chain was running then; only while it runs does a page without frames report itself."""
 
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
@@ -191,10 +86,8 @@ class Page(anywidget.AnyWidget):
         on_room: Callable[["Room", Callable[[], None]], None] | None = None,
         on_point: Callable[[str, str, tuple[float, float] | None], None] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(**look())
         self._engine: Player | Worker | None = None
-        self._unpacks: dict[str, bool] = {}  # by viewer, whether it has shown that it takes parcels
-        self._packs = True  # whether all that was to be sent could be packed so far
         self._on_room = on_room
         self._on_point = on_point
         self.on_msg(self._on_message)
@@ -203,17 +96,6 @@ class Page(anywidget.AnyWidget):
         """Acknowledge the frames of a player or worker; to be called after its other views were attached."""
         self._engine = engine
         engine.attach(self)
-
-    @contextmanager
-    def enclose(self) -> Iterator[None]:
-        """Have a frame sent as one parcel, where every page that looks has shown that it takes these."""
-        if not (self._packs and self._unpacks and all(self._unpacks.values())):
-            yield
-            return
-        parcel = Parcel(self.send)
-        with parcel.packed():
-            yield
-        self._packs = not parcel.is_refused
 
     def show(self, frame: Frame | Tick) -> None:
         """Ask the pages to acknowledge a frame."""
@@ -241,74 +123,33 @@ class Page(anywidget.AnyWidget):
                 answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
                 self._on_room(room, lambda: self.send(answer))
         if kind == "point" and self._on_point is not None:
-            self._on_point(viewer, str(content.get("figure", "")), _pixel(content))
-        if self._engine is not None:
-            self._on_sign(self._engine, kind, viewer, content)
-
-    def _on_sign(self, engine: Player | Worker, kind: object, viewer: str, content: dict[str, Any]) -> None:
-        """Take note of a sign of life, or of leave."""
+            x, y = content.get("x"), content.get("y")
+            pixel = (
+                (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
+            )
+            self._on_point(viewer, str(content.get("figure", "")), pixel)
         number = content.get("number")
+        if self._engine is None:
+            return
         if kind == "painted" and isinstance(number, int):
-            # Not by its greeting: a page on a busy machine may greet, and yet never hear of a frame.
-            self._unpacks[viewer] = content.get("unpacks") is True
-            engine.acknowledge(number, viewer)
+            self._engine.acknowledge(number, viewer)
         elif kind == "here":
-            self._unpacks.setdefault(viewer, False)
-            engine.viewer_attached(viewer)
-        elif kind == "failed":
-            self._unpacks = dict.fromkeys(self._unpacks, False)
+            self._engine.viewer_attached(viewer)
         elif kind == "gone":
-            # A page that is only hidden still hears of everything.
-            if content.get("hidden") is not True:
-                self._unpacks.pop(viewer, None)
-            engine.viewer_left(viewer)
-
-
-def _let_messages_wait() -> None:
-    """Have the kernel keep messages that the server has not read yet, where it would drop them.
-
-    An Explorer is made by some 1 100 messages within a second, and a page that is not answered within four
-    asks for each of its 700 widgets, which takes 2 100. A publisher of ZeroMQ keeps 1 000 for a reader that
-    is behind and drops the rest without a word: on a busy machine a page then lacked widgets, or waited for
-    ever for the end of the cell or for the answers.
-    """
-    kernel: Any = getattr(get_ipython(), "kernel", None)
-    thread = getattr(kernel, "iopub_thread", None)  # as ipykernel has it; in a browser there is no ZeroMQ
-    if thread is None or thread.socket is None:
-        return
-    socket = thread.socket
-
-    def deepen() -> None:
-        if getattr(socket, "sndhwm", 0):  # 0 is without end; a kernel in the same process has none
-            socket.sndhwm = max(socket.sndhwm, _MOST_WAITING)
-
-    def welcome(control: object, message: dict[str, Any]) -> None:
-        thread.schedule(deepen)
-        Widget.handle_control_comm_opened(control, message)
-
-    thread.schedule(deepen)  # where the socket lives, and before whatever is sent from now on
-    # This holds for those who are connected; for others ZeroMQ keeps to what held when the kernel began to
-    # listen. A page that connects opens this comm before it asks for states.
-    kernel.comm_manager.register_target("jupyter.widget.control", welcome)
-
-
-def _pixel(content: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Where a page says that its mouse is; None: nowhere."""
-    x, y = content.get("x"), content.get("y")
-    return (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
+            self._engine.viewer_left(viewer)
 
 
 class Dashboard(VBox):
     """Base of the explorer and of the labs: panels on a page, and a still picture where no widget can run.
 
-    A subclass checks what it was given, calls this constructor, makes its widgets (whose handlers `post`),
-    shows them by `lay_out` and has its engine's frames shown by `attach`.
+    A subclass checks its arguments, calls this constructor, makes its widgets (whose handlers `post`), shows
+    them by `lay_out` and has its engine's frames shown by `attach`.
 
     Parameters
     ----------
     engine
-        Plays the chain or works in the background; it is closed along with the dashboard. None where all is
-        done at once.
+        Plays the chain or works in the background, and is closed with the dashboard. None: all is done at
+        once.
     post
         Brings a command to the event loop; by default a mailbox of its own does it.
     """
@@ -320,11 +161,8 @@ class Dashboard(VBox):
     """File with further styles."""
 
     def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
-        _let_messages_wait()
-        super().__init__()
         # The first class brings the common styles along.
-        for name in ("ew-explorer", *self.css_class.split()):
-            self.add_class(name)
+        super().__init__(_dom_classes=("ew-explorer", *self.css_class.split()))
         self._engine = engine
         self.post: Post = Mailbox().post if post is None else post
         self._pointed: Canvas | None = None
@@ -334,23 +172,14 @@ class Dashboard(VBox):
         )
 
     def open(self) -> None:
-        """Tell pages of it, once it is laid out.
-
-        A page that connects asks for the states of all widgets, and JupyterLab applies what it is told when
-        it has come round to it: it must not be told of a dashboard without children.
-        """
+        """Send it to pages once it has children: a page that connects earlier would keep it empty."""
         if self.children:
             super().open()
 
     def lay_out(self, *children: Widget, names: Mapping[str, Mapping[str, str]] | None = None) -> None:
         """Show these widgets from top to bottom, and the invisible page after them.
 
-        Parameters
-        ----------
-        children
-            The widgets.
-        names
-            Attributes for screen readers, by CSS selector, besides those of the panels and of the status.
+        `names` are attributes for screen readers, by CSS selector, in addition to those of panels and status.
         """
         groups = {
             f".{panel.css_class}": {"role": "group", "aria-label": panel.description} for panel in self.panels
@@ -361,7 +190,7 @@ class Dashboard(VBox):
         self.open()
 
     def fit(self, room: Room) -> None:
-        """Follow the page: margins grow with its type, and units are as long upwards as sideways.
+        """Follow the page: margins grow with its type, and units are equally long in both directions.
 
         Where several pages show the same widget, the one that was laid out last decides.
         """
@@ -375,17 +204,7 @@ class Dashboard(VBox):
         answer()
 
     def point(self, viewer: str, figure: str, pixel: tuple[float, float] | None) -> None:
-        """Say what is under the mouse of a page.
-
-        Parameters
-        ----------
-        viewer
-            The page.
-        figure
-            Class of the figure that the mouse is over.
-        pixel
-            Where in it, from the left and from the top; None: it has left.
-        """
+        """Answer a page what is under its mouse: at a pixel of a figure (None: it has left), by its class."""
         canvas = next((one for one in _canvases(self) if one.css_class == figure), None)
         if self._pointed is not None and self._pointed is not canvas:
             self._pointed.point(None)
@@ -394,10 +213,7 @@ class Dashboard(VBox):
             self.page.tip(viewer, canvas.point(pixel))
 
     def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the engine can show its frames to
-        """Have the engine's frames shown by these views, in this order.
-
-        The page comes last: what it acknowledges has been sent by all others.
-        """
+        """Have the engine's frames shown by these views in this order, and then by the page."""
         if self._engine is None:
             raise ValueError(f"{type(self).__name__} has no engine, and so there are no frames to show.")
         for view in views:
@@ -461,25 +277,9 @@ def _page_class(stylesheet: Path | None) -> type[Page]:
 
 
 def in_columns(columns: Mapping[str, Sequence[Widget]], *css_classes: str) -> HBox:
-    """Columns from left to right.
-
-    Parameters
-    ----------
-    columns
-        By its CSS class, what each column has from top to bottom.
-    css_classes
-        Further classes of the row of columns.
-    """
-    boxes = []
-    for css_class, widgets in columns.items():
-        box = VBox(tuple(widgets))
-        box.add_class(css_class)
-        boxes.append(box)
-    row = HBox(tuple(boxes))
-    row.add_class("ew-columns")
-    for name in css_classes:
-        row.add_class(name)
-    return row
+    """Columns from left to right: by its CSS class, what each has from top to bottom."""
+    boxes = [VBox(tuple(widgets), **look(css_class)) for css_class, widgets in columns.items()]
+    return HBox(tuple(boxes), **look(" ".join(("ew-columns", *css_classes))))
 
 
 def _overview(panels: Sequence[Panel], title: str) -> bytes:

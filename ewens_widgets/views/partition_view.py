@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import Button, ToggleButton, Widget
+from ipywidgets import ToggleButton, Widget
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.plots.palette import (
@@ -21,15 +21,13 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import move_text
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.views.base import View, assign, chip, note
+from ewens_widgets.views.base import View, assign, button, chip, make, note, show_if
 from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
 from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
-from ewens_widgets.views.stage import MOST_OBJECTS
+from ewens_widgets.views.shared_state import MOST_OBJECTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["PartitionView"]
 
 FloatArray = NDArray[np.float64]
 
@@ -89,7 +87,7 @@ class PartitionView(View):
         self._start: NDArray[np.intp] | None = (
             None  # the partition before the first iteration, if it was seen
         )
-        self.plane = FeaturePlane(self.stage.post, self._place, _MARGIN)
+        self.plane = FeaturePlane(self.shared.post, self._place, _MARGIN)
         self.dots = Dots(self.plane.scales)
         self.points = self.dots.circles
         self.proposal = make_scatter(
@@ -99,18 +97,14 @@ class PartitionView(View):
         self.pointed = make_scatter(
             self.plane.scales, default_size=200, fill=False, colors=[SELECTED], stroke_width=2.5
         )
-        self.stage.pointed.observe(self._point_out)
+        self.shared.pointed.observe(self._point_out)
         self.outlines = Outlines(self.plane.scales)
-        self.ellipses = ToggleButton(
-            value=False,
-            description="Ellipses",
-            tooltip="Ellipses that hold 50 and 90 % of each cluster, or none",
+        tooltip = "Ellipses that hold 50 and 90 % of each cluster, or none"
+        self.ellipses = make(
+            ToggleButton, "ew-ellipses", value=False, description="Ellipses", tooltip=tooltip
         )
-        self.ellipses.add_class("ew-ellipses")
-        self.ellipses.observe(lambda _: self.stage.post(self.redraw), "value")
-        self.brush = Brush.rectangle(
-            self.plane.scales["x"], self.plane.scales["y"], self.stage, self._objects_in
-        )
+        self.ellipses.observe(lambda _: self.shared.post(self.redraw), "value")
+        self.brush = Brush.rectangle(self.plane.scales, self.shared, self._objects_in)
         self.figure = make_figure(
             "ew-scatter",
             300,
@@ -123,11 +117,13 @@ class PartitionView(View):
         self.figure.tell = self._tell
         self.legend = note("ew-legend")
         self.tools = (self.ellipses, *self.plane.choosers)
-        self.clear = Button(
-            description="Clear selection", tooltip="Select no objects", layout={"display": "none"}
+        self.clear = button(
+            "Clear selection",
+            "ew-clear",
+            "Select no objects",
+            lambda: self.shared.post(self.shared.selection.clear),
+            layout={"display": "none"},
         )
-        self.clear.add_class("ew-clear")
-        self.clear.on_click(lambda _: self.stage.post(self.stage.selection.clear))
         return self.figure, self.legend, self.clear
 
     def _objects_in(self, area: FloatArray) -> NDArray[np.intp]:
@@ -136,7 +132,7 @@ class PartitionView(View):
         return np.flatnonzero((left <= x) & (x <= right) & (bottom <= y) & (y <= top))
 
     def _point_out(self) -> None:
-        objects = self.stage.pointed.objects
+        objects = self.shared.pointed.objects
         assign(self.pointed, x=self.points.x[objects], y=self.points.y[objects])
 
     def _tell(self, spot: Spot | None) -> str:
@@ -154,11 +150,11 @@ class PartitionView(View):
 
     def _membership(self, frame: Frame, found: int) -> str:
         """How sure it is that an object is where it is."""
-        labels = self.stage.labels(frame)
-        shown = self.stage.shown(frame)
+        labels = self.shared.labels(frame)
+        shown = self.shared.shown(frame)
         if labels is None or shown == "classes":
             return ""
-        reading = self.stage.live_answer.reading(frame)
+        reading = self.shared.live_answer.reading(frame)
         if shown == "answer" and reading is not None:
             return f"in its group with probability {reading.answer.certainty[found]:.2f}"
         mates = np.flatnonzero(labels == labels[found])
@@ -181,13 +177,13 @@ class PartitionView(View):
         assign(self.legend, value="")
 
     def _place(self, x: FloatArray, y: FloatArray) -> None:
-        if self.stage.selection.source is self.brush:
-            self.stage.selection.source = None  # its rectangle means other objects now
+        if self.shared.selection.source is self.brush:
+            self.shared.selection.source = None  # its rectangle means other objects now
         if self._frame is not None and not self._frame.status.is_running:
             self.figure.add_class(GLIDES)
         self.dots.place(x, y)
         self.outlines.place(self._posterior, x, y, self.plane.weights)
-        self.stage.pointed.clear()
+        self.shared.pointed.clear()
         self.redraw()
 
     def draw(self, frame: Frame) -> None:
@@ -196,13 +192,13 @@ class PartitionView(View):
         self.plane.widen(ROOMY if self.ellipses.value else _MARGIN)
         if frame.event is not None and not frame.status.shown_iteration:
             self._start = frame.event.labels.astype(np.intp)
-        colours = self.stage.colours(frame)
+        colours = self.shared.colours(frame)
         shades = [GREY] if colours is None else [colour_of(colour) for colour in colours.tolist()]
         # Before everything else: what changes after it glides, or does not.
         self._glide(frame, has_changed=shades != self.points.colors)
-        chosen = self.stage.selection.objects
+        chosen = self.shared.selection.objects
         selected = chosen if chosen.size else None
-        assign(self.clear.layout, display="" if chosen.size else "none")
+        show_if(self.clear, bool(chosen.size))
         if colours is None:
             self.dots.show(shades, selected=selected)
             assign(self.legend, value="")
@@ -241,7 +237,7 @@ class PartitionView(View):
     def _draw_movers(self, frame: Frame) -> str:
         """Ring the objects that move, where one can follow that; return a sentence on it."""
         moved, sentence = _NONE, ""
-        is_draw = self.stage.colouring == "draw" and frame.status.shown_iteration > 0
+        is_draw = self.shared.colouring == "draw" and frame.status.shown_iteration > 0
         if frame.event is not None and self._dataset is not None and is_draw:
             previous = frame.summary.labels[-2:-1]
             before = previous[0].astype(np.intp) if len(previous) else self._start
@@ -256,7 +252,7 @@ class PartitionView(View):
         values, first, counts = np.unique(colours, return_index=True, return_counts=True)
         values, first, counts = (found[values != ALONE] for found in (values, first, counts))
         order = np.argsort(-counts, kind="stable")
-        classes = self._dataset.classes if self._dataset and self.stage.shown(frame) == "classes" else None
+        classes = self._dataset.classes if self._dataset and self.shared.shown(frame) == "classes" else None
         texts = [f"{counts[k]}" if classes is None else f"{classes[first[k]]}: {counts[k]}" for k in order]
         chips = [
             chip(colour_of(values[k]), text, shape=SHAPES[shape_of(values[k])])
@@ -266,12 +262,12 @@ class PartitionView(View):
             chips.append(f"and {order.size - _MOST_IN_LEGEND} more")
         alone = int((colours == ALONE).sum())
         if alone:
-            kind = "left over" if self.stage.shows_cut else "alone"
+            kind = "left over" if self.shared.shows_cut else "alone"
             chips.append(chip(GREY, f"{alone} {kind}", shape=SHAPES[0]))
         return f"<div>{' '.join(chips)}{self._selected()}</div>"
 
     def _selected(self) -> str:
-        objects = self.stage.selection.objects
+        objects = self.shared.selection.objects
         if not objects.size:
             return ""
         names = self._dataset.row_names if self._dataset is not None else None

@@ -1,174 +1,97 @@
 """Choosing a prior on partitions: its kind, and its parameters as numbers that are checked.
 
-`KINDS` has a row for each prior of `ew.priors`: its parameters, how to make it from them, how to take it
-apart, and what to say about it. Panels that let a prior be chosen show this chooser, and whoever speaks of a
-prior asks its row for names and rules. A prior that somebody has written is shown by its name, without
-parameters.
+`KINDS` has a row for each prior of `ew.priors`: its parameters, how to make it, and what is said about it.
+Panels that let a prior be chosen show a `PriorChooser`; names and rules of a prior come from its row. A
+user's own prior is shown by its name, without parameters.
 
-A parameter is a number to type, with a slider beside it: dragging is for looking, typing is for meaning it.
+A parameter is a number to type, with a slider next to it.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from ipywidgets import Dropdown, FloatSlider, HBox, Text, VBox
 
-from ewens_widgets.model.priors import (
-    DirichletMultinomial,
-    Ewens,
-    FiniteMixture,
-    Geometric,
-    PartitionPrior,
-    PitmanYor,
-    Poisson,
-)
+from ewens_widgets.model import priors
+from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.model.priors.ewens import Gamma
-from ewens_widgets.views.base import Silence, assign
+from ewens_widgets.views.base import Silence, assign, look, make
 from ewens_widgets.views.fields import Field, number, read_shown, show_only, whole_number
-
-__all__ = ["KINDS", "NumberField", "PriorChooser", "PriorKind", "kind_of", "prior_name"]
 
 _NOTHING, _GIVEN = "nothing", "given"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a prior has.
-
-    Attributes
-    ----------
-    name
-        Its name among the fields of a chooser. Parameters of two kinds that mean the same share it, and so
-        keep their value when another kind is chosen.
-    symbol
-        What is written beside it.
-    start
-        Value to begin with.
-    low, high
-        Ends of its slider; other values can be typed.
-    tooltip
-        What it is.
-    is_whole
-        Whether it is a whole number.
-    is_even
-        Whether steps of the slider are equal; otherwise equal steps are equal factors.
-    """
+    """A number that a prior has. Two kinds of priors share a parameter that means the same."""
 
     name: str
     symbol: str
-    start: float
-    low: float
-    high: float
     tooltip: str
+    path: str = ""  # of the prior's attribute; by default the name
+    start: float = 1.0
+    low: float = 0.1  # end of the slider; other values can be typed
+    high: float = 100.0
     is_whole: bool = False
-    is_even: bool = False
+    is_even: bool = False  # equal steps of the slider; otherwise equal factors
 
     def parse(self, text: str) -> float:
-        """Read a number; whether it is allowed is for the prior to say, which knows the others too."""
+        """Read a number; the prior, which knows the others too, decides whether it is allowed."""
         return whole_number(self.symbol, 1)(text) if self.is_whole else number(text)
 
 
-_LAMBDA = Parameter("concentration", "λ", 1.0, 0.1, 100.0, "Concentration λ: the larger, the more clusters")
-_SHAPE = Parameter("shape", "shape", 1.0, 0.1, 100.0, "Shape of the Gamma prior of λ")
-_RATE = Parameter("rate", "rate", 1.0, 0.1, 100.0, "Rate of the Gamma prior of λ, whose mean is shape / rate")
-_K = Parameter("components", "k", 10, 1, 10_000, "Number of components: the most clusters there can be", True)
-_GAMMA = Parameter("gamma", "γ", 1.0, 0.1, 100.0, "Dirichlet weights γ: the larger, the more alike the sizes")
-_PROBABILITY = Parameter(
-    "probability",
-    "p",
-    0.6,
-    0.01,
-    1.0,
-    "Probability p of the geometric prior of k, whose mean is 1/p",
-    is_even=True,
+_LAMBDA = Parameter("concentration", "λ", "Concentration λ: the larger, the more clusters")
+_SHAPE = Parameter("shape", "shape", "Shape of the Gamma prior of λ", "concentration.shape")
+_RATE = Parameter(
+    "rate", "rate", "Rate of the Gamma prior of λ, whose mean is shape / rate", "concentration.rate"
 )
-_COUNT = Parameter("count", "rate", 3.0, 0.1, 100.0, "Rate of the Poisson prior of k − 1, k components")
-_SIGMA = Parameter(
-    "discount",
-    "σ",
-    0.5,
-    0.0,
-    0.99,
-    "Discount σ, from 0 to below 1: the larger, the more small clusters",
-    is_even=True,
+_K = Parameter(
+    "components", "k", "Number of components: the most clusters there can be", "k", 10, 1, 10_000, True
 )
+_GAMMA = Parameter("gamma", "γ", "Dirichlet weights γ: the larger, the more alike the sizes")
+_GEOMETRIC = "Probability p of the geometric prior of k, whose mean is 1/p"
+_PROBABILITY = Parameter("probability", "p", _GEOMETRIC, "count.probability", 0.6, 0.01, 1.0, is_even=True)
+_COUNT = Parameter("count", "rate", "Rate of the Poisson prior of k − 1, k components", "count.rate", 3.0)
+_DISCOUNT = "Discount σ, from 0 to below 1: the larger, the more small clusters"
+_SIGMA = Parameter("discount", "σ", _DISCOUNT, "", 0.5, 0.0, 0.99, is_even=True)
 
 
 @dataclass(frozen=True)
 class PriorKind:
-    """A kind of prior: what it is made of, and what is said about it.
-
-    Attributes
-    ----------
-    key, title
-        Its name in the program and in the menu.
-    parameters
-        Its numbers.
-    make
-        Makes the prior of the numbers, by name.
-    take_apart
-        Numbers of a prior of this kind; None of any other.
-    name
-        Makes a short name of a prior.
-    purpose
-        What it is for, in a sentence.
-    joining, opening
-        Weights by which the next object joins m others, and opens a cluster beside K, as formulas.
-    """
+    """A kind of prior: its name in the program and in the menu, its numbers, and what is said about it."""
 
     key: str
     title: str
     parameters: tuple[Parameter, ...]
-    make: Callable[[Mapping[str, Any]], PartitionPrior]
-    take_apart: Callable[[Any], dict[str, float] | None]
-    name: Callable[[Any], str]
+    make: Callable[..., PartitionPrior]  # of the numbers, in this order
+    matches: Callable[[Any], bool]
+    name: Callable[[Any], str]  # short
     purpose: str
-    joining: Callable[[Any], str]
-    opening: Callable[[Any], str]
+    joining: Callable[[Any], str]  # weight by which the next object joins m others, as a formula
+    opening: Callable[[Any], str]  # weight by which it opens a cluster next to K
+
+    def take_apart(self, prior: object) -> dict[str, float] | None:
+        """Numbers of a prior of this kind, by name; None of any other."""
+        if not self.matches(prior):
+            return None
+        return {one.name: attrgetter(one.path or one.name)(prior) for one in self.parameters}
 
 
-def _take_ewens(prior: object) -> dict[str, float] | None:
-    if type(prior) is not Ewens or isinstance(prior.concentration, Gamma):
-        return None
-    return {"concentration": prior.concentration}
+def _is_ewens(prior: object, *, is_learned: bool) -> bool:
+    return type(prior) is priors.Ewens and isinstance(prior.concentration, Gamma) is is_learned
 
 
-def _take_gamma(prior: object) -> dict[str, float] | None:
-    if type(prior) is not Ewens or not isinstance(prior.concentration, Gamma):
-        return None
-    return {"shape": prior.concentration.shape, "rate": prior.concentration.rate}
-
-
-def _take_geometric(prior: object) -> dict[str, float] | None:
-    if type(prior) is not FiniteMixture or type(prior.count) is not Geometric:
-        return None
-    return {"gamma": prior.gamma, "probability": prior.count.probability}
-
-
-def _take_poisson(prior: object) -> dict[str, float] | None:
-    if type(prior) is not FiniteMixture or type(prior.count) is not Poisson:
-        return None
-    return {"gamma": prior.gamma, "count": prior.count.rate}
-
-
-def _take_finite(prior: object) -> dict[str, float] | None:
-    if type(prior) is not DirichletMultinomial:
-        return None
-    return {"components": prior.k, "concentration": prior.concentration}
-
-
-def _take_pitman_yor(prior: object) -> dict[str, float] | None:
-    if type(prior) is not PitmanYor:
-        return None
-    return {"concentration": prior.concentration, "discount": prior.discount}
+def _is_mixture(prior: object, count: type) -> bool:
+    return type(prior) is priors.FiniteMixture and type(prior.count) is count
 
 
 _MIXTURE: dict[str, Any] = {
     "purpose": "The number of clusters as the question: it settles as n grows, without tiny ones.",
-    "joining": lambda prior: f"m + γ = m + {prior.gamma:.4g}",
-    "opening": lambda _: "γ V(K+1)/V(K)",
+    "joining": "m + γ = m + {.gamma:.4g}".format,
+    "opening": "γ V(K+1)/V(K)".format,
 }
 
 KINDS = (
@@ -176,63 +99,63 @@ KINDS = (
         "ewens",
         "Ewens",
         (_LAMBDA,),
-        lambda values: Ewens(values["concentration"]),
-        _take_ewens,
-        lambda prior: f"Ewens, λ = {prior.concentration:.4g}",
+        priors.Ewens,
+        lambda prior: _is_ewens(prior, is_learned=False),
+        "Ewens, λ = {.concentration:.4g}".format,
         "The paper's: the number of clusters grows like λ log n, and most of them are small.",
-        lambda _: "m",
-        lambda prior: f"λ = {prior.concentration:.4g}",
+        "m".format,
+        "λ = {.concentration:.4g}".format,
     ),
     PriorKind(
         "ewens-gamma",
         "Ewens, λ learned",
         (_SHAPE, _RATE),
-        lambda values: Ewens(Gamma(values["shape"], values["rate"])),
-        _take_gamma,
-        lambda prior: f"Ewens, λ ~ Gamma({prior.concentration.shape:.4g}, {prior.concentration.rate:.4g})",
+        lambda shape, rate: priors.Ewens(Gamma(shape, rate)),
+        lambda prior: _is_ewens(prior, is_learned=True),
+        "Ewens, λ ~ Gamma({0.concentration.shape:.4g}, {0.concentration.rate:.4g})".format,
         "Where λ is not known: it has a Gamma prior, and many clusters make a large λ likely.",
-        lambda _: "m",
-        lambda _: "the mean of λ, given the tables",
+        "m".format,
+        "the mean of λ, given the tables".format,
     ),
     PriorKind(
         "finite-geometric",
         "Finite, geometric",
         (_GAMMA, _PROBABILITY),
-        lambda values: FiniteMixture(values["gamma"], Geometric(values["probability"])),
-        _take_geometric,
-        lambda prior: f"Finite mixture, γ = {prior.gamma:.4g}, k ~ Geometric({prior.count.probability:.4g})",
+        lambda gamma, probability: priors.FiniteMixture(gamma, priors.Geometric(probability)),
+        lambda prior: _is_mixture(prior, priors.Geometric),
+        "Finite mixture, γ = {0.gamma:.4g}, k ~ Geometric({0.count.probability:.4g})".format,
         **_MIXTURE,
     ),
     PriorKind(
         "finite-poisson",
         "Finite, Poisson",
         (_GAMMA, _COUNT),
-        lambda values: FiniteMixture(values["gamma"], Poisson(values["count"])),
-        _take_poisson,
-        lambda prior: f"Finite mixture, γ = {prior.gamma:.4g}, k − 1 ~ Poisson({prior.count.rate:.4g})",
+        lambda gamma, rate: priors.FiniteMixture(gamma, priors.Poisson(rate)),
+        lambda prior: _is_mixture(prior, priors.Poisson),
+        "Finite mixture, γ = {0.gamma:.4g}, k − 1 ~ Poisson({0.count.rate:.4g})".format,
         **_MIXTURE,
     ),
     PriorKind(
         "dirichlet-multinomial",
         "Dirichlet-multinomial",
         (_K, _LAMBDA),
-        lambda values: DirichletMultinomial(values["components"], values["concentration"]),
-        _take_finite,
-        lambda prior: f"Dirichlet-multinomial, k = {prior.k}, λ = {prior.concentration:.4g}",
+        priors.DirichletMultinomial,
+        lambda prior: type(prior) is priors.DirichletMultinomial,
+        "Dirichlet-multinomial, k = {0.k}, λ = {0.concentration:.4g}".format,
         "A known number k of components, with Dirichlet(λ/k) weights: as k grows, it becomes Ewens' prior.",
-        lambda prior: f"m + λ/k = m + {prior.share:.4g}",
-        lambda _: "λ(1 − K/k)",
+        "m + λ/k = m + {.share:.4g}".format,
+        "λ(1 − K/k)".format,
     ),
     PriorKind(
         "pitman-yor",
         "Pitman–Yor",
         (_LAMBDA, _SIGMA),
-        lambda values: PitmanYor(values["concentration"], values["discount"]),
-        _take_pitman_yor,
-        lambda prior: f"Pitman–Yor, λ = {prior.concentration:.4g}, σ = {prior.discount:.4g}",
+        priors.PitmanYor,
+        lambda prior: type(prior) is priors.PitmanYor,
+        "Pitman–Yor, λ = {0.concentration:.4g}, σ = {0.discount:.4g}".format,
         "Many small clusters beside a few large ones: their number grows like n to the power σ.",
-        lambda prior: f"m − σ = m − {prior.discount:.4g}",
-        lambda prior: f"λ + σK = {prior.concentration:.4g} + {prior.discount:.4g} K",
+        "m − σ = m − {.discount:.4g}".format,
+        "λ + σK = {0.concentration:.4g} + {0.discount:.4g} K".format,
     ),
 )
 """The priors of `ew.priors`, in the order of the menu."""
@@ -241,18 +164,18 @@ _OWN = PriorKind(
     _GIVEN,
     "given in code",
     (),
-    lambda values: values["prior"],
-    lambda _: {},
+    PartitionPrior,
+    lambda _: True,
     str,
     "A prior that was given in code; the menu has others.",
     lambda prior: f"m − {1.0 - prior.seating_weights([1])[0]:.4g}",
-    lambda _: "W(1) V(K+1)/V(K)",
+    "W(1) V(K+1)/V(K)".format,
 )
 
 
 def kind_of(prior: PartitionPrior) -> PriorKind:
-    """Row of a prior; of one that somebody has written, a row that says so."""
-    return next((kind for kind in KINDS if kind.take_apart(prior) is not None), _OWN)
+    """Row of a prior; of a user's own, a row that says so."""
+    return next(kind for kind in (*KINDS, _OWN) if kind.matches(prior))
 
 
 def prior_name(prior: PartitionPrior) -> str:
@@ -261,44 +184,37 @@ def prior_name(prior: PartitionPrior) -> str:
 
 
 class NumberField(Field):
-    """A number to type, and a slider that types it.
-
-    Parameters
-    ----------
-    parameter
-        What it is.
-    """
+    """A parameter as a number to type, and a slider that types it."""
 
     def __init__(self, parameter: Parameter) -> None:
         self._parameter = parameter
         self._silence = Silence()
         # Screen readers tell the two apart by their names; the eye needs one.
-        text = Text(
+        text = make(
+            Text,
             value=f"{parameter.start:g}",
             description=f"{parameter.symbol} as a number",
             tooltip=parameter.tooltip,
             continuous_update=False,
         )
-        places = [self._place(end) for end in (parameter.low, parameter.high)]
-        self._shown_place = self._place(parameter.start)
-        self.slider = FloatSlider(
+        low, high, self._shown_place = map(self._place, (parameter.low, parameter.high, parameter.start))
+        self.slider = make(
+            FloatSlider,
             value=self._shown_place,
-            min=places[0],
-            max=places[1],
+            min=low,
+            max=high,
             step=0.05 if parameter.is_whole else 0.01,
             description=parameter.symbol,
             tooltip=parameter.tooltip,
             readout=False,
         )
-        row = HBox((self.slider, text))
-        row.add_class("ew-number-row")
-        super().__init__(text, parameter.parse, f"ew-prior-{parameter.name}", shown=row)
-        self.add_class("ew-number")
+        row = HBox((self.slider, text), **look("ew-number-row"))
+        super().__init__(text, parameter.parse, f"ew-prior-{parameter.name} ew-number", shown=row)
         self.slider.observe(self._on_slid, "value")
         text.observe(self._on_typed, "value")
 
     def disable(self, is_disabled: bool) -> None:
-        """Take the number out of the user's hands, or give it back."""
+        """Disable the number and its slider, or enable them again."""
         assign(self.control, disabled=is_disabled)
         assign(self.slider, disabled=is_disabled)
 
@@ -308,7 +224,8 @@ class NumberField(Field):
 
     def _on_slid(self, change: dict[str, Any]) -> None:
         place = change["new"]
-        # The page takes the nearest step and says so, whoever moved the slider: the number stays what it was.
+        # The page rounds to the nearest step and reports that, whoever moved the slider: the number must
+        # stay.
         if self._silence or abs(place - self._shown_place) <= 0.501 * self.slider.step:
             return
         value = place if self._parameter.is_even else 10.0**place
@@ -323,8 +240,7 @@ class NumberField(Field):
             value = self._parameter.parse(change["new"])
         except ValueError:
             return  # whoever reads the field says what is wrong
-        low, high = self._parameter.low, self._parameter.high
-        self._shown_place = self._place(min(max(value, low), high))
+        self._shown_place = self._place(min(max(value, self._parameter.low), self._parameter.high))
         with self._silence:
             assign(self.slider, value=self._shown_place)
 
@@ -337,10 +253,10 @@ class PriorChooser(VBox):
     prior
         What it shows at first; None for nothing, if that is allowed.
     on_change
-        Called after a change by the user, on the thread of the message; whoever is called has it arranged and
-        read on the event loop. None where the owner observes `fields` himself.
+        Called after a change by the user, on the thread of the message. The owner then arranges and reads the
+        chooser on the event loop. None if the owner observes `fields`.
     description
-        What is written beside the menu.
+        What is written next to the menu.
     is_optional
         Whether nothing can be chosen too.
     """
@@ -359,7 +275,8 @@ class PriorChooser(VBox):
         self._silence = Silence()
         self._given: PartitionPrior | None = None
         self._first: list[tuple[str, str]] = [("nothing", _NOTHING)] if is_optional else []
-        self.kind = Dropdown(
+        self.kind = make(
+            Dropdown,
             options=self._options(),
             value=KINDS[0].key,
             description=description,
@@ -367,9 +284,8 @@ class PriorChooser(VBox):
         )
         numbers = {parameter.name: parameter for kind in KINDS for parameter in kind.parameters}
         self.numbers = {name: NumberField(parameter) for name, parameter in numbers.items()}
-        self.fields: dict[str, Field] = {"kind": Field(self.kind, str, "ew-kind", " "), **self.numbers}
-        super().__init__(tuple(self.fields.values()))
-        self.add_class("ew-prior-chooser")
+        self.fields: dict[str, Field] = {"kind": Field(self.kind, str, "ew-kind"), **self.numbers}
+        super().__init__(tuple(self.fields.values()), **look("ew-prior-chooser"))
         self.show(prior)
         for field in self.fields.values():
             field.control.observe(self._changed, "value")
@@ -417,22 +333,19 @@ class PriorChooser(VBox):
         self.arrange()
         values = read_shown(self.fields)
         kind = self.chosen
-        if kind is None:
-            return None
+        if kind is None or kind is _OWN:
+            return self._given if kind is _OWN else None
         try:
-            return kind.make({**values, "prior": self._given})
+            return kind.make(*(values[parameter.name] for parameter in kind.parameters))
         except (ValueError, TypeError) as error:
-            self._blame(kind, str(error))
+            # Below the parameter that the sentence is about, or below the last one.
+            subject, _, _ = str(error).partition(" must")
+            named = [parameter.name for parameter in kind.parameters if parameter.name in subject]
+            self.fields[named[0] if named else kind.parameters[-1].name].problem = str(error)
             raise ValueError(str(error)) from error
 
-    def _blame(self, kind: PriorKind, problem: str) -> None:
-        """Explain a problem below the parameter it speaks of, or below the last one."""
-        subject, _, _ = problem.partition(" must")
-        named = [parameter.name for parameter in kind.parameters if parameter.name in subject]
-        self.fields[named[0] if named else kind.parameters[-1].name].problem = problem
-
     def show(self, prior: PartitionPrior | None) -> None:
-        """Show a given prior; nobody is told of a change."""
+        """Show a given prior; this is no change by the user."""
         with self._silence:
             if prior is None:
                 self.kind.value = _NOTHING
@@ -447,6 +360,6 @@ class PriorChooser(VBox):
             self.arrange()
 
     def set_text(self, name: str, text: str) -> None:
-        """Show another value of a parameter, as if it had been typed; nobody is told of a change."""
+        """Show another value of a parameter, as if it had been typed; this is no change by the user."""
         with self._silence:
             self.fields[name].control.value = text

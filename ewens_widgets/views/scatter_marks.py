@@ -1,13 +1,13 @@
 """Marks of the scatters: dots with a colour and a shape for each cluster, and ellipses around clusters.
 
-Eight colours can be told apart by everybody. From the ninth cluster on shapes tell clusters apart: squares,
-triangles, diamonds. bqplot knows one shape a mark, and a mark of its own for each shape would have objects
-placed anew whenever they change their cluster. So all objects are circles, which stay where they are, and
-those of clusters with another shape are covered by it: most often there are none of these, or few.
+Everybody can tell eight colours apart. From the ninth cluster on, clusters have other shapes: squares,
+triangles, diamonds. bqplot has one shape per mark, and with one mark per shape objects would be placed again
+whenever they change their cluster. So all objects are circles, which stay, and other shapes cover the circles
+of their clusters.
 
-A figure with the class `GLIDES` lets dots and ellipses pass gradually from one picture to the next. It is the
-stylesheet that does this, so the kernel sends no more than otherwise; a cluster keeps its place among the
-ellipses, or each would turn into another one.
+In a figure with the class `GLIDES`, dots and ellipses move gradually from one picture to the next. The
+stylesheet does this. For it, a cluster keeps its place among the ellipses, or each would turn into another
+one.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,6 @@ from ewens_widgets.views.base import assign
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["GLIDES", "ROOMY", "Dots", "Outlines"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -53,15 +51,7 @@ class _Points(bqplot.Scatter):
 
 
 class Dots:
-    """The objects of a scatter, each in the colour and shape of its cluster.
-
-    Parameters
-    ----------
-    scales
-        Of the scatter.
-    size
-        Area of a circle, in pixels.
-    """
+    """The objects of a scatter, each in the colour and shape of its cluster; `size` is a circle's area."""
 
     def __init__(self, scales: dict[str, bqplot.Scale], size: float = 36) -> None:
         # One colour an object, and no scale of colours: bqplot then only paints what is there. With a scale
@@ -109,18 +99,9 @@ class Dots:
         selected: IntArray | None = None,
         opacities: FloatArray | None = None,
     ) -> None:
-        """Colour the objects.
+        """Colour the objects: each in its own colour, or all in one.
 
-        Parameters
-        ----------
-        colours
-            The colour of each object, or one for all.
-        numbers
-            Numbers of the colours, which decide about shapes; None: all objects are circles.
-        selected
-            The objects that are selected, if any are.
-        opacities
-            How strong each object is; by default all are.
+        The `numbers` of the colours decide about shapes; without them all objects are circles.
         """
         shades = list(colours)
         strengths = np.ones(1) if opacities is None else opacities
@@ -165,15 +146,9 @@ def _shapes(numbers: IntArray) -> IntArray:
 
 
 class Outlines:
-    """Ellipses of the clusters that hold half and nine tenths of them, as one mark.
+    """Ellipses that hold half and nine tenths of each cluster, as one mark.
 
-    A cluster is one line, in which something that is no number parts the two ellipses: bqplot makes elements
-    for each line, whatever its points.
-
-    Parameters
-    ----------
-    scales
-        Of the scatter that the ellipses belong to.
+    A cluster is one line, in which a NaN separates the two ellipses: bqplot makes elements for each line.
     """
 
     def __init__(self, scales: dict[str, bqplot.Scale]) -> None:
@@ -200,14 +175,9 @@ class Outlines:
     def show(
         self, colours: NDArray[np.intp], theta: float, nu: float = np.inf, sigma: FloatArray | None = None
     ) -> None:
-        """Show the ellipses of clusters.
+        """Show the ellipses of the clusters, which are given by the number of each object's colour.
 
-        Parameters
-        ----------
-        colours
-            Number of each object's colour, by which clusters are told apart.
-        theta, nu, sigma
-            Variance ratio; of own shapes also the likeness and the packed scale.
+        θ is the variance ratio; own shapes also have the pooling ν and the packed scale Σ.
         """
         if self._posterior is None or self._projection is None:
             self.hide()

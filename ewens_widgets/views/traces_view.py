@@ -32,8 +32,6 @@ from ewens_widgets.views.figures import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TracePanel", "TracesView", "thinned", "trace_panels"]
-
 MOST_POINTS = 240
 
 FloatArray = NDArray[np.float64]
@@ -79,7 +77,7 @@ class TracesView(View):
             np.log2(summary.theta[places]),
         )
         for panel, trace in zip(self.panels, values, strict=True):
-            panel.show((0.0, last), iterations, trace, float(self.stage.burn_in))
+            panel.show((0.0, last), iterations, trace, float(self.shared.burn_in))
         learned = ""
         if self._learns and len(summary):
             average = float(summary.concentration[summary.start :].mean())
@@ -129,20 +127,10 @@ def thinned(length: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
 
 
 class Curves:
-    """Lines over the iterations, and a thin one behind them to compare them with.
+    """Lines of a named quantity over the iterations, one per colour, with a thin line behind them.
 
-    Parameters
-    ----------
-    name
-        Of the quantity.
-    css_class
-        Of the figure.
-    colours
-        One a line.
-    height
-        Of the figure, in pixels.
-    left
-        Room for the numbers of the axis, in pixels.
+    `css_class` and `height` are those of the figure; `left` is the room for the numbers of the axis, in
+    pixels.
     """
 
     def __init__(self, name: str, css_class: str, colours: Sequence[str], height: int, left: int) -> None:
@@ -176,16 +164,9 @@ class TracePanel(Curves):
     def show(
         self, span: tuple[float, float], iterations: FloatArray, values: FloatArray, start: float
     ) -> None:
-        """Show the traces.
+        """Show the traces on an axis from the first to the last iteration of `span`.
 
-        Parameters
-        ----------
-        span
-            First and last iteration of the axis.
-        iterations, values
-            Of the points; the values of several chains have a row for each.
-        start
-            Where the draws begin that are kept.
+        The values of several chains have a row for each; the draws that are kept begin at `start`.
         """
         x_axis, y_axis = self.axes
         first, last = span

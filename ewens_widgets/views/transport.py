@@ -6,14 +6,12 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from ipywidgets import HTML, Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Widget
+from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Widget
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import number_text, status_text
-from ewens_widgets.views.base import Silence, assign, note
+from ewens_widgets.views.base import Silence, assign, button, look, make, note
 from ewens_widgets.views.fields import buttons
-
-__all__ = ["RISING", "SPEEDS", "Speed", "Transport", "risen_speed"]
 
 Speed = float | str | None
 """Iterations a frame, None for as fast as it goes, or `RISING`."""
@@ -56,17 +54,17 @@ _BUTTONS = (
 
 
 class Transport(VBox):
-    """Gives commands to a player, and shows where it is.
+    """Gives commands to a player, and shows where it is; the dashboard attaches it to the player.
 
     Parameters
     ----------
     player
-        The player. It shows its frames only to those who are attached to it, which is left to the dashboard.
+        The player.
     others
-        What else stands in the row of the buttons.
+        Further widgets in the row of the buttons.
     on_more
-        Called with the number of iterations that are wanted after the end, on the thread of the message; by
-        default the player is told to go on.
+        Called with the number of iterations wanted after the end, on the thread of the message; by default
+        the player goes on.
     """
 
     def __init__(
@@ -81,15 +79,16 @@ class Transport(VBox):
         self._due = 0.0
         self.buttons = buttons(_BUTTONS, self._command)
         self._risen = player.speed  # the rising speed, as it was told to the player
-        self.speed = Dropdown(options=SPEEDS, description="speed", tooltip="How fast the chain runs")
+        self.speed = make(
+            Dropdown, "ew-speed", options=SPEEDS, description="speed", tooltip="How fast the chain runs"
+        )
         self.choose_speed(player.speed)
-        self.speed.add_class("ew-speed")
         self.speed.observe(self._on_speed, "value")
-        self.status = HTML()
-        self.status.add_class("ew-status")
-        self.progress = IntProgress(value=0, min=0, max=1, tooltip="Iterations done")
-        self.progress.add_class("ew-progress")
-        self.seek = IntSlider(
+        self.status = note("ew-status")
+        self.progress = make(IntProgress, "ew-progress", value=0, min=0, max=1, tooltip="Iterations done")
+        self.seek = make(
+            IntSlider,
+            "ew-seek",
             value=0,
             min=0,
             max=1,
@@ -97,27 +96,27 @@ class Transport(VBox):
             tooltip="Look back at any iteration; the chain itself does not move",
             readout=True,
         )
-        self.seek.add_class("ew-seek")
         self.seek.observe(self._on_seek, "value")
         self._on_more = self._go_on if on_more is None else on_more
-        self.more = Button(
-            description=f"Run {number_text(MORE)} more",
+        self.more = button(
+            f"Run {number_text(MORE)} more",
+            "ew-more",
+            f"Go on for another {MORE} iterations",
+            lambda: self._on_more(MORE),
             icon="plus",
-            tooltip=f"Go on for another {MORE} iterations",
             disabled=True,
         )
-        self.more.add_class("ew-more")
-        self.more.on_click(lambda _: self._on_more(MORE))
-        self.present = Button(
+        # The page itself presents: there is nothing to be called here.
+        present = make(
+            Button,
+            "ew-present",
             description="Present",
             icon="arrows-alt",
             tooltip="Fill the screen with large type (F); Esc comes back",
         )
-        self.present.add_class("ew-present")
-        row = HBox((*self.buttons.values(), self.more, self.speed, note("ew-gap"), *others, self.present))
-        row.add_class("ew-transport")
-        super().__init__((row, self.status, self.progress, self.seek))
-        self.add_class("ew-transport-box")
+        row = (*self.buttons.values(), self.more, self.speed, note("ew-gap"), *others, present)
+        bars = self.status, self.progress, self.seek
+        super().__init__((HBox(row, **look("ew-transport")), *bars), **look("ew-transport-box"))
         player.on_status(self.show_status)
 
     def _command(self, name: str) -> None:

@@ -67,7 +67,7 @@ CIRCLES = ".ew-scatter svg.svg-figure > g > g > g:nth-child(2) path.dot"
 MARKS = """
 root => ({
   scatter: [...root.querySelectorAll("CIRCLES")].map(dot => getComputedStyle(dot).fill),
-  bars: [...root.querySelectorAll(".ew-theta-bars rect.bar")].map(bar => bar.getAttribute("height")),
+  bars: [...root.querySelectorAll(".ew-theta-bars path.area")].map(bars => bars.getAttribute("d")),
   heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
 })
 """.replace("CIRCLES", CIRCLES)
@@ -307,7 +307,9 @@ class ExplorerPage:
 
 def upload(explorer: ExplorerPage, name: str, content: bytes) -> None:
     """Upload a file in the section on data, which is opened if need be."""
-    if not explorer.part(".ew-data").is_visible():
+    # Not by what is in it: that is made when the section is opened, and may still be on its way.
+    section = explorer.part(".ew-settings").get_by_role("button", name="Data", exact=True).locator("..")
+    if "jupyter-widget-Collapse-open" not in str(section.get_attribute("class")):
         explorer.open_section("Data")
     expect(explorer.part(".ew-data")).to_be_visible()
     file = FilePayload(name=name, mimeType="text/csv", buffer=content)

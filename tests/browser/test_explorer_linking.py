@@ -39,7 +39,7 @@ def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
 
 
 def selected(explorer: OpenedExplorer) -> list[int]:
-    return list(explorer.value("explorer.stage.selection.objects.tolist()"))
+    return list(explorer.value("explorer.shared.selection.objects.tolist()"))
 
 
 def cluster_colours(explorer: OpenedExplorer) -> set[str]:
@@ -96,7 +96,7 @@ def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) 
     for count in (2, 4):
         explorer.type_in(".ew-cut-count", str(count))
         explorer.wait_for_change("scatter", before)
-        labels = explorer.value("explorer.stage.cut_labels(explorer.player.current_frame()).tolist()")
+        labels = explorer.value("explorer.shared.cut_labels(explorer.player.current_frame()).tolist()")
         assert len(set(labels)) == count
         colours = explorer.marks()["scatter"]
         assert colours != before
@@ -113,8 +113,8 @@ def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer, screenshot: C
     start = figure["x"] + 0.6 * figure["width"], handle["y"] + handle["height"] / 2
     explorer.drag(start, (start[0], figure["y"] + 0.9 * figure["height"]))
     explorer.wait_for_change("scatter", before)
-    assert explorer.value("explorer.stage.shows_cut") is True
-    assert explorer.value("explorer.stage.cut.height is not None") is True
+    assert explorer.value("explorer.shared.shows_cut") is True
+    assert explorer.value("explorer.shared.cut.height is not None") is True
     assert explorer.marks()["scatter"] != before
     assert explorer.pixels()["heatmap"] != heatmap, "the band of the heatmap keeps its old colours"
     screenshot("explorer-cut")
@@ -124,7 +124,7 @@ def test_colour_by_cut_can_be_switched_off(explorer: OpenedExplorer) -> None:
     before = explorer.marks()["scatter"]
     explorer.press("cut-shows")
     explorer.wait_for_change("scatter", before)
-    assert explorer.value("explorer.stage.shows_cut") is False
+    assert explorer.value("explorer.shared.shows_cut") is False
     assert explorer.marks()["scatter"] != before
 
 

@@ -11,7 +11,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
 from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.views import Stage, View
+from ewens_widgets.views import SharedState, View
 
 
 class Wire:
@@ -78,8 +78,8 @@ def widgets_below(widget: Widget) -> set[Widget]:
     return found
 
 
-def made(kind: type[View], stage: Stage, chain: Chain) -> View:
+def made(kind: type[View], shared: SharedState, chain: Chain) -> View:
     """A view of a kind, ready to show the chain."""
-    view = kind(stage)
+    view = kind(shared)
     view.prepare(chain.dataset, chain.posterior)
     return view

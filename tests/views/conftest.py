@@ -9,7 +9,7 @@ from comm.base_comm import BaseComm
 from ipywidgets import Widget
 from views.chains import Chain, Wire
 
-from ewens_widgets.views import Stage
+from ewens_widgets.views import SharedState
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def chain() -> Chain:
 
 
 @pytest.fixture
-def stage(wire: Wire, chain: Chain) -> Stage:
-    stage = Stage()
-    stage.prepare(chain.posterior)
-    return stage
+def shared(wire: Wire, chain: Chain) -> SharedState:
+    shared = SharedState()
+    shared.prepare(chain.posterior)
+    return shared

@@ -6,18 +6,18 @@ from views.chains import Chain, Wire, made
 
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views import CountView, Stage, ThetaView
+from ewens_widgets.views import CountView, SharedState, ThetaView
 from ewens_widgets.views.headline_view import Headline
 
 
-def shown(chain: Chain, stage: Stage) -> CountView:
-    view = CountView(stage)
+def shown(chain: Chain, shared: SharedState) -> CountView:
+    view = CountView(shared)
     view.prepare(chain.dataset, chain.posterior)
     return view
 
 
-def test_bars_are_shares_of_the_draws_that_count(wire: Wire, chain: Chain, stage: Stage) -> None:
-    view = shown(chain, stage)
+def test_bars_are_shares_of_the_draws_that_count(wire: Wire, chain: Chain, shared: SharedState) -> None:
+    view = shown(chain, shared)
     frame = chain.frame(20)
     view.show(frame)
     counts = frame.summary.n_clusters[frame.summary.start :]
@@ -28,22 +28,22 @@ def test_bars_are_shares_of_the_draws_that_count(wire: Wire, chain: Chain, stage
     assert abs(sum(shares.values()) - 1.0) < 1e-3
 
 
-def test_the_line_is_the_law_of_the_prior(wire: Wire, chain: Chain, stage: Stage) -> None:
-    view = shown(chain, stage)
+def test_the_line_is_the_law_of_the_prior(wire: Wire, chain: Chain, shared: SharedState) -> None:
+    view = shown(chain, shared)
     law = Ewens(chain.posterior.concentration).count_pmf(chain.posterior.n_objects)
     places = np.asarray(view.prior.x).astype(int)
     np.testing.assert_allclose(view.prior.y, law[places], atol=1e-4)
 
 
-def test_before_the_first_draw_there_are_no_bars(wire: Wire, chain: Chain, stage: Stage) -> None:
-    view = shown(chain, stage)
+def test_before_the_first_draw_there_are_no_bars(wire: Wire, chain: Chain, shared: SharedState) -> None:
+    view = shown(chain, shared)
     assert not np.asarray(view.bars.y).any()
 
 
 def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
-    wire: Wire, chain: Chain, stage: Stage
+    wire: Wire, chain: Chain, shared: SharedState
 ) -> None:
-    view, headline = shown(chain, stage), Headline(stage)
+    view, headline = shown(chain, shared), Headline(shared)
     headline.prepare(chain.dataset)
     view.show(chain.frame(30))
     assert not view.answer.visible
@@ -60,8 +60,8 @@ def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
 
 
 class TestTheta:
-    def test_bars_are_average_and_conditional(self, stage: Stage, chain: Chain) -> None:
-        view = made(ThetaView, stage, chain)
+    def test_bars_are_average_and_conditional(self, shared: SharedState, chain: Chain) -> None:
+        view = made(ThetaView, shared, chain)
         view.show(chain.frame(10))
         np.testing.assert_allclose(view.bars.y[0], chain.trace.theta_weights[:10].mean(axis=0), atol=1e-4)
         np.testing.assert_allclose(view.bars.y[1], chain.events[9].theta_weights, atol=1e-4)
@@ -70,6 +70,6 @@ class TestTheta:
     @pytest.mark.usefixtures("wire")
     def test_burn_in_is_left_out(self) -> None:
         chain = Chain(burn_in=8)
-        view = made(ThetaView, Stage(), chain)
+        view = made(ThetaView, SharedState(), chain)
         view.show(chain.frame(10))
         np.testing.assert_allclose(view.bars.y[0], chain.trace.theta_weights[8:10].mean(axis=0), atol=1e-4)

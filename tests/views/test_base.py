@@ -8,14 +8,14 @@ from views.chains import Chain, Wire, widgets_below
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, Player, PlayerState
 from ewens_widgets.views import CountView, HeatmapView, PartitionView, ThetaView, TracesView, TreeView, View
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.shared_state import SharedState
 
 VIEWS = (PartitionView, CountView, ThetaView, HeatmapView, TreeView, TracesView)
 
 
 def prepared(kind: type[View], chain: Chain) -> View:
-    view = kind(Stage())
-    view.stage.prepare(chain.posterior)
+    view = kind(SharedState())
+    view.shared.prepare(chain.posterior)
     view.prepare(chain.dataset, chain.posterior)
     return view
 
@@ -105,7 +105,7 @@ def test_pictures_are_the_same_for_the_same_state(view: View, chain: Chain) -> N
 def test_other_data_can_be_shown(view: View, chain: Chain) -> None:
     view.show(chain.frame(15))
     other = Chain(n_objects=17, n_draws=9)
-    view.stage.prepare(other.posterior)
+    view.shared.prepare(other.posterior)
     view.prepare(other.dataset, other.posterior)
     view.show(other.frame(9))
     assert view.frame is not None
@@ -158,8 +158,8 @@ def test_hostile_names_are_escaped(wire: Wire, chain: Chain) -> None:
     names = tuple(f"{script}{k}" for k in range(n_features))
     hostile = Dataset(X=np.array(chain.dataset.X), name=script, feature_names=names)
     for kind in VIEWS:
-        view = kind(Stage())
-        view.stage.prepare(chain.posterior)
+        view = kind(SharedState())
+        view.shared.prepare(chain.posterior)
         view.prepare(hostile, chain.posterior)
         view.show(chain.frame(5))
         html = [widget.value for widget in widgets_below(view) if type(widget).__name__ == "HTML"]

@@ -8,22 +8,22 @@ from views.chains import Chain, Wire
 
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views import PartitionView, Stage
+from ewens_widgets.views import PartitionView, SharedState
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.stage import Cut
+from ewens_widgets.views.shared_state import Cut
 
 
 @pytest.fixture
 def headline(wire: Wire, chain: Chain) -> Headline:
-    stage = Stage()
-    stage.prepare(chain.posterior, chain.dataset.labels)
-    headline = Headline(stage)
+    shared = SharedState()
+    shared.prepare(chain.posterior, chain.dataset.labels)
+    headline = Headline(shared)
     headline.prepare(chain.dataset)
     return headline
 
 
-def stage_of(headline: Headline) -> Stage:
-    return headline._stage
+def shared_of(headline: Headline) -> SharedState:
+    return headline._shared
 
 
 def test_it_tells_the_clusters_of_the_draw(headline: Headline, chain: Chain) -> None:
@@ -34,20 +34,20 @@ def test_it_tells_the_clusters_of_the_draw(headline: Headline, chain: Chain) -> 
 
 def test_it_tells_the_clusters_of_the_cut_where_colours_are_those(headline: Headline, chain: Chain) -> None:
     headline.show(chain.frame(20))
-    stage_of(headline).set_cut(Cut(n_clusters=2))
+    shared_of(headline).set_cut(Cut(n_clusters=2))
     assert headline.sentence.value.startswith("Tree cut into 2 clusters")
     assert headline.colouring.value == "cut"
 
 
 def test_the_buttons_colour_the_objects(headline: Headline, chain: Chain) -> None:
-    stage = stage_of(headline)
-    view = PartitionView(stage)
+    shared = shared_of(headline)
+    view = PartitionView(shared)
     view.prepare(chain.dataset, chain.posterior)
     frame = chain.frame(20)
     view.show(frame)
     headline.show(frame)
     headline.colouring.value = "classes"
-    assert stage.colouring == "classes"
+    assert shared.colouring == "classes"
     classes, colours = chain.dataset.labels, np.array(view.points.colors)
     assert classes is not None
     for label in np.unique(classes):
@@ -61,10 +61,10 @@ def test_the_buttons_colour_the_objects(headline: Headline, chain: Chain) -> Non
 def test_without_known_classes_they_are_not_offered(wire: Wire, chain: Chain) -> None:
     from dataclasses import replace
 
-    stage = Stage()
-    stage.colouring = "classes"
-    stage.prepare(chain.posterior)
-    headline = Headline(stage)
+    shared = SharedState()
+    shared.colouring = "classes"
+    shared.prepare(chain.posterior)
+    headline = Headline(shared)
     headline.prepare(replace(chain.dataset, labels=None, label_names=None))
     assert [kind for _, kind in headline.colouring.options] == ["draw", "answer", "cut"]
     assert headline.colouring.value == "draw"
@@ -72,7 +72,7 @@ def test_without_known_classes_they_are_not_offered(wire: Wire, chain: Chain) ->
 
 def test_other_kinds_of_colours_are_refused(wire: Wire) -> None:
     with pytest.raises(ValueError, match="colours can show draw, answer, cut, classes"):
-        Stage().set_colouring("rainbow")
+        SharedState().set_colouring("rainbow")
 
 
 def test_a_frame_is_two_messages_at_most(headline: Headline, chain: Chain, wire: Wire) -> None:
@@ -85,9 +85,9 @@ def test_a_frame_is_two_messages_at_most(headline: Headline, chain: Chain, wire:
 @pytest.mark.usefixtures("wire")
 def test_a_leap_is_told() -> None:
     chain = Chain(n_draws=120)
-    stage = Stage()
-    stage.prepare(chain.posterior)
-    headline = Headline(stage)
+    shared = SharedState()
+    shared.prepare(chain.posterior)
+    headline = Headline(shared)
     headline.prepare(chain.dataset)
     values = chain.recorder.log_posterior
     values.setflags(write=True)
@@ -110,60 +110,60 @@ def test_a_leap_is_told() -> None:
 
 class TestAnswer:
     def test_at_the_end_the_colours_turn_to_it(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         headline.show(chain.frame(39))
-        assert stage.colouring == "draw"
+        assert shared.colouring == "draw"
         end = chain.frame(40, PlayerState.FINISHED)
         headline.show(end)
-        assert stage.colouring == headline.colouring.value == "answer"
+        assert shared.colouring == headline.colouring.value == "answer"
         answer = chain.trace.answer()
-        np.testing.assert_array_equal(stage.labels(end), answer.labels)
+        np.testing.assert_array_equal(shared.labels(end), answer.labels)
         sentence = headline.sentence.value
         assert f" {answer.n_clusters} groups" in sentence or "one group" in sentence
         assert diagnose(chain.trace).sentence() in sentence
 
     def test_when_the_chain_goes_on_they_turn_back(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         headline.show(chain.frame(20, PlayerState.FINISHED, target=20))
-        assert stage.colouring == "answer"
+        assert shared.colouring == "answer"
         headline.show(chain.frame(21, PlayerState.PLAYING))
-        assert stage.colouring == "draw"
+        assert shared.colouring == "draw"
         headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert stage.colouring == "answer"
+        assert shared.colouring == "answer"
 
     def test_it_has_the_best_colours(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         # Many clusters before, of which some have lost their colours to others.
         for count in (10, 9, 8):
-            stage.colours(chain.frame(39, labels=np.arange(30) % count))
+            shared.colours(chain.frame(39, labels=np.arange(30) % count))
         end = chain.frame(40, PlayerState.FINISHED)
         headline.show(end)
-        colours = stage.colours(end)
+        colours = shared.colours(end)
         assert colours is not None
         assert set(colours.tolist()) == set(range(chain.trace.answer().n_clusters))
 
     def test_what_the_user_chose_stays(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         end = chain.frame(40, PlayerState.FINISHED)
         headline.show(end)
         headline.colouring.value = "draw"
         headline.show(end)
-        assert stage.colouring == "draw"
+        assert shared.colouring == "draw"
         headline.colouring.value = "classes"
         headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert stage.colouring == "classes"
+        assert shared.colouring == "classes"
 
     def test_what_was_restored_stays(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
-        stage.restore("draw", "single", Cut(height=0.5), (), 40)
+        shared = shared_of(headline)
+        shared.restore("draw", "single", Cut(height=0.5), (), 40)
         headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert stage.colouring == "draw"
+        assert shared.colouring == "draw"
 
     def test_at_a_pause_it_is_that_of_the_draws_so_far(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         headline.show(chain.frame(20))
         headline.colouring.value = "answer"
-        reading = stage.live_answer.reading(chain.frame(20))
+        reading = shared.live_answer.reading(chain.frame(20))
         assert reading is not None
         assert reading.iteration == 20
         np.testing.assert_array_equal(reading.answer.labels, chain.trace[:20].answer().labels)
@@ -184,7 +184,7 @@ class TestAnswer:
         def fail(trace: object) -> None:
             raise ValueError("no memory for pairs")
 
-        monkeypatch.setattr("ewens_widgets.views.stage._read", fail)
+        monkeypatch.setattr("ewens_widgets.views.shared_state._read", fail)
         headline.show(chain.frame(20))
         headline.colouring.value = "answer"
         assert headline.sentence.value.endswith("no memory for pairs")
@@ -192,25 +192,25 @@ class TestAnswer:
         assert headline.sentence.value.startswith("This draw")
 
     def test_a_reset_forgets_it(self, headline: Headline, chain: Chain) -> None:
-        stage = stage_of(headline)
+        shared = shared_of(headline)
         headline.show(chain.frame(40, PlayerState.FINISHED))
         chain.summaries.clear()
         frame = chain.frame(12)
         headline.show(frame)
-        assert stage.shown(frame) == "draw"
-        assert stage.live_answer.reading(frame) is None
+        assert shared.shown(frame) == "draw"
+        assert shared.live_answer.reading(frame) is None
 
     @pytest.mark.usefixtures("wire")
     def test_on_an_event_loop_it_is_worked_out_aside(self, chain: Chain) -> None:
         async def run() -> list[str]:
-            stage = Stage()
-            stage.prepare(chain.posterior, chain.dataset.labels)
-            headline = Headline(stage)
+            shared = SharedState()
+            shared.prepare(chain.posterior, chain.dataset.labels)
+            headline = Headline(shared)
             headline.prepare(chain.dataset)
             headline.show(chain.frame(40, PlayerState.FINISHED))
             texts = [headline.sentence.value]
             arrived = asyncio.Event()
-            stage.observe(arrived.set)
+            shared.observe(arrived.set)
             await arrived.wait()
             texts.append(headline.sentence.value)
             return texts
@@ -225,29 +225,29 @@ class TestAnswer:
         chain = Chain(n_draws=80)
 
         async def run() -> tuple[str, str]:
-            stage = Stage()
-            stage.prepare(chain.posterior, chain.dataset.labels)
-            headline = Headline(stage)
+            shared = SharedState()
+            shared.prepare(chain.posterior, chain.dataset.labels)
+            headline = Headline(shared)
             headline.prepare(chain.dataset)
             arrived = asyncio.Event()
-            stage.observe(arrived.set)
+            shared.observe(arrived.set)
             frame = chain.frame(60, PlayerState.PLAYING)
             headline.show(frame)
-            assert not stage.live_answer.is_busy, "too early to speak unasked"
-            stage.live_answer._started -= 60.0
+            assert not shared.live_answer.is_busy, "too early to speak unasked"
+            shared.live_answer._started -= 60.0
             headline.show(chain.frame(40, PlayerState.PLAYING))
-            assert not stage.live_answer.is_busy, "too few draws to speak unasked"
+            assert not shared.live_answer.is_busy, "too few draws to speak unasked"
             headline.show(frame)
             await arrived.wait()
             told = headline.sentence.value
-            assert stage.shown(frame) == "draw"
+            assert shared.shown(frame) == "draw"
             # The same draws at the end: then all of them count.
             end = chain.frame(60, PlayerState.FINISHED, target=60)
-            assert not stage.live_answer.is_of(end)
+            assert not shared.live_answer.is_of(end)
             arrived.clear()
             headline.show(end)
             await arrived.wait()
-            assert stage.live_answer.is_of(end)
+            assert shared.live_answer.is_of(end)
             return told, headline.sentence.value
 
         running, ended = asyncio.run(run())
@@ -261,18 +261,18 @@ class TestAnswer:
         chain = Chain(n_draws=100)
 
         async def run() -> list[bool]:
-            stage = Stage()
-            stage.prepare(chain.posterior, chain.dataset.labels)
-            live = stage.live_answer
+            shared = SharedState()
+            shared.prepare(chain.posterior, chain.dataset.labels)
+            live = shared.live_answer
             live._started -= 60.0
             arrived = asyncio.Event()
-            stage.observe(arrived.set)
-            stage.follow(chain.frame(60, PlayerState.PLAYING))
+            shared.observe(arrived.set)
+            shared.follow(chain.frame(60, PlayerState.PLAYING))
             await arrived.wait()
             asked = []
             for iteration in (89, 90):
                 live._due, live._started = 0.0, live._started - 60.0
-                stage.follow(chain.frame(iteration, PlayerState.PLAYING))
+                shared.follow(chain.frame(iteration, PlayerState.PLAYING))
                 asked.append(live.is_busy)
             live.wait()
             return asked

@@ -3,17 +3,37 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 from views.chains import Chain, Wire, made
 
 from ewens_widgets.analysis.plots.palette import GREY, N_DISTINCT, changed_objects
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views import HeatmapView, PartitionView, Stage, TreeView
+from ewens_widgets.views import HeatmapView, PartitionView, SharedState, TreeView
+
+THREE = np.arange(30) % 3
+
+
+@pytest.fixture
+def view(shared: SharedState, chain: Chain) -> PartitionView:
+    shared.prepare(chain.posterior, chain.dataset.labels)
+    return made(PartitionView, shared, chain)
+
+
+@pytest.fixture
+def outlined(view: PartitionView) -> PartitionView:
+    """A view that shows ellipses."""
+    view.ellipses.value = True
+    return view
+
+
+def brush_all(view: PartitionView) -> None:
+    for side in ("selected_x", "selected_y"):
+        setattr(view.brush.selector, side, np.array([-9.0, 9.0]))
 
 
 class TestPartition:
-    def test_colours_are_those_of_the_partition(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_colours_are_those_of_the_partition(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(5))
         labels = chain.events[4].labels
         colours = np.array(view.points.colors)
@@ -24,77 +44,65 @@ class TestPartition:
             assert len(set(colours[labels == label])) == 1
         assert len(set(colours[sizes > 1])) == len(np.unique(labels[sizes > 1]))
 
-    def test_positions_are_not_sent_again(self, stage: Stage, chain: Chain, wire: Wire) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_positions_are_not_sent_again(self, view: PartitionView, chain: Chain, wire: Wire) -> None:
         view.show(chain.frame(1))
         wire.clear()
         view.show(chain.frame(2))
         sent = [set(data["state"]) for sender, data in wire.messages if sender == view.points.comm.comm_id]
         assert sent == [{"colors"}]
 
-    def test_another_feature_moves_the_objects(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_another_feature_moves_the_objects(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(1))
         view.plane.choosers[0].value = chain.dataset.feature_names[2]
-        np.testing.assert_array_equal(view.points.x, chain.dataset.X[:, 2])
+        x, scale = view.points.x, view.plane.scales["x"]
+        np.testing.assert_array_equal(x, chain.dataset.X[:, 2])
         assert view.plane.axes[0].label == chain.dataset.feature_names[2]
-        assert (
-            view.plane.scales["x"].min
-            < view.points.x.min()
-            < view.points.x.max()
-            < view.plane.scales["x"].max
-        )
+        assert scale.min < x.min() < x.max() < scale.max
 
-    def test_legend_tells_sizes_and_singletons(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
-        labels = np.array([0] * 20 + [1] * 8 + [2, 3])
-        view.show(chain.frame(5, labels=labels))
-        assert ">20<" in view.legend.value
-        assert ">8<" in view.legend.value
-        assert "2 alone" in view.legend.value
+    def test_legend_tells_sizes_and_singletons(self, view: PartitionView, chain: Chain) -> None:
+        view.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
+        assert all(text in view.legend.value for text in (">20<", ">8<", "2 alone"))
 
-    def test_brushing_selects_in_all_views(self, stage: Stage, chain: Chain) -> None:
-        view, heatmap = made(PartitionView, stage, chain), made(HeatmapView, stage, chain)
-        frame = chain.frame(20)
+    def test_brushing_selects_in_all_views(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
+        heatmap, frame = made(HeatmapView, shared, chain), chain.frame(20)
         view.show(frame)
         heatmap.show(frame)
         before = heatmap.image.image.value
         x, y = np.asarray(view.points.x), np.asarray(view.points.y)
-        chosen = np.argsort(x)[:5]
+        chosen = np.sort(np.argsort(x)[:5])
         view.brush.selector.selected_x = np.array([x.min(), np.sort(x)[4]])
         view.brush.selector.selected_y = np.array([y.min(), y.max()])
-        np.testing.assert_array_equal(stage.selection.objects, np.sort(chosen))
-        np.testing.assert_array_equal(view.points.selected, np.sort(chosen))
+        np.testing.assert_array_equal(shared.selection.objects, chosen)
+        np.testing.assert_array_equal(view.points.selected, chosen)
         assert heatmap.image.image.value != before
         assert "5 selected" in view.legend.value
 
-    def test_clearing_takes_the_rectangle_away(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_clearing_takes_the_rectangle_away(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         view.show(chain.frame(20))
         assert view.clear.layout.display == "none"
-        view.brush.selector.selected_x = np.array([-9.0, 9.0])
-        view.brush.selector.selected_y = np.array([-9.0, 9.0])
+        brush_all(view)
         assert view.clear.layout.display == ""
-        assert len(stage.selection) == 30
+        assert len(shared.selection) == 30
         view.clear.click()
-        assert len(stage.selection) == 0
+        assert len(shared.selection) == 0
         assert view.brush.selector.selected is None
         assert view.points.selected is None
 
-    def test_another_brush_takes_over(self, stage: Stage, chain: Chain) -> None:
-        view, tree = made(PartitionView, stage, chain), made(TreeView, stage, chain)
-        frame = chain.frame(30)
+    def test_another_brush_takes_over(self, view: PartitionView, shared: SharedState, chain: Chain) -> None:
+        tree, frame = made(TreeView, shared, chain), chain.frame(30)
         view.show(frame)
         tree.show(frame)
-        view.brush.selector.selected_x = np.array([-9.0, 9.0])
-        view.brush.selector.selected_y = np.array([-9.0, 9.0])
+        brush_all(view)
         tree.brush.selector.selected = np.array([0.0, 0.5])
-        order = stage.live_tree.tree(frame).leaves_order
-        np.testing.assert_array_equal(stage.selection.objects, np.sort(order[:15]))
+        order = shared.live_tree.tree(frame).leaves_order
+        np.testing.assert_array_equal(shared.selection.objects, np.sort(order[:15]))
         assert view.brush.selector.selected is None
 
-    def test_a_proposed_split_is_ringed(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_a_proposed_split_is_ringed(self, view: PartitionView, chain: Chain) -> None:
         labels = np.zeros(30, dtype=int)
         proposed = np.where(np.arange(30) < 26, 0, 1)
         event = {"labels": labels, "n_clusters": 1, "proposed_labels": proposed, "log_ratio": -3.0}
@@ -107,22 +115,18 @@ class TestPartition:
         view.show(chain.frame(9))
         assert view.proposal.x.size == 0
 
-    def test_after_a_step_those_that_moved_are_ringed(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_after_a_step_those_that_moved_are_ringed(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(6))
-        before, after = chain.events[5].labels, chain.events[6].labels
         view.show(chain.frame(7))
-        moved = changed_objects(before, after)
+        moved = changed_objects(chain.events[5].labels, chain.events[6].labels)
         assert moved.size
         np.testing.assert_array_equal(view.proposal.x, view.points.x[moved])
         assert f">{moved.size} object" in view.legend.value
-        view.show(chain.frame(8, PlayerState.PLAYING))
-        assert view.proposal.x.size == 0
-        view.show(chain.frame(20))
-        assert view.proposal.x.size == 0
+        for frame in (chain.frame(8, PlayerState.PLAYING), chain.frame(20)):
+            view.show(frame)
+            assert view.proposal.x.size == 0
 
-    def test_the_first_iteration_is_compared_with_the_start(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_the_first_iteration_is_compared_with_the_start(self, view: PartitionView, chain: Chain) -> None:
         start = np.zeros(30, dtype=int)
         view.show(replace(chain.frame(0), event=chain.events[0]._replace(labels=start, n_clusters=1)))
         assert "ringed" not in view.legend.value  # nothing has happened yet
@@ -132,18 +136,16 @@ class TestPartition:
         np.testing.assert_array_equal(view.proposal.x, view.points.x[moved])
         assert "changed cluster (ringed)" in view.legend.value
 
-    def test_there_is_room_for_ellipses_where_they_are_shown(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_there_is_room_for_ellipses_where_they_are_shown(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(9))
         x, y = view.plane.scales.values()
         before = (x.min, x.max, y.min, y.max)
         view.ellipses.value = True
         outlines = view.outlines.mark
         assert outlines.visible
-        assert x.min < before[0] < before[1] < x.max
-        assert y.min < before[2] < before[3] < y.max
-        assert x.min <= np.nanmin(outlines.x) < np.nanmax(outlines.x) <= x.max
-        assert y.min <= np.nanmin(outlines.y) < np.nanmax(outlines.y) <= y.max
+        for scale, values, low, high in ((x, outlines.x, *before[:2]), (y, outlines.y, *before[2:])):
+            assert scale.min < low < high < scale.max
+            assert scale.min <= np.nanmin(values) < np.nanmax(values) <= scale.max
         view.ellipses.value = False
         assert (x.min, x.max, y.min, y.max) == before
 
@@ -151,32 +153,30 @@ class TestPartition:
 class TestShapes:
     """Eight colours can be told apart by everybody; beyond them shapes do."""
 
-    def test_up_to_eight_clusters_are_circles(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_up_to_eight_clusters_are_circles(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(5, labels=np.arange(30) % N_DISTINCT))
         assert [cover.x.size for cover in view.dots.covers] == [0, 0, 0]
 
-    def test_the_ninth_cluster_has_another_shape(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_the_ninth_cluster_has_another_shape(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         labels = np.arange(30) % 10
         frame = chain.frame(5, labels=labels)
         view.show(frame)
-        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
+        others = np.flatnonzero(shared.colours(frame) >= N_DISTINCT)
         assert len(set(labels[others])) == 2
         squares = view.dots.covers[0]
         assert squares.marker == "square"
         np.testing.assert_array_equal(squares.x, view.points.x[others])
         assert squares.colors == [view.points.colors[place] for place in others]
-        assert view.legend.value.count("ew-circle") == 8
-        # The legend has nine entries, and says how many there are besides.
-        assert view.legend.value.count("ew-square") == 1
+        # The legend has nine entries, and says how many more there are.
+        assert [view.legend.value.count(f"ew-{shape}") for shape in ("circle", "square")] == [8, 1]
         assert "and 1 more" in view.legend.value
         drawn = Figure().subplots()
         view.paint(drawn)
         assert [len(points.get_offsets()) for points in drawn.collections] == [30 - others.size, others.size]
 
-    def test_each_shape_hides_the_circle_under_it(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_each_shape_hides_the_circle_under_it(self, view: PartitionView) -> None:
         radius = np.sqrt(view.points.default_size / np.pi)
         # The radius of the largest circle within a shape of an area, as d3 draws them.
         inner = {
@@ -187,46 +187,43 @@ class TestShapes:
         for cover in view.dots.covers:
             assert inner[cover.marker](cover.default_size) >= radius - 0.05
 
-    def test_they_fade_and_move_along_with_the_objects(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_they_fade_and_move_along_with_the_objects(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         frame = chain.frame(5, labels=np.arange(30) % 10)
         view.show(frame)
-        others = np.flatnonzero(stage.colours(frame) >= N_DISTINCT)
-        stage.selection.set(others[1:3])
-        np.testing.assert_array_equal(view.dots.covers[0].selected, [1, 2])
+        others = np.flatnonzero(shared.colours(frame) >= N_DISTINCT)
+        squares = view.dots.covers[0]
+        shared.selection.set(others[1:3])
+        np.testing.assert_array_equal(squares.selected, [1, 2])
         view.plane.choosers[0].value = chain.dataset.feature_names[2]
-        np.testing.assert_array_equal(view.dots.covers[0].x, chain.dataset.X[others, 2])
-        stage.selection.clear()
-        assert view.dots.covers[0].selected is None
+        np.testing.assert_array_equal(squares.x, chain.dataset.X[others, 2])
+        shared.selection.clear()
+        assert squares.selected is None
         view.show(chain.frame(6, labels=np.zeros(30, dtype=int)))
-        assert view.dots.covers[0].x.size == 0
+        assert squares.x.size == 0
 
 
 class TestGliding:
     def glides(self, view: PartitionView) -> bool:
         return "ew-glides" in view.figure._dom_classes
 
-    def test_a_step_glides_and_a_leap_does_not(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
-        view.show(chain.frame(6))
-        assert not self.glides(view)
-        view.show(chain.frame(7))
-        assert self.glides(view)
-        view.show(chain.frame(20))
-        assert not self.glides(view)
+    def test_a_step_glides_and_a_leap_does_not(self, view: PartitionView, chain: Chain) -> None:
+        for iteration, expected in ((6, False), (7, True), (20, False)):
+            view.show(chain.frame(iteration))
+            assert self.glides(view) == expected
 
-    def test_slow_speeds_glide_and_others_do_not(self, stage: Stage, chain: Chain) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_slow_speeds_glide_and_others_do_not(self, view: PartitionView, chain: Chain) -> None:
         for iteration, speed, expected in ((5, 0.1, True), (6, 1.0, False), (7, None, False), (8, 0.1, True)):
             frame = chain.frame(iteration, PlayerState.PLAYING)
             view.show(replace(frame, status=replace(frame.status, speed=speed)))
             assert self.glides(view) == expected
 
-    def test_what_is_chosen_at_rest_glides(self, stage: Stage, chain: Chain) -> None:
-        stage.prepare(chain.posterior, chain.dataset.labels)
-        view = made(PartitionView, stage, chain)
+    def test_what_is_chosen_at_rest_glides(
+        self, view: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
         view.show(chain.frame(20))
-        stage.set_colouring("classes")
+        shared.set_colouring("classes")
         assert self.glides(view)
         view.show(chain.frame(30, PlayerState.PLAYING))
         assert not self.glides(view)
@@ -234,114 +231,103 @@ class TestGliding:
         view.plane.choosers[0].value = chain.dataset.feature_names[2]
         assert self.glides(view)
 
-    def test_the_class_is_sent_before_what_changes(self, stage: Stage, chain: Chain, wire: Wire) -> None:
-        view = made(PartitionView, stage, chain)
+    def test_the_class_is_sent_before_what_changes(
+        self, view: PartitionView, chain: Chain, wire: Wire
+    ) -> None:
         view.show(chain.frame(6))
         wire.clear()
         view.show(chain.frame(7))
         senders = [sender for sender, _ in wire.messages]
         assert senders.index(view.figure.comm.comm_id) < senders.index(view.points.comm.comm_id)
 
-    def test_a_cluster_keeps_its_place_among_the_ellipses(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        labels = np.repeat([0, 1, 2], [14, 9, 7])
-        view.show(chain.frame(5, labels=labels))
-        first, _, third = view.outlines.mark.colors
+    def test_a_cluster_keeps_its_place_among_the_ellipses(
+        self, outlined: PartitionView, chain: Chain
+    ) -> None:
+        labels, mark = np.repeat([0, 1, 2], [14, 9, 7]), outlined.outlines.mark
+        outlined.show(chain.frame(5, labels=labels))
+        first, _, third = mark.colors
         # The second joins the first: nothing may turn into something else.
-        view.show(chain.frame(6, labels=np.repeat([0, 1], [23, 7])))
-        assert view.outlines.mark.colors == [first, GREY, third]
-        assert np.isnan(view.outlines.mark.y[1]).all()
-        assert not np.isnan(view.outlines.mark.y[2]).all()
+        outlined.show(chain.frame(6, labels=np.repeat([0, 1], [23, 7])))
+        assert mark.colors == [first, GREY, third]
+        assert np.isnan(mark.y[1]).all()
+        assert not np.isnan(mark.y[2]).all()
         # What is new takes a place that was empty.
-        view.show(chain.frame(7, labels=labels))
-        assert len(view.outlines.mark.colors) == 3
-        assert view.outlines.mark.colors[2] == third
-
-
-def outlined(stage: Stage, chain: Chain) -> PartitionView:
-    """A view that shows ellipses."""
-    view = made(PartitionView, stage, chain)
-    view.ellipses.value = True
-    return view
+        outlined.show(chain.frame(7, labels=labels))
+        assert len(mark.colors) == 3
+        assert mark.colors[2] == third
 
 
 class TestEllipses:
-    def test_each_cluster_of_three_or_more_has_two_in_its_colour(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        labels = np.array([0] * 20 + [1] * 6 + [2] * 2 + [3, 4])
-        view.show(chain.frame(5, labels=labels))
-        mark = view.outlines.mark
+    def test_each_cluster_of_three_or_more_has_two_in_its_colour(
+        self, outlined: PartitionView, chain: Chain
+    ) -> None:
+        outlined.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 6 + [2] * 2 + [3, 4])))
+        mark = outlined.outlines.mark
         assert mark.visible
-        assert mark.colors == [view.points.colors[0], view.points.colors[20]]
+        assert mark.colors == [outlined.points.colors[0], outlined.points.colors[20]]
         assert np.isnan(mark.y).sum(axis=1).tolist() == [1, 1]
         assert not np.isnan(mark.y[:, -1]).any(), "the browser places something at the end of a line"
 
-    def test_they_hold_what_they_say_in_what_is_shown(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
+    def test_they_hold_what_they_say_in_what_is_shown(self, outlined: PartitionView, chain: Chain) -> None:
         labels = np.zeros(30, dtype=int)
-        view.plane.choosers[0].value = chain.dataset.feature_names[2]
-        view.show(chain.frame(5, labels=labels))
-        event = view.frame.event
-        shapes = chain.posterior.cluster_shapes(labels, event.theta)
+        outlined.plane.choosers[0].value = chain.dataset.feature_names[2]
+        outlined.show(chain.frame(5, labels=labels))
+        shapes = chain.posterior.cluster_shapes(labels, outlined.frame.event.theta)
         # The data are the canonical coordinates; how wide an ellipse is says how much it holds.
         outer = np.sqrt(-2.0 * np.log(1.0 - 0.9))
-        reach = np.nanmax(view.outlines.mark.x) - shapes.centres[0, 2]
+        reach = np.nanmax(outlined.outlines.mark.x) - shapes.centres[0, 2]
         np.testing.assert_allclose(reach, outer * np.sqrt(shapes.covariances[0, 2, 2]), rtol=1e-6)
 
-    def test_they_follow_the_chain_by_one_message(self, stage: Stage, chain: Chain, wire: Wire) -> None:
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
+    def test_they_follow_the_chain_by_one_message(
+        self, outlined: PartitionView, chain: Chain, wire: Wire
+    ) -> None:
+        outlined.show(chain.frame(5, labels=THREE))
         wire.clear()
-        view.show(chain.frame(6, labels=np.arange(30) % 2))
-        sent = [data for sender, data in wire.messages if sender == view.outlines.mark.comm.comm_id]
-        assert len(sent) == 1
-        assert {"x", "y"} <= set(sent[0]["state"])
-        assert len(view.outlines.mark.colors) == 2
+        outlined.show(chain.frame(6, labels=np.arange(30) % 2))
+        mark = outlined.outlines.mark
+        (sent,) = [data for sender, data in wire.messages if sender == mark.comm.comm_id]
+        assert {"x", "y"} <= set(sent["state"])
+        assert len(mark.colors) == 2
 
-    def test_they_are_those_of_what_the_colours_show(self, stage: Stage, chain: Chain) -> None:
-        stage.prepare(chain.posterior, chain.dataset.labels)
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.zeros(30, dtype=int)))
-        assert len(view.outlines.mark.colors) == 1
-        stage.set_colouring("classes")
-        assert len(view.outlines.mark.colors) == 3
-        assert set(view.outlines.mark.colors) == set(view.points.colors)
+    def test_they_are_those_of_what_the_colours_show(
+        self, outlined: PartitionView, shared: SharedState, chain: Chain
+    ) -> None:
+        outlined.show(chain.frame(5, labels=np.zeros(30, dtype=int)))
+        assert len(outlined.outlines.mark.colors) == 1
+        shared.set_colouring("classes")
+        assert len(outlined.outlines.mark.colors) == 3
+        assert set(outlined.outlines.mark.colors) == set(outlined.points.colors)
 
-    def test_they_can_be_switched_off_and_on(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
-        view.ellipses.value = False
-        assert not view.outlines.mark.visible
-        view.show(chain.frame(6, labels=np.arange(30) % 2))
-        assert not view.outlines.mark.visible
-        view.ellipses.value = True
-        assert view.outlines.mark.visible
-        assert len(view.outlines.mark.colors) == 2
+    def test_they_can_be_switched_off_and_on(self, outlined: PartitionView, chain: Chain) -> None:
+        mark = outlined.outlines.mark
+        outlined.show(chain.frame(5, labels=THREE))
+        outlined.ellipses.value = False
+        assert not mark.visible
+        outlined.show(chain.frame(6, labels=np.arange(30) % 2))
+        assert not mark.visible
+        outlined.ellipses.value = True
+        assert mark.visible
+        assert len(mark.colors) == 2
 
-    def test_there_are_none_of_singletons_nor_before_the_first_draw(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
-        view.show(chain.frame(6, labels=np.arange(30)))
-        assert not view.outlines.mark.visible
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
-        view.show(chain.frame(0))
-        assert not view.outlines.mark.visible
+    def test_singletons_the_start_and_a_row_number_have_none(
+        self, outlined: PartitionView, chain: Chain
+    ) -> None:
+        mark = outlined.outlines.mark
+        for other in (chain.frame(6, labels=np.arange(30)), chain.frame(0)):
+            outlined.show(chain.frame(5, labels=THREE))
+            assert mark.visible
+            outlined.show(other)
+            assert not mark.visible
+        outlined.show(chain.frame(5, labels=THREE))
+        outlined.plane.choosers[0].value = "row number"
+        assert not mark.visible
+        outlined.plane.choosers[0].value = chain.dataset.feature_names[0]
+        assert mark.visible
 
-    def test_the_number_of_a_row_has_no_ellipses(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
-        view.plane.choosers[0].value = "row number"
-        assert not view.outlines.mark.visible
-        view.plane.choosers[0].value = chain.dataset.feature_names[0]
-        assert view.outlines.mark.visible
-
-    def test_a_static_picture_has_them_too(self, stage: Stage, chain: Chain) -> None:
-        view = outlined(stage, chain)
-        view.show(chain.frame(5, labels=np.arange(30) % 3))
-        drawn = Figure().subplots()
-        view.paint(drawn)
-        assert len(drawn.lines) == 3
-        view.ellipses.value = False
-        drawn = Figure().subplots()
-        view.paint(drawn)
-        assert len(drawn.lines) == 0
+    def test_a_static_picture_has_them_too(self, outlined: PartitionView, chain: Chain) -> None:
+        outlined.show(chain.frame(5, labels=THREE))
+        for is_shown in (True, False):
+            outlined.ellipses.value = is_shown
+            drawn = Figure().subplots()
+            outlined.paint(drawn)
+            assert len(drawn.lines) == (3 if is_shown else 0)

@@ -5,7 +5,7 @@ import pytest
 from views.chains import Chain, Wire, made
 
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views import CountView, HeatmapView, PartitionView, Stage, ThetaView, TreeView, View
+from ewens_widgets.views import CountView, HeatmapView, PartitionView, SharedState, ThetaView, TreeView, View
 from ewens_widgets.views.figures import Canvas
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import Page
@@ -13,9 +13,9 @@ from ewens_widgets.views.page import Page
 SIZE = (500.0, 400.0)
 
 
-def laid_out(kind: type[View], stage: Stage, chain: Chain) -> tuple[View, Canvas]:
+def laid_out(kind: type[View], shared: SharedState, chain: Chain) -> tuple[View, Canvas]:
     """A view that shows the chain, and its figure on a page."""
-    view = made(kind, stage, chain)
+    view = made(kind, shared, chain)
     view.show(chain.frame(40))
     figure = view.figure
     figure.fit(1.0, SIZE)
@@ -40,8 +40,8 @@ def object_pixel(view: PartitionView, number: int) -> tuple[float, float]:
 
 
 class TestPartition:
-    def test_an_object_has_a_name_a_class_and_a_cluster(self, stage: Stage, chain: Chain) -> None:
-        view, figure = laid_out(PartitionView, stage, chain)
+    def test_an_object_has_a_name_a_class_and_a_cluster(self, shared: SharedState, chain: Chain) -> None:
+        view, figure = laid_out(PartitionView, shared, chain)
         text = figure.point(object_pixel(view, 7))
         name, known, cluster = text.splitlines()
         assert name == "object 7"
@@ -52,25 +52,25 @@ class TestPartition:
         together = chain.trace.similarity()[7, mates[mates != 7]].mean()
         assert cluster.endswith(f"{100 * together:.0f} % of draws")
 
-    def test_the_answer_tells_a_probability(self, stage: Stage, chain: Chain) -> None:
-        view, figure = laid_out(PartitionView, stage, chain)
-        headline = Headline(stage)
+    def test_the_answer_tells_a_probability(self, shared: SharedState, chain: Chain) -> None:
+        view, figure = laid_out(PartitionView, shared, chain)
+        headline = Headline(shared)
         headline.prepare(chain.dataset)
         headline.show(chain.frame(40, PlayerState.FINISHED))
         expected = chain.trace.answer().certainty[7]
         assert figure.point(object_pixel(view, 7)).endswith(f"probability {expected:.2f}")
 
-    def test_beside_the_objects_there_is_nothing(self, stage: Stage, chain: Chain) -> None:
-        _, figure = laid_out(PartitionView, stage, chain)
+    def test_beside_the_objects_there_is_nothing(self, shared: SharedState, chain: Chain) -> None:
+        _, figure = laid_out(PartitionView, shared, chain)
         assert figure.point(pixel(figure, 0.001, 0.999)) == ""
         assert figure.point((1.0, 1.0)) == ""
         assert figure.point(None) == ""
 
 
-def test_the_heatmap_rings_both_objects(stage: Stage, chain: Chain) -> None:
-    scatter, _ = laid_out(PartitionView, stage, chain)
-    view, figure = laid_out(HeatmapView, stage, chain)
-    band = -view._x_scale.min
+def test_the_heatmap_rings_both_objects(shared: SharedState, chain: Chain) -> None:
+    scatter, _ = laid_out(PartitionView, shared, chain)
+    view, figure = laid_out(HeatmapView, shared, chain)
+    band = -view._scales["x"].min
     row, column, size = 3, 20, len(view._order)
     text = figure.point(
         pixel(figure, (band + (column + 0.5) / size) / (1.0 + band), 1.0 - (row + 0.5) / size)
@@ -83,9 +83,9 @@ def test_the_heatmap_rings_both_objects(stage: Stage, chain: Chain) -> None:
     assert len(scatter.pointed.x) == 0
 
 
-def test_joints_of_the_tree(stage: Stage, chain: Chain) -> None:
-    view, figure = laid_out(TreeView, stage, chain)
-    tree = stage.live_tree.tree(chain.frame(40))
+def test_joints_of_the_tree(shared: SharedState, chain: Chain) -> None:
+    view, figure = laid_out(TreeView, shared, chain)
+    tree = shared.live_tree.tree(chain.frame(40))
     assert tree is not None
     links = tree.links()
     band, top = -view._x_scale.min, view._y_scale.max
@@ -96,8 +96,8 @@ def test_joints_of_the_tree(stage: Stage, chain: Chain) -> None:
 
 
 @pytest.mark.parametrize(("kind", "word"), [(CountView, "of draws"), (ThetaView, "probability")])
-def test_bars(stage: Stage, chain: Chain, kind: type[View], word: str) -> None:
-    _, figure = laid_out(kind, stage, chain)
+def test_bars(shared: SharedState, chain: Chain, kind: type[View], word: str) -> None:
+    _, figure = laid_out(kind, shared, chain)
     assert word in figure.point(pixel(figure, 0.5, 0.5))
     assert figure.point(None) == ""
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 from views.chains import Chain, made
 
-from ewens_widgets.views import Stage, TracesView
+from ewens_widgets.views import SharedState, TracesView
 from ewens_widgets.views.traces_view import thinned
 
 
 class TestTraces:
-    def test_lines_are_the_traces(self, stage: Stage, chain: Chain) -> None:
-        view = made(TracesView, stage, chain)
+    def test_lines_are_the_traces(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TracesView, shared, chain)
         view.show(chain.frame(25))
         clusters, posterior, theta = view.panels
         np.testing.assert_array_equal(clusters.lines.x, np.arange(1, 26))
@@ -22,8 +22,8 @@ class TestTraces:
         assert posterior.lines.visible
         assert theta.axes[0].scale.max == 40
 
-    def test_the_axis_grows_with_the_run(self, stage: Stage, chain: Chain) -> None:
-        view = made(TracesView, stage, chain)
+    def test_the_axis_grows_with_the_run(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TracesView, shared, chain)
         frame = chain.frame(25)
         axis = view.panels[0].axes[0]
         for iteration, target, end, tick_format in (
@@ -36,18 +36,18 @@ class TestTraces:
             view.draw(replace(frame, status=status))
             assert (axis.scale.max, axis.tick_format) == (end, tick_format)
 
-    def test_burn_in_is_marked(self, stage: Stage, chain: Chain) -> None:
-        stage.burn_in = 12
-        view = made(TracesView, stage, chain)
+    def test_burn_in_is_marked(self, shared: SharedState, chain: Chain) -> None:
+        shared.burn_in = 12
+        view = made(TracesView, shared, chain)
         view.show(chain.frame(25))
         assert all(panel.behind.visible for panel in view.panels)
         np.testing.assert_array_equal(view.panels[0].behind.x, [12, 12])
-        stage.burn_in = 0
+        shared.burn_in = 0
         view.show(chain.frame(26))
         assert not any(panel.behind.visible for panel in view.panels)
 
-    def test_acceptance_by_move(self, stage: Stage, chain: Chain) -> None:
-        view = made(TracesView, stage, chain)
+    def test_acceptance_by_move(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TracesView, shared, chain)
         view.show(chain.frame(25))
         rate = chain.trace[:25].acceptance["gibbs"]
         assert f"{100 * rate:.1f} %" in view.acceptance.value

@@ -9,7 +9,7 @@ both curves come to their dashed lines, R-hat down to 1 and the effective sample
 followed, how the numbers are computed and when they are good is `analysis.convergence` alone; the same
 numbers are behind `report()` and `until`, so a lecturer and a script cannot come to two verdicts.
 
-These views read the records of all chains from the stage that they share: a frame only tells how far to look.
+These views read the records of all chains from their shared state: a frame only tells how far to look.
 """
 
 import time
@@ -46,7 +46,7 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.playback.ensemble import ChainsRecord
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import horizon, nice_limits, set_iterations, set_limits
-from ewens_widgets.views.stage import Stage
+from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ __all__ = [
     "ChainDiagnostics",
     "ChainSimilarities",
     "ChainTraces",
-    "ChainsStage",
+    "ChainsState",
     "ChainsSubview",
     "chain_colour",
 ]
@@ -79,7 +79,7 @@ COLOURS = {
 _GOAL = "#808080"
 
 
-class ChainsStage(Stage):
+class ChainsState(SharedState):
     """The records of all chains, besides what views share anyway.
 
     Parameters
@@ -96,12 +96,12 @@ class ChainsStage(Stage):
 class ChainsSubview(View):
     """A picture of several chains; it reads their records up to the iteration that a frame shows."""
 
-    stage: ChainsStage
+    shared: ChainsState
 
     @property
     def record(self) -> ChainsRecord:
         """The records of all chains."""
-        return self.stage.record
+        return self.shared.record
 
     def length(self, frame: Frame) -> int:
         """Draws of each chain up to the iteration on display."""

@@ -35,11 +35,11 @@ from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import Panel, View, assign, note
+from ewens_widgets.views.base import Panel, View, assign, note, show_if
 from ewens_widgets.views.chains_view.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
-    ChainsStage,
+    ChainsState,
     ChainTraces,
 )
 from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
@@ -135,15 +135,15 @@ class ChainsView(Dashboard):
         if self.is_recorded:
             self.player.run_to_end_sync()
         super().__init__(self.player)
-        stage = ChainsStage(self.record)
+        shared = ChainsState(self.record)
         self.views: dict[str, View] = {
-            "traces": ChainTraces(stage),
-            "diagnostics": ChainDiagnostics(stage),
-            "similarities": ChainSimilarities(stage),
+            "traces": ChainTraces(shared),
+            "diagnostics": ChainDiagnostics(shared),
+            "similarities": ChainSimilarities(shared),
         }
         self.transport = _ChainsTransport(self.player, on_more=self._run_on)
         if self.is_recorded:
-            self.transport.more.layout.display = "none"
+            show_if(self.transport.more, False)
         self.sentence = note("ew-sentence")
         names = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
         self.lay_out(self.transport, self.sentence, self._columns(), names=names)

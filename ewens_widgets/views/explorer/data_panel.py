@@ -1,9 +1,9 @@
-"""Choosing data: one of the data sets that come along, or a file of one's own.
+"""Choosing data: one of the built-in data sets, or a file.
 
-A file is read by the browser and sent as bytes; one that is too large stays where it is. Tables are parsed
-without running anything (see `tables`). What the reader made of each column is shown with a choice, which can
-be changed before the data are used, where the reader has to ask, and after. What cannot be used is explained
-beside the chooser. Everything that a table contains is shown as text.
+The browser reads a file and sends its bytes; a file that is too large is not sent. Tables are parsed without
+running anything (see `tables`). The role of each column is shown with a choice, which can be changed before
+the data are used (where the reader has to ask) and afterwards. Data that cannot be used are explained next to
+the chooser. Everything that a table contains is shown as text.
 """
 
 import warnings
@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anywidget
-from ipywidgets import HTML, Button, Dropdown, VBox
+from ipywidgets import HTML, Dropdown, VBox
 from traitlets import Int, Unicode
 
 from ewens_widgets.datasets import LOADERS, ColumnSummary, Dataset, TableSummary
 from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
-from ewens_widgets.views.base import Silence, assign
+from ewens_widgets.views.base import Post, Silence, assign, button, look, make, note, show_if
 from ewens_widgets.views.fields import Field
-
-__all__ = ["ColumnsPanel", "DataPanel", "Upload"]
 
 _MOST_CONTROLS = 60
 _ROLES = {
@@ -60,7 +58,7 @@ class DataPanel(VBox):
     def __init__(
         self,
         given: Dataset,
-        post: Callable[[Callable[[], None]], None],
+        post: Post,
         on_data: Callable[[Dataset], None],
         table: Any = None,  # noqa: ANN401 - what `read_table` takes
     ) -> None:
@@ -70,20 +68,19 @@ class DataPanel(VBox):
         self._tables: dict[str, _Table] = {} if table is None else {given.name: _Table(table, given.name, {})}
         self._table: _Table | None = None  # what the columns on show belong to
         self._silence = Silence()
-        self.chooser = Dropdown(description="data", tooltip="Data set to cluster")
+        self.chooser = make(Dropdown, description="data", tooltip="Data set to cluster")
         self.field = Field(self.chooser, str, "ew-data")
         self.upload = Upload(
             "Upload a CSV file",
+            "ew-upload",
             hint="A row an object; numbers, names and known classes are recognised, and can be changed below",
             accept=".csv,.tsv,.txt",
             on_file=lambda name, content: post(lambda: self._read(name, content)),
             on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
         )
-        self.upload.add_class("ew-upload")
-        self.about = HTML()
-        self.about.add_class("ew-about")
+        self.about = note("ew-about")
         self.columns = ColumnsPanel(lambda: post(self._read_again))
-        super().__init__((self.field, self.upload, self.about, self.columns))
+        super().__init__((self.field, self.upload, self.about, self.columns), **look())
         self.show(given)
         self.chooser.observe(self._on_chosen, "value")
 
@@ -182,19 +179,17 @@ class ColumnsPanel(VBox):
 
     def __init__(self, on_use: Callable[[], None]) -> None:
         self.controls: dict[str, Dropdown] = {}
-        self.missing = Dropdown(
-            description="missing", tooltip="What to do with rows in which a value is missing"
+        self.missing = make(
+            Dropdown, description="missing", tooltip="What to do with rows in which a value is missing"
         )
-        self.use = Button(description="Use these columns", tooltip="Read the table again with these choices")
-        self.use.add_class("ew-use-columns")
-        self.use.on_click(lambda _: on_use())
-        self.heading = HTML()
-        self.mind = HTML()
-        self.mind.add_class("ew-help")
+        self.use = button(
+            "Use these columns", "ew-use-columns", "Read the table again with these choices", on_use
+        )
+        self.heading = note("")
+        self.mind = note("ew-help")
         self._read_as: dict[str, str] = {}
         self._unlisted: list[str] = []  # features beyond those that have a control
-        super().__init__(())
-        self.add_class("ew-table-columns")
+        super().__init__((), **look("ew-table-columns"))
 
     def show(
         self,
@@ -203,18 +198,10 @@ class ColumnsPanel(VBox):
         incomplete: int = 0,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Show a summary, or nothing.
+        """Show the summary of a table that was read with these options; None: nothing.
 
-        Parameters
-        ----------
-        summary
-            What the reader did so far.
-        can_change
-            Whether the table is at hand to be read again.
-        incomplete
-            Number of rows with missing values, if they keep the table from being used.
-        options
-            How the table was read.
+        `can_change`: the table can be read again. `incomplete`: the number of rows with missing values, if
+        these keep the table from being used.
         """
         self.controls = {}
         if summary is None:
@@ -241,7 +228,7 @@ class ColumnsPanel(VBox):
         below = (self.missing, self.use) if can_change else ()
         # A table that is complete needs no word on gaps.
         has_gaps = bool(incomplete) or self.missing.value != _MISSING
-        assign(self.missing.layout, display="" if has_gaps else "none")
+        show_if(self.missing, has_gaps)
         assign(self.heading, value=f"<b>Columns of {escape(summary.origin)}</b>")
         self.children = (self.heading, *rows, *below, self.mind)
 
@@ -285,15 +272,15 @@ def _role_control(column: ColumnSummary) -> Dropdown:
     role = column.role
     if role == "undecided":
         options.insert(0, (_UNDECIDED, role := _UNDECIDED))
-    control = Dropdown(
+    return make(
+        Dropdown,
+        "ew-column-role",
         options=options,
         value=role,
         description=column.name,
         tooltip=f"What column {column.name} is",
         style={"description_width": "35%"},
     )
-    control.add_class("ew-column-role")
-    return control
 
 
 def _remark(column: ColumnSummary, has_control: bool) -> HTML:
@@ -304,9 +291,7 @@ def _remark(column: ColumnSummary, has_control: bool) -> HTML:
         else f"<b>{escape(column.name)}</b>: {escape(_ROLES.get(column.role, column.role))} · "
     )
     texts = [", ".join(column.values), column.reason if column.role != "undecided" else ""]
-    remark = HTML(start + " · ".join(escape(text) for text in texts if text))
-    remark.add_class("ew-help")
-    return remark
+    return note("ew-help", start + " · ".join(escape(text) for text in texts if text))
 
 
 def _first_sentences(text: str, most: int = 160) -> str:
@@ -318,14 +303,14 @@ def _first_sentences(text: str, most: int = 160) -> str:
 
 
 class Upload(anywidget.AnyWidget):
-    """Sends one file at a time; one that is too large stays where it is.
+    """A button that sends one file at a time, unless it is too large: that would break the connection.
 
     Parameters
     ----------
-    label, hint
-        What the button says.
+    label, css_class, hint
+        Text and class of the button, and the text when the mouse rests on it.
     accept
-        Extensions of the files that are offered.
+        Extensions of the files that are offered, with commas between them.
     on_file
         Called with the name and the content of a file.
     on_too_large
@@ -337,20 +322,14 @@ class Upload(anywidget.AnyWidget):
     _esm = Path(__file__).parent / "upload.js"
 
     label = Unicode().tag(sync=True)
-    """Text of the button."""
-
     hint = Unicode().tag(sync=True)
-    """Text that appears when the mouse rests on the button."""
-
     accept = Unicode().tag(sync=True)
-    """Extensions of the files that are offered, with commas between them."""
-
     largest = Int(LARGEST_FILE).tag(sync=True)
-    """Size of the largest file that is sent, in bytes."""
 
     def __init__(
         self,
         label: str,
+        css_class: str,
         *,
         hint: str,
         accept: str,
@@ -358,7 +337,7 @@ class Upload(anywidget.AnyWidget):
         on_too_large: Callable[[str, int], None],
         largest: int = LARGEST_FILE,
     ) -> None:
-        super().__init__(label=label, hint=hint, accept=accept, largest=largest)
+        super().__init__(label=label, hint=hint, accept=accept, largest=largest, **look(css_class))
         self._on_file = on_file
         self._on_too_large = on_too_large
         self.on_msg(self._on_message)

@@ -1,8 +1,11 @@
 """The dashboard: choose data and model, play the chain, and watch.
 
-Everything that browser messages cause is posted to the event loop (see `stage`). New settings take effect at
-once while nothing has been run; otherwise they wait for "Start anew", so that no draws are lost by accident.
-Settings that cannot be used are explained beside their control, and the running chain is left alone.
+Handlers of browser messages post to the event loop (see `shared_state`). New settings take effect at once
+before the first iteration; later they wait for "Start anew", so that no draws are lost by accident. Settings
+that cannot be used are explained next to their control, and the running chain is left alone.
+
+All panels but the model's are made when they are first opened, or first needed: `data_panel`, `run_panel` and
+`files` make theirs.
 """
 
 import os
@@ -13,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from ipywidgets import Accordion, Button, Dropdown, HBox, ToggleButton
+from ipywidgets import Accordion, Dropdown, HBox, ToggleButton, Widget
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import Dataset, as_dataset
@@ -31,27 +34,29 @@ from ewens_widgets.sampling.session import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.tables import read_table
 from ewens_widgets.views.bars_view import CountView, ThetaView
-from ewens_widgets.views.base import Panel, View, assign, note
+from ewens_widgets.views.base import Panel, View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import DataPanel
-from ewens_widgets.views.explorer.files_panel import Exports, FilesPanel
-from ewens_widgets.views.explorer.presets import PRESETS, Shown, parse_state, short_name, state_text
-from ewens_widgets.views.explorer.settings import RunPanel, SamplerSettings, SettingsPanel
-from ewens_widgets.views.explorer.tour import Tour
+from ewens_widgets.views.explorer.files_panel import FilesPanel
+from ewens_widgets.views.explorer.presets import PRESETS, Shown, Tour, parse_state, short_name, state_text
+from ewens_widgets.views.explorer.settings import Later, RunPanel, SamplerSettings, SettingsPanel
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.heatmap_view import HeatmapView
 from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
-from ewens_widgets.views.stage import Cut, Stage
+from ewens_widgets.views.shared_state import Cut, SharedState
+from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed
-from ewens_widgets.views.tree_view import TreeView
-
-__all__ = ["Explorer"]
 
 
 def _code_of(value: object) -> str:
     """The code of an argument; priors are under their public names."""
     return re.sub(r"\b([A-Z]\w+)\(", r"ew.priors.\1(", repr(value)).replace("ew.priors.Gamma(", "ew.Gamma(")
+
+
+def _open(boxes: tuple[Widget, ...], place: int | None) -> None:
+    """Make what is in a section that is opened; None: all are closed."""
+    if place is not None and isinstance(boxes[place], Later):
+        boxes[place].make()
 
 
 class Explorer(Dashboard):
@@ -83,7 +88,7 @@ class Explorer(Dashboard):
 
     css_class = "ew-fills"
 
-    stage: Stage
+    shared: SharedState
     """What the views share."""
 
     player: Player
@@ -126,7 +131,7 @@ class Explorer(Dashboard):
         dataset = read_table(data) if is_frame(data) else as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
         self._dataset, self._settings = dataset, settings
-        self.stage = Stage()
+        self.shared = SharedState()
         self.player = Player(
             sampler,
             Recorder(sampler.posterior, sampler.move_names),
@@ -134,37 +139,50 @@ class Explorer(Dashboard):
             speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
         )
-        super().__init__(self.player, self.stage.post)
+        super().__init__(self.player, self.shared.post)
         self.views: dict[str, View] = {
-            "partition": PartitionView(self.stage),
-            "tree": TreeView(self.stage),
-            "heatmap": HeatmapView(self.stage),
-            "counts": CountView(self.stage),
-            "theta": ThetaView(self.stage),
-            "traces": TracesView(self.stage),
+            "partition": PartitionView(self.shared),
+            "tree": TreeView(self.shared),
+            "heatmap": HeatmapView(self.shared),
+            "counts": CountView(self.shared),
+            "theta": ThetaView(self.shared),
+            "traces": TracesView(self.shared),
         }
-        self.settings_shown = ToggleButton(
-            value=True, description="Settings", icon="sliders", tooltip="Show or hide the settings"
+        self.settings_shown = make(
+            ToggleButton,
+            "ew-hides-in-room",
+            value=True,
+            description="Settings",
+            icon="sliders",
+            tooltip="Show or hide the settings",
         )
-        self.settings_shown.add_class("ew-hides-in-room")
         self.settings_shown.observe(lambda _: self.post(self._show_settings), "value")
         self.tour = Tour(self)
-        self.tour_button = Button(
-            description="Tour",
+        self.tour_button = button(
+            "Tour",
+            "ew-tour-begin ew-hides-in-room",
+            "What is all this? Six captions; the draws so far are dropped",
+            lambda: self.post(self.tour.begin),
             icon="map-signs",
-            tooltip="What is all this? Six captions; the draws so far are dropped",
         )
-        self.tour_button.add_class("ew-tour-begin")
-        self.tour_button.add_class("ew-hides-in-room")
-        self.tour_button.on_click(lambda _: self.post(self.tour.begin))
         self.transport = Transport(
             self.player,
             (self.tour_button, self.settings_shown),
             lambda more: self.post(lambda: self._run_on(more)),
         )
         self.transport.choose_speed(speed)
-        self.headline = Headline(self.stage)
-        self._build_panels(iterations, burn_in, data if is_frame(data) else None)
+        self.headline = Headline(self.shared)
+        self.panel = SettingsPanel(
+            settings, lambda: self.post(self._settings_changed), lambda: self.post(self.apply_settings)
+        )
+        table = data if is_frame(data) else None
+        self._data = Later(lambda: self._make_data_panel(dataset, table))
+        self._run = Later(
+            lambda: RunPanel(
+                self.player.target_iterations, self.player.burn_in, lambda: self.post(self._run_changed)
+            )
+        )
+        self._files = Later(lambda: FilesPanel(self, self._load))
         self.lay_out(
             self.transport,
             self.tour,
@@ -176,34 +194,56 @@ class Explorer(Dashboard):
         self._prepare_views()
         self.attach(*self.views.values(), self.headline, self.transport)
 
-    def _build_panels(self, iterations: int, burn_in: int, table: Any) -> None:  # noqa: ANN401 - a DataFrame
-        post = self.post
-        self.panel = SettingsPanel(
-            self._settings, lambda: post(self._settings_changed), lambda: post(self.apply_settings)
-        )
-        self.data_panel = DataPanel(self._dataset, post, self._use_data, table)
-        self.run_panel = RunPanel(iterations, burn_in, lambda: post(self._run_changed))
-        self.files = FilesPanel(Exports(self).makers(), self.page, post, self._load, lambda: self.python)
+    def _make_data_panel(self, first: Dataset, table: Any) -> DataPanel:  # noqa: ANN401 - a DataFrame
+        """Panel with the data of the constructor on offer, whatever has been chosen since."""
+        panel = DataPanel(first, self.post, self._use_data, table)
+        if self._dataset is not first:
+            panel.show(self._dataset)
+        return panel
+
+    @property
+    def data_panel(self) -> DataPanel:
+        """Where data are chosen."""
+        return self._data.content
+
+    @property
+    def run_panel(self) -> RunPanel:
+        """Iterations and burn-in."""
+        return self._run.content
+
+    @property
+    def files(self) -> FilesPanel:
+        """Saving, loading and exporting."""
+        return self._files.content
 
     def _columns(self) -> HBox:
-        self.story = Dropdown(
+        self.story = make(
+            Dropdown,
+            "ew-story",
             options=[("choose a story", ""), *((name, name) for name in PRESETS)],
             tooltip="Data, settings and a view of them that are worth showing; the draws so far are dropped",
         )
-        self.story.add_class("ew-story")
         self.story.observe(lambda change: self.post(lambda: self._tell(str(change["new"]))), "value")
         self.story_note = note("ew-note")
         sections = {
-            "Data": self.data_panel,
+            "Data": self._data,
             "Model": self.panel.model_box,
             "Moves": self.panel.moves_box,
-            "Run": self.run_panel,
-            "Save and export": self.files,
+            "Run": self._run,
+            "Save and export": self._files,
         }
-        accordion = Accordion(tuple(sections.values()), titles=tuple(sections), selected_index=1)
+        boxes = tuple(sections.values())
+        self.sections = Accordion(boxes, titles=tuple(sections), selected_index=1, **look())
+        self.sections.observe(lambda change: self.post(lambda: _open(boxes, change["new"])), "selected_index")
         return in_columns(
             {
-                "ew-settings": (self.story, self.story_note, self.panel.apply, self.panel.notice, accordion),
+                "ew-settings": (
+                    self.story,
+                    self.story_note,
+                    self.panel.apply,
+                    self.panel.notice,
+                    self.sections,
+                ),
                 "ew-column-partition": (self.views["partition"],),
                 "ew-column-similarity": (self.views["tree"], self.views["heatmap"]),
                 "ew-column-chain": (self.views["counts"], self.views["theta"], self.views["traces"]),
@@ -310,29 +350,29 @@ class Explorer(Dashboard):
     @property
     def shown(self) -> Shown:
         """What is on display."""
-        stage, cut = self.stage, self.stage.cut
+        shared, cut = self.shared, self.shared.cut
         x, y = (str(chooser.value) for chooser in self._partition.plane.choosers)
         return Shown(
-            colours=stage.colouring,
-            tree=stage.live_tree.method,
+            colours=shared.colouring,
+            tree=shared.live_tree.method,
             cut=cut.n_clusters,
             height=cut.height,
             least=cut.min_size,
             x=x,
             y=y,
             heatmap=cast("HeatmapView", self.views["heatmap"]).colours.value,
-            numbers=stage.numbers,
+            numbers=shared.numbers,
             ringed=self._partition.follows,
             ellipses=self._partition.ellipses.value,
         )
 
     def show_state(self, shown: Shown) -> None:
         """Show this of the chain; what the data do not have stays as it is."""
-        cut = self.stage.cut
+        cut = self.shared.cut
         if shown.cut is not None or shown.height is not None:
             cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
         iteration = self.player.status.iteration
-        self.stage.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
+        self.shared.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
         if shown.ringed:
             self._partition.follow(iteration)
         self._partition.ellipses.value = shown.ellipses
@@ -340,7 +380,7 @@ class Explorer(Dashboard):
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
             heatmap.colours.value = shown.heatmap
-        self.stage.changed()
+        self.shared.changed()
         self.headline.redraw()
 
     @property
@@ -454,8 +494,8 @@ class Explorer(Dashboard):
 
     def _prepare_views(self) -> None:
         posterior = self.sampler.posterior
-        self.stage.burn_in = self.player.burn_in
-        self.stage.prepare(posterior, self._dataset.labels)
+        self.shared.burn_in = self.player.burn_in
+        self.shared.prepare(posterior, self._dataset.labels)
         self.headline.prepare(self._dataset)
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
@@ -465,7 +505,7 @@ class Explorer(Dashboard):
             iterations, burn_in = self.run_panel.read()
         except ValueError:
             return
-        self.stage.burn_in = burn_in
+        self.shared.burn_in = burn_in
         self.player.target_iterations = iterations
         self.player.burn_in = burn_in
         self.player.refresh()
@@ -497,7 +537,7 @@ class Explorer(Dashboard):
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""
         self.player.refresh()  # nobody may have looked, and then nobody has asked
-        self.stage.live_answer.wait()
+        self.shared.live_answer.wait()
         return super().picture(kind)
 
     def status_line(self) -> str:

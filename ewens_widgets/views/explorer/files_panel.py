@@ -1,31 +1,30 @@
-"""Saving, loading and exporting: the panel, and the files that an explorer can make of its current state.
+"""Saving, loading and exporting: the panel, and the files that it makes of the current state.
 
-Among them is a page that needs nothing but itself: it works without a network and runs no script. What is too
-large for one message to the browser is written beside the notebook instead.
+One of them is a page that needs nothing but itself: it works without a network and runs no script. A file
+that is too large for one message to the browser is written next to the notebook instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import HTML, Button, Dropdown, VBox
+from ipywidgets import Dropdown, VBox
 from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.export import draws_csv, labels_csv
 from ewens_widgets.files import write_atomically
-from ewens_widgets.views.base import View, assign
+from ewens_widgets.views.base import View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import Upload
-from ewens_widgets.views.page import Page
 from ewens_widgets.views.prior_chooser import prior_name
 
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.explorer import Explorer
 
-__all__ = ["Exports", "File", "FilesPanel", "static_page"]
-
-# What a Jupyter server passes on in one message: larger ones are dropped, or break the connection.
+# A Jupyter server passes on at most this much in one message: larger ones are dropped, or break the
+# connection.
 _LARGEST_DOWNLOAD = 2_000_000
 _LARGEST_UPLOAD = 8_000_000
 
@@ -43,46 +42,52 @@ File = tuple[str, bytes, str]
 
 
 class FilesPanel(VBox):
-    """A chooser of what to export, and buttons.
+    """A chooser of what to export of an explorer, and buttons.
 
     Parameters
     ----------
-    makers
-        What can be exported: the name that the user reads, and what makes the file.
-    page
-        Carries the download.
-    post
-        Brings a command to the event loop.
+    explorer
+        Its state is written.
     on_load
         Called with the content of a saved explorer; raises `ValueError` if it is none.
-    code
-        Returns Python that makes the explorer again.
     """
 
-    def __init__(
-        self,
-        makers: dict[str, Callable[[], File]],
-        page: Page,
-        post: Callable[[Callable[[], None]], None],
-        on_load: Callable[[bytes], None],
-        code: Callable[[], str],
-    ) -> None:
-        self._makers = makers
-        self._code = code
-        self._page = page
+    def __init__(self, explorer: "Explorer", on_load: Callable[[bytes], None]) -> None:
+        self._explorer = explorer
         self._on_load = on_load
-        self.chooser = Dropdown(options=list(makers), description="what", tooltip="What to save")
-        self.chooser.add_class("ew-export-choice")
-        self.button = Button(description="Download", icon="download", tooltip="Save it as a file")
-        self.button.add_class("ew-export")
-        self.button.on_click(lambda _: post(self._export))
-        self.copy = Button(
-            description="Copy Python", icon="clipboard", tooltip="Copy code that makes this explorer again"
+        post = explorer.post
+        self._makers: dict[str, Callable[[], File]] = {
+            "labels of the last draw (CSV)": lambda: self._csv("labels", explorer.labels),
+            "labels of the tree's cut (CSV)": self._cut_labels,
+            "all draws (trace file)": self._trace,
+            "all draws (CSV)": self._draws,
+            "explorer, to load again": lambda: (self._name("ewens"), explorer.packed(), "application/zip"),
+            "page of the current state (HTML)": self._page,
+            "overview (PNG)": lambda: (self._name("png"), explorer.picture(), "image/png"),
+        }
+        for name in explorer.views:
+            for kind, media_type in (("png", "image/png"), ("svg", "image/svg+xml")):
+                self._makers[f"{name} ({kind.upper()})"] = partial(self._picture, name, kind, media_type)
+        self.chooser = make(
+            Dropdown,
+            "ew-export-choice",
+            options=list(self._makers),
+            description="what",
+            tooltip="What to save",
         )
-        self.copy.add_class("ew-copy")
-        self.copy.on_click(lambda _: post(self._copy))
+        self.button = button(
+            "Download", "ew-export", "Save it as a file", lambda: post(self._export), icon="download"
+        )
+        self.copy = button(
+            "Copy Python",
+            "ew-copy",
+            "Copy code that makes this explorer again",
+            lambda: post(self._copy),
+            icon="clipboard",
+        )
         self.upload = Upload(
             "Load a saved explorer",
+            "ew-load",
             hint="Go on with an explorer that was saved before",
             accept=".ewens",
             on_file=lambda name, content: post(lambda: self._load(name, content)),
@@ -91,11 +96,9 @@ class FilesPanel(VBox):
             ),
             largest=_LARGEST_UPLOAD,
         )
-        self.upload.add_class("ew-load")
-        self.message = HTML()
-        self.message.add_class("ew-file-message")
-        super().__init__((self.chooser, self.button, self.copy, self.upload, self.message))
-        self.add_class("ew-files")
+        self.message = note("ew-file-message")
+        parts = self.chooser, self.button, self.copy, self.upload, self.message
+        super().__init__(parts, **look("ew-files"))
 
     def _export(self) -> None:
         try:
@@ -104,20 +107,21 @@ class FilesPanel(VBox):
             # There may be nothing to write yet, such as the cut of a tree before the first draw.
             self._say(str(error))
             return
+        size = f"{len(content) / 1e6:.1f} MB" if len(content) >= 1e6 else f"{-(-len(content) // 1000)} kB"
         if len(content) <= _LARGEST_DOWNLOAD:
-            self._page.download(name, content, media_type)
-            self._say(f"{name} ({_size(len(content))})")
+            self._explorer.page.download(name, content, media_type)
+            self._say(f"{name} ({size})")
             return
         try:
             write_atomically(name, content)
-        except OSError as error:  # A full disk, or a folder that is not ours.
+        except OSError as error:  # a full disk, or a folder without write permission
             self._say(f"{error.strerror}: {name}")
         else:
-            self._say(f"{name} ({_size(len(content))}) is beside the notebook: too large for the page")
+            self._say(f"{name} ({size}) is beside the notebook: too large for the page")
 
     def _copy(self) -> None:
-        code = self._code()
-        self._page.copy(code)
+        code = self._explorer.python
+        self._explorer.page.copy(code)
         assign(self.message, value=f'<pre class="ew-code">{escape(code)}</pre>')
 
     def _load(self, name: str, content: bytes) -> None:
@@ -131,58 +135,13 @@ class FilesPanel(VBox):
     def _say(self, text: str) -> None:
         assign(self.message, value=escape(text))
 
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(1, round(count / 1e3))} kB"
-
-
-class Exports:
-    """Makes files.
-
-    Parameters
-    ----------
-    explorer
-        Whose state is written.
-    """
-
-    def __init__(self, explorer: "Explorer") -> None:
-        self._explorer = explorer
-
-    def makers(self) -> dict[str, Callable[[], File]]:
-        """What can be exported, by the name that the user reads."""
-        makers: dict[str, Callable[[], File]] = {
-            "labels of the last draw (CSV)": lambda: self._csv("labels", self._explorer.labels),
-            "labels of the tree's cut (CSV)": self._cut_labels,
-            "all draws (trace file)": self._trace,
-            "all draws (CSV)": self._draws,
-            "explorer, to load again": lambda: (
-                self._name("ewens"),
-                self._explorer.packed(),
-                "application/zip",
-            ),
-            "page of the current state (HTML)": self._page,
-            "overview (PNG)": lambda: (self._name("png"), self._explorer.picture(), "image/png"),
-        }
-        for name in self._explorer.views:
-            for kind, media_type in (("png", "image/png"), ("svg", "image/svg+xml")):
-                makers[f"{name} ({kind.upper()})"] = self._picture_maker(name, kind, media_type)
-        return makers
-
-    def _picture_maker(self, name: str, kind: str, media_type: str) -> Callable[[], File]:
-        def make() -> File:
-            self._refresh()
-            view = self._explorer.views[name]
-            return self._name(kind, f"-{name}"), view.picture(kind), media_type
-
-        return make
-
-    def _refresh(self) -> None:
-        """Bring the views up to date: nobody may have looked at them lately."""
-        self._explorer.player.refresh()
-
     def _name(self, extension: str, part: str = "") -> str:
         plain = "".join(letter if letter.isalnum() else "-" for letter in self._explorer.dataset.name)
         return f"{plain.strip('-') or 'data'}{part}.{extension}"
+
+    def _picture(self, name: str, kind: str, media_type: str) -> File:
+        self._explorer.player.refresh()  # without a viewer, the views may be out of date
+        return self._name(kind, f"-{name}"), self._explorer.views[name].picture(kind), media_type
 
     def _csv(self, part: str, labels: NDArray[np.intp]) -> File:
         data = self._explorer.dataset
@@ -192,9 +151,9 @@ class Exports:
 
     def _cut_labels(self) -> File:
         explorer = self._explorer
-        labels = explorer.stage.cut_labels(explorer.player.current_frame())
+        labels = explorer.shared.cut_labels(explorer.player.current_frame())
         if labels is None:
-            raise ValueError(explorer.stage.cut_problem or "there is no tree yet; play the chain first")
+            raise ValueError(explorer.shared.cut_problem or "there is no tree yet; play the chain first")
         return self._csv("cut", labels)
 
     def _trace(self) -> File:
@@ -205,8 +164,8 @@ class Exports:
         return self._name("csv", "-draws"), text.encode(), "text/csv"
 
     def _page(self) -> File:
-        self._refresh()
         explorer = self._explorer
+        explorer.player.refresh()
         settings, data = explorer.settings, explorer.dataset
         facts = {
             "data": f"{data.name}, {data.n_objects} objects × {data.n_features} features",
@@ -220,12 +179,13 @@ class Exports:
             "made with": f"ewens_widgets {__version__}",
         }
         files = {"labels of the last draw (CSV)": self._csv("labels", explorer.labels)[1].decode()}
-        title = f"Clusters of {explorer.dataset.name}"
-        page = static_page(tuple(explorer.views.values()), title, facts, files)
+        page = _static_page(tuple(explorer.views.values()), f"Clusters of {data.name}", facts, files)
         return self._name("html"), page.encode(), "text/html"
 
 
-def static_page(views: Sequence[View], title: str, facts: Mapping[str, str], files: Mapping[str, str]) -> str:
+def _static_page(
+    views: Sequence[View], title: str, facts: Mapping[str, str], files: Mapping[str, str]
+) -> str:
     """A page with the views as vector graphics, facts in a table, and files as text to copy."""
     figures = "".join(f"<figure>{_svg(view)}</figure>" for view in views)
     rows = "".join(

@@ -1,25 +1,29 @@
-"""The state of an explorer as a short text, and some that are worth showing to a class.
+"""The state of an explorer as a short text, examples for a lecture, and a guided tour.
 
 A text such as ``data=moons&model=II&seed=0&cut=2`` says which data, which settings and what to look at; what
-it leaves out is as usual. It is the query of the web page's address and the argument of
-`Explorer.from_preset`; `Explorer.python` writes the same as code. Data of one's own have no short name.
+it leaves out has its default. It is the query of the web page's address and the argument of
+`Explorer.from_preset`; `Explorer.python` writes the same as code. Data from a file have no short name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
+from ipywidgets import HBox, Widget
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.model.priors import FiniteMixture, PartitionPrior
-from ewens_widgets.views.stage import COLOURINGS, TREE_KINDS
+from ewens_widgets.views.base import assign, button, look, note, show_if
+from ewens_widgets.views.shared_state import COLOURINGS, TREE_KINDS, Cut
 from ewens_widgets.views.transport import RISING, Speed
 
-__all__ = ["DATA", "PRESETS", "Preset", "Shown", "parse_state", "short_name", "state_text"]
+if TYPE_CHECKING:
+    from ewens_widgets.views.explorer.explorer import Explorer
 
 
 def _one_gaussian() -> Dataset:
@@ -63,38 +67,18 @@ def _name_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an explorer shows of its chain.
+    """What an explorer shows of its chain."""
 
-    Attributes
-    ----------
-    colours
-        What the colours stand for; one of `COLOURINGS`.
-    tree
-        Method of the tree; one of the values of `TREE_KINDS`.
-    cut, height, least
-        Where it is cut: into so many clusters of at least so many members, or at a height.
-    x, y
-        What the axes of the scatter show, by name; None for what they show at first.
-    heatmap
-        Name of the heatmap's colours.
-    numbers
-        Number of each object's colour: the same clusters may have been coloured otherwise.
-    ringed
-        Whether the objects that the last iteration moved are ringed.
-    ellipses
-        Whether clusters have ellipses around them.
-    """
-
-    colours: str = "draw"
-    tree: str = "single"
-    cut: int | None = None
-    height: float | None = None
-    least: int = 1
-    x: str | None = None
+    colours: str = "draw"  # one of `COLOURINGS`
+    tree: str = "single"  # one of the values of `TREE_KINDS`
+    cut: int | None = None  # number of clusters into which the tree is cut
+    height: float | None = None  # or where
+    least: int = 1  # members of a cluster of the cut
+    x: str | None = None  # name of what the scatter shows; None: what it shows at first
     y: str | None = None
-    heatmap: str | None = None
-    numbers: tuple[int, ...] = ()
-    ringed: bool = False
+    heatmap: str | None = None  # name of its colours
+    numbers: tuple[int, ...] = ()  # of the objects' colours: equal clusters may have had other colours
+    ringed: bool = False  # whether the objects that the last iteration moved are ringed
     ellipses: bool = False
 
     def __post_init__(self) -> None:
@@ -111,41 +95,25 @@ class Shown:
 
     @classmethod
     def of_plain(cls, given: Any) -> "Shown":  # noqa: ANN401 - from a file
-        """Read what `plain` wrote; what is missing is as usual, and what cannot be shown raises."""
+        """Read what `plain` wrote; what is missing has its default, and what cannot be shown raises."""
         if not isinstance(given, dict):
             return cls()
-        names = {name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None}
-        for name, kind in {
-            "colours": str,
-            "tree": str,
-            "x": str,
-            "y": str,
-            "heatmap": str,
-            "least": int,
-            "ringed": bool,
-            "ellipses": bool,
-        }.items():
-            if name in names and not isinstance(names[name], kind):
-                raise ValueError(f"{name} of what it shows is no {kind.__name__}")
-        names["numbers"] = tuple(int(number) for number in names.get("numbers", ()))
-        return cls(**names)
+        named = {name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None}
+        kinds = {str: "colours tree x y heatmap", int: "least", bool: "ringed ellipses"}
+        for kind, names in kinds.items():
+            wrong = [name for name in names.split() if not isinstance(named.get(name, kind()), kind)]
+            if wrong:
+                raise ValueError(f"{wrong[0]} of what it shows is no {kind.__name__}")
+        named["numbers"] = tuple(int(number) for number in named.get("numbers", ()))
+        return cls(**named)
 
     def plain(self) -> dict[str, Any]:
         """What it is in a file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
 
-@dataclass(frozen=True)
-class Preset:
-    """Something worth showing.
-
-    Attributes
-    ----------
-    state
-        The state as a text.
-    sentence
-        What to look for.
-    """
+class Preset(NamedTuple):
+    """An example: the state as a text, and what to look for."""
 
     state: str
     sentence: str
@@ -237,7 +205,7 @@ def parse_state(text: str) -> tuple[dict[str, Any], Shown]:
     Raises
     ------
     ValueError
-        For what it cannot say; the message names what it can.
+        For an unknown key or a wrong value; the message names what is known.
     """
     state = PRESETS[text].state if text in PRESETS else text.strip().removeprefix("?")
     if state and "=" not in state:
@@ -270,7 +238,7 @@ def _value(key: str, text: str, parse: Callable[[str], Any]) -> Any:  # noqa: AN
 
 
 def state_text(arguments: dict[str, Any], shown: Shown) -> str:
-    """The short text of what is not as usual; what has no short form is left out."""
+    """The short text of what differs from the defaults; what has no short form is left out."""
     parts: dict[str, Any] = {}
     for key, (name, _) in _ARGUMENTS.items():
         value = arguments.get(name)
@@ -278,8 +246,128 @@ def state_text(arguments: dict[str, Any], shown: Shown) -> str:
             parts[key] = f"{value:g}" if isinstance(value, float) else value
         elif value in _PRIORS.values():
             parts[key] = next(short for short, prior in _PRIORS.items() if prior == value)
-    usual = Shown()
+    default = Shown()
     for key in _SHOWN:
-        if getattr(shown, key) not in (None, getattr(usual, key)):
+        if getattr(shown, key) not in (None, getattr(default, key)):
             parts[key] = getattr(shown, key)
     return urlencode(parts)
+
+
+# The guided tour: six captions, each with the state of the explorer that it is about. It starts on data that
+# separate quickly. The explorer stays as it is when the tour is closed.
+
+
+class Stop(NamedTuple):
+    """A caption, and what the explorer does for it."""
+
+    caption: str
+    act: "Callable[[Explorer], None]"
+
+
+def _begin(explorer: "Explorer") -> None:
+    # Single linkage would leave one point alone and join two corners, where the caption promises four.
+    explorer.use_preset("data=square&model=I&iterations=800&burn_in=200&tree=average")
+
+
+def _walk(explorer: "Explorer") -> None:
+    explorer.transport.choose_speed(1 / 10)
+    explorer.player.play()
+
+
+def _run(explorer: "Explorer") -> None:
+    explorer.transport.choose_speed(5.0)
+    explorer.player.run_to_end()
+
+
+STOPS = (
+    Stop(
+        "80 points, drawn around the corners of a square. The chain is not told which belong together, "
+        "nor how many groups there are: at first every point is alone, and grey.",
+        _begin,
+    ),
+    Stop(
+        "One iteration. Points have joined others; rings mark those that moved, and the sentence below "
+        "counts the clusters of this draw. It is a first guess, and a poor one.",
+        lambda explorer: explorer.player.step(),
+    ),
+    Stop(
+        "The chain goes on: at each iteration it tries to split clusters, to merge them and to move "
+        "points, and keeps what the data support, with some chance. Watch the colours settle.",
+        _walk,
+    ),
+    Stop(
+        "The same, as fast as it goes. No draw is the answer; all of them together are, and at the end the "
+        "colours show it. In the heatmap every row and column is a point: blocks are points that most draws "
+        "keep together.",
+        _run,
+    ),
+    Stop(
+        "The tree says it in another way: points that are mostly together meet low. Cut into four, its "
+        "branches are the four corners. Drag the line to cut elsewhere.",
+        lambda explorer: explorer.shared.set_cut(Cut(n_clusters=4)),
+    ),
+    Stop(
+        "These are the groups that the points were drawn from, which the chain never saw. Now choose a "
+        "story above the settings, or upload a table of your own under Data.",
+        lambda explorer: explorer.shared.set_colouring("classes"),
+    ),
+)
+"""The tour."""
+
+
+class Tour(HBox):
+    """Captions one after the other; its parts are made when it begins."""
+
+    children: tuple[Widget, ...]
+
+    def __init__(self, explorer: "Explorer") -> None:
+        self._explorer = explorer
+        self._place = -1
+        super().__init__((), **look("ew-tour", display="none"))
+
+    @property
+    def place(self) -> int:
+        """Place of the caption on display, from 0; −1 without a tour."""
+        return self._place
+
+    def begin(self) -> None:
+        """Show the first caption."""
+        if not self.children:
+            post = self._explorer.post
+            self.caption = note("ew-tour-caption")
+            self.buttons = {
+                "Next": button(
+                    "Next",
+                    "ew-tour-next",
+                    "The next of six captions",
+                    lambda: post(self.next),
+                    icon="arrow-right",
+                ),
+                "Close": button(
+                    "Close",
+                    "ew-tour-close",
+                    "Leave the tour; the explorer stays as it is",
+                    lambda: post(self.close_tour),
+                    icon="times",
+                ),
+            }
+            self.children = (self.caption, *self.buttons.values())
+        self._place = -1
+        show_if(self, True)
+        self.next()
+
+    def next(self) -> None:
+        """Show the next caption, after the last one none."""
+        if self._place + 1 == len(STOPS):
+            self.close_tour()
+            return
+        self._place += 1
+        stop = STOPS[self._place]
+        stop.act(self._explorer)
+        show_if(self.buttons["Next"], self._place + 1 < len(STOPS))
+        assign(self.caption, value=escape(f"{self._place + 1} of {len(STOPS)} · {stop.caption}"))
+
+    def close_tour(self) -> None:
+        """Hide the captions."""
+        self._place = -1
+        show_if(self, False)

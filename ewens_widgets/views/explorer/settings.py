@@ -1,32 +1,40 @@
-"""What a chain is made from: one frozen value, the controls that show it, and the button that applies it.
+"""What a chain is made from: one frozen value, and the panels that show it: model, moves and run.
 
-`Settings` brings arguments that mean the same to equal values. So whoever changes a control and changes it
-back is not asked to start anew. How long to run and what to leave out as burn-in are no part of it: they
+`SamplerSettings` brings arguments with the same meaning to equal values. So a control that is changed and
+changed back asks for no restart. How long to run and how much to leave out as burn-in are no part of it: they
 change a running chain.
+
+The moves offered are the named schedules, and every registered move that none of them has. A move's name, its
+options and their titles come from the move itself. The panel of the moves is made when it is first opened.
 """
 
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-from ipywidgets import HTML, Button, VBox
+from ipywidgets import VBox, Widget
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.posterior import check_nu_grid, default_theta_grid
-from ewens_widgets.model.priors import PartitionPrior
-from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
+from ewens_widgets.model.posterior import ShapesName, check_nu_grid, default_nu_grid, default_theta_grid
+from ewens_widgets.model.priors import Ewens, FiniteMixture, PartitionPrior
+from ewens_widgets.sampling.moves.move import MOVES, Move
+from ewens_widgets.sampling.moves.schedule import SCHEDULES, Repeated, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.base import Silence, assign
-from ewens_widgets.views.explorer.model_panel import PRESETS, ModelPanel
-from ewens_widgets.views.explorer.moves_panel import MovesPanel
-from ewens_widgets.views.fields import Field, entry, whole_number
+from ewens_widgets.sampling.state import INITIAL
+from ewens_widgets.views import fields as fields_module
+from ewens_widgets.views.base import Silence, assign, button, look, note, show_if
+from ewens_widgets.views.fields import Field, choice, entry, read_shown, show_only, whole_number
+from ewens_widgets.views.prior_chooser import PriorChooser, kind_of
 
-__all__ = ["RunPanel", "SamplerSettings", "SettingsPanel"]
+W = TypeVar("W", bound=Widget)
+
+
+_PRIOR = Ewens(1.0)
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class SamplerSettings:
 
     model: str = "II"
     shapes: str = "common"
-    prior: PartitionPrior = PRESETS["paper"].prior
+    prior: PartitionPrior = _PRIOR
     alpha: float = 1.0
     theta_grid: Any = None
     nu_grid: Any = None
@@ -56,37 +64,365 @@ class SamplerSettings:
             object.__setattr__(self, "initial", tuple(np.ravel(self.initial).tolist()))
 
     def make_sampler(self, data: Dataset) -> tuple[Sampler, str]:
-        """Make the sampler; return it with what it warned about."""
+        """Make the sampler; return it with its warnings."""
+        arguments = {name: getattr(self, name) for name in self.__dataclass_fields__}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sampler = Sampler(
-                data,
-                model=self.model,
-                shapes=self.shapes,
-                prior=self.prior,
-                alpha=self.alpha,
-                theta_grid=self.theta_grid,
-                nu_grid=self.nu_grid,
-                moves=self.moves,
-                initial=self.initial,
-                metric=self.metric,
-                acceptance=self.acceptance,
-                seed=self.seed,
-            )
+            sampler = Sampler(data, **arguments)
         return sampler, " ".join(str(warning.message) for warning in caught)
 
 
-class SettingsPanel:
-    """The panels, and what has to do with both of them.
+class Later(VBox, Generic[W]):
+    """A box whose content is made when it is first opened, or first needed."""
 
-    Parameters
-    ----------
-    settings
-        What the fields show at first.
-    on_change
-        Called after a change, on the thread of the message.
-    on_apply
-        Called when the user wants a new chain.
+    children: tuple[Widget, ...]
+
+    def __init__(self, content: Callable[[], W]) -> None:
+        super().__init__(**look())
+        self._content = content
+
+    def make(self) -> None:
+        """Make the content, if it is not there yet."""
+        if not self.children:
+            self.children = (self._content(),)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the content is there."""
+        return bool(self.children)
+
+    @property
+    def content(self) -> W:
+        """The content, made now if need be."""
+        self.make()
+        return cast("W", self.children[0])
+
+
+# Model and priors.
+
+_MODELS = [
+    ("I", "I", "Model I: one scale for all columns, and rotations"),
+    ("II", "II", "Model II: a scale for each column"),
+    ("III", "III", "Model III: all linear maps"),
+]
+_INVARIANCES = {
+    "I": "Results do not change when the data are shifted, rotated, or all columns scaled alike.",
+    "II": "Results do not change when the data are shifted, or each column is scaled.",
+    "III": "Results do not change when the data are shifted, or mapped linearly.",
+}
+_SHAPES: list[tuple[str, ShapesName]] = [("one for all", "common"), ("each its own", "own")]
+_DEFAULT_GRIDS = {"grid": "2^-3 … 2^10", "nu": "2^1 … 2^8"}
+_MIXED = "mixed"
+
+
+class ModelPreset(NamedTuple):
+    """Shapes and prior that go well together; another prior of the same kind is the same preset."""
+
+    title: str
+    shapes: ShapesName
+    prior: PartitionPrior
+    purpose: str
+
+
+_PRESETS = {
+    "paper": ModelPreset(
+        "the paper's",
+        "common",
+        Ewens(1.0),
+        "All clusters have one shape; the number of clusters grows with n.",
+    ),
+    "own": ModelPreset(
+        "own shapes",
+        "own",
+        FiniteMixture(),
+        "Each cluster has a shape of its own, and their number is the question.",
+    ),
+}
+
+
+class ModelPanel(VBox):
+    """Fields of model, shapes, prior, α and the grids of θ and ν."""
+
+    def __init__(self) -> None:
+        presets = [(preset.title, name) for name, preset in _PRESETS.items()]
+        self._preset = "paper"
+        self.prior = PriorChooser(_PRESETS["paper"].prior)
+        self._own_fields = {
+            "preset": choice(
+                "preset",
+                [*presets, ("as chosen below", _MIXED)],
+                "paper",
+                "ew-preset",
+                "Shapes and prior that go well together",
+            ),
+            "model": fields_module.button_choice(
+                "model", _MODELS, "II", "ew-model", "Which changes of the data leave the clusters as they are"
+            ),
+            "shapes": choice(
+                "shapes",
+                _SHAPES,
+                "common",
+                "ew-shapes",
+                "Whether clusters share one covariance, or each has its own, pooled towards a common one",
+            ),
+            "alpha": entry(
+                "α",
+                "1",
+                fields_module.parse_positive("α"),
+                "ew-alpha",
+                "Shape of θ's prior: larger α keeps θ nearer to 1",
+            ),
+            "grid": entry(
+                "θ grid",
+                _DEFAULT_GRIDS["grid"],
+                fields_module.parse_grid,
+                "ew-grid",
+                "Values of θ, the spread between clusters over that within them: powers of 2, or numbers",
+            ),
+            "nu": entry(
+                "ν grid",
+                _DEFAULT_GRIDS["nu"],
+                lambda text: fields_module.parse_grid(text, check_nu_grid),
+                "ew-nu-grid",
+                "Values of ν, the likeness of own shapes: the larger, the more alike; powers of 2 or numbers",
+            ),
+        }
+        boxes = list(self._own_fields.values())
+        super().__init__((*boxes[:3], self.prior, *boxes[3:]), **look("ew-model-box"))
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """All fields by name, those of the prior too."""
+        return {**self._own_fields, **self.prior.fields}
+
+    def arrange(self) -> None:
+        """Apply the preset, if another one was chosen; show the fields that matter for what is chosen.
+
+        This may set controls; observers must not take that for a change by the user.
+        """
+        own = self._own_fields
+        chosen = own["preset"].control.value
+        if chosen != self._preset and chosen in _PRESETS:
+            own["shapes"].control.value = _PRESETS[chosen].shapes
+            self.prior.show(_PRESETS[chosen].prior)
+        self.prior.arrange()
+        self._name_preset()
+        own["model"].help_text = _INVARIANCES[own["model"].control.value]
+        has_own = own["shapes"].control.value == "own"
+        show_only(own, set(own) - (set() if has_own else {"nu"}))
+
+    def _name_preset(self) -> None:
+        """Show which preset shapes and prior are, whoever has chosen them."""
+        shapes, kind = self._own_fields["shapes"].control.value, self.prior.chosen
+        matching = (
+            name
+            for name, preset in _PRESETS.items()
+            if preset.shapes == shapes and kind_of(preset.prior) is kind
+        )
+        self._preset = next(matching, _MIXED)
+        field = self._own_fields["preset"]
+        assign(field.control, value=self._preset)
+        field.help_text = "" if self._preset == _MIXED else _PRESETS[self._preset].purpose
+
+    def read(self) -> dict[str, Any]:
+        """Arguments of `SamplerSettings`; a wrong value is explained next to its field, and raises."""
+        problems: list[str] = []
+        values: dict[str, Any] = {}
+        prior = None
+        try:
+            prior = self.prior.read()
+        except ValueError as error:
+            problems.append(str(error))
+        try:
+            values = read_shown(self._own_fields)
+        except ValueError as error:
+            problems.append(str(error))
+        if problems:
+            raise ValueError(" ".join(problems))
+        kept = {name: values[name] for name in ("model", "shapes", "alpha")}
+        return {**kept, "prior": prior, "theta_grid": values["grid"], "nu_grid": values.get("nu")}
+
+    def show(self, settings: SamplerSettings) -> None:
+        """Show given settings."""
+        grids = {"grid": (settings.theta_grid, default_theta_grid())}
+        if settings.nu_grid is not None:
+            grids["nu"] = (settings.nu_grid, default_nu_grid())
+        texts = {"model": settings.model, "shapes": settings.shapes, "alpha": f"{settings.alpha:g}"}
+        for name, (grid, default) in grids.items():
+            is_default = grid == tuple(default.tolist())
+            texts[name] = _DEFAULT_GRIDS[name] if is_default else ", ".join(map(repr, grid))
+        for name, text in texts.items():
+            self._own_fields[name].control.value = text
+        self.prior.show(settings.prior)
+        self._name_preset()
+        self.arrange()
+
+
+# Moves, start and seed.
+
+_ALWAYS = {"schedule", "initial", "seed"}
+_GIVEN, _DEFAULT_START = "given", "usual"
+_COUNTS = {"informed-split-merge": "splits", "gibbs": "sweeps"}  # fields of the default schedule's repeats
+
+
+def _starts(*more: tuple[str, Any]) -> list[tuple[str, Any]]:
+    return [("as usual", _DEFAULT_START), *((name, name) for name in INITIAL), *more]
+
+
+def _single_moves() -> dict[str, tuple[str, Move]]:
+    """Schedules of a single move, with titles: those that have a name, then moves that have no schedule."""
+    named = {name: schedule[0].move for name, schedule in SCHEDULES.items() if len(schedule) == 1}
+    scheduled = {made.move.name for schedule in SCHEDULES.values() for made in schedule}
+    offered = {name: (f"{name.replace('-', ' ')}: {move.name}", move) for name, move in named.items()}
+    others = {name: (kind.title, kind()) for name, kind in MOVES.items() if name not in scheduled}
+    return {**offered, **others}
+
+
+def _count(name: str, start: int, least: int, most: int, css_class: str, tooltip: str) -> Field:
+    return entry(name, str(start), whole_number(name, least, most), css_class, tooltip)
+
+
+class MovesPanel(VBox):
+    """Fields of the schedule and its options, the start and the seed."""
+
+    def __init__(self) -> None:
+        self._given: tuple[Repeated, ...] = ()
+        self._singles = _single_moves()
+        self._schedules = [("default: informed + Gibbs", "default")]
+        self._schedules += [(title, name) for name, (title, _) in self._singles.items()]
+        # Names of the fields for a move's options, by schedule and option.
+        self._fields_of: dict[str, dict[str, str]] = {}
+        options: dict[str, Field] = {}
+        for name, (_, move) in self._singles.items():
+            keys = {option.name: option.key for option in move.choosable}
+            taken = {option: f"{name}-{key}" if key in options else key for option, key in keys.items()}
+            options |= {
+                taken[option.name]: fields_module.option_field(option, move) for option in move.choosable
+            }
+            self._fields_of[name] = taken
+        self.fields = {
+            "schedule": choice(
+                "moves", self._schedules, "default", "ew-moves", "Which moves an iteration makes"
+            ),
+            "splits": _count(
+                "split-merges", 20, 0, 10_000, "ew-splits", "Informed split-merge proposals an iteration"
+            ),
+            "sweeps": _count("Gibbs sweeps", 1, 0, 1000, "ew-sweeps", "Gibbs sweeps an iteration"),
+            "repeats": _count(
+                "repeats", 1, 1, 100_000, "ew-repeats", "How often the move is made an iteration"
+            ),
+            **options,
+            "metric": choice(
+                "distances",
+                [("as invariant as the model", "canonical"), ("raw units", "euclidean")],
+                "canonical",
+                "ew-metric",
+                "Distances that the split-merge move uses",
+            ),
+            "acceptance": choice(
+                "ratio",
+                [("correct", "metropolis-hastings"), ("as printed (wrong)", "as-printed")],
+                "metropolis-hastings",
+                "ew-acceptance-rule",
+                "The paper prints the acceptance ratio upside down; for teaching",
+            ),
+            "initial": choice(
+                "start",
+                _starts(),
+                _DEFAULT_START,
+                "ew-initial",
+                "Partition that the chain starts from; usually singletons, as in the paper, and one cluster "
+                "where shapes are own or the prior is not Ewens'",
+            ),
+            "seed": _count("seed", 0, 0, 2**53, "ew-seed", "The same seed and settings give the same chain"),
+        }
+        super().__init__(tuple(self.fields.values()), **look())
+
+    def arrange(self) -> None:
+        """Show the fields that matter for the schedule."""
+        show_only(self.fields, _ALWAYS | self._shown(self.fields["schedule"].control.value))
+
+    def _shown(self, kind: str) -> set[str]:
+        if kind == _GIVEN:
+            return set()
+        if kind == "default":
+            return set(_COUNTS.values())
+        move = self._singles[kind][1]
+        rules = {"metric"} if move.needs_distances else set()
+        rules |= {"acceptance"} if move.has_printed_ratio else set()
+        return {"repeats", *self._fields_of[kind].values(), *rules}
+
+    def read(self) -> dict[str, Any]:
+        """Arguments of `SamplerSettings`; a wrong value is explained next to its field, and raises."""
+        values = read_shown(self.fields)
+        kept = {name: value for name, value in values.items() if name in {"metric", "acceptance"}}
+        # A menu takes None for no choice at all.
+        initial = None if values["initial"] == _DEFAULT_START else values["initial"]
+        return {"moves": self._moves(values), "initial": initial, "seed": values["seed"], **kept}
+
+    def _moves(self, values: dict[str, Any]) -> tuple[Repeated, ...]:
+        kind = values["schedule"]
+        if kind == _GIVEN:
+            return self._given
+        if kind in self._singles:
+            chosen = {option: values[key] for option, key in self._fields_of[kind].items()}
+            return (Repeated(replace(self._singles[kind][1], **chosen), values["repeats"]),)
+        counts = [(made.move, values[_COUNTS[made.move.name]]) for made in SCHEDULES[kind]]
+        schedule = tuple(Repeated(move, repeats) for move, repeats in counts if repeats)
+        if not schedule:
+            problem = "Without any move the partition would never change; make one of them positive."
+            self.fields["splits"].problem = problem
+            raise ValueError(problem)
+        return schedule
+
+    def show(self, settings: SamplerSettings) -> None:
+        """Show given settings."""
+        self._given = settings.moves
+        kind = self._kind(settings.moves)
+        own = [("as given", _GIVEN)] if kind == _GIVEN else []
+        self.fields["schedule"].control.options = self._schedules + own
+        initial = _DEFAULT_START if settings.initial is None else settings.initial
+        given = [] if isinstance(initial, str) else [("as given", initial)]
+        self.fields["initial"].control.options = _starts(*given)
+        seed = str(0 if settings.seed is None else settings.seed)
+        texts: dict[str, Any] = {"schedule": kind, "initial": initial, "seed": seed}
+        for name, text in {**texts, **self._option_texts(kind, settings)}.items():
+            self.fields[name].control.value = text
+        self.arrange()
+
+    def _option_texts(self, kind: str, settings: SamplerSettings) -> dict[str, Any]:
+        if kind == _GIVEN:
+            return {}
+        if kind == "default":
+            counts = {made.move.name: made.repeats for made in settings.moves}
+            return {field: str(counts.get(name, 0)) for name, field in _COUNTS.items()}
+        first = settings.moves[0]
+        texts: dict[str, Any] = {"repeats": str(first.repeats)}
+        for option, key in self._fields_of[kind].items():
+            value = getattr(first.move, option)
+            texts[key] = value if isinstance(value, str) else f"{value:g}"
+        rules = {"metric": settings.metric, "acceptance": settings.acceptance}
+        return texts | {name: value for name, value in rules.items() if name in self._shown(kind)}
+
+    def _kind(self, moves: tuple[Repeated, ...]) -> str:
+        """Which of the schedules that the fields can express these are."""
+        names = [made.move.name for made in moves]
+        default = [made.move.name for made in SCHEDULES["default"]]
+        if names == [name for name in default if name in names]:
+            return "default"
+        for kind, (_, move) in self._singles.items():
+            chosen = {option: getattr(moves[0].move, option, None) for option in self._fields_of[kind]}
+            # Options without a field must have their defaults.
+            if names == [move.name] and replace(move, **chosen) == moves[0].move:
+                return kind
+        return _GIVEN
+
+
+class SettingsPanel:
+    """The panels of model and moves, and what they have in common.
+
+    `on_change` is called after a change, on the thread of the message; `on_apply` when the user wants a new
+    chain.
     """
 
     def __init__(
@@ -94,116 +430,123 @@ class SettingsPanel:
     ) -> None:
         self._on_change = on_change
         self._silence = Silence()
+        self._settings = settings  # shown last
         self.model_box = ModelPanel()
-        self.moves_box = MovesPanel()
-        self.apply = Button(
-            description="Start anew with these",
-            tooltip="Start a new chain with these settings; the draws so far are dropped",
+        self.moves_box = Later(self._make_moves)
+        self.apply = button(
+            "Start anew with these",
+            "ew-apply",
+            "Start a new chain with these settings; the draws so far are dropped",
+            on_apply,
             button_style="warning",
             layout={"display": "none"},
         )
-        self.apply.add_class("ew-apply")
-        self.apply.on_click(lambda _: on_apply())
-        self.notice = HTML(layout={"display": "none"})
-        self.notice.add_class("ew-notice")
+        self.notice = note("ew-notice", is_shown=False)
         self.show(settings)
-        for field in self.fields.values():
-            field.control.observe(self._changed, "value")
+        self._observe(self.model_box.fields)
+
+    def _make_moves(self) -> MovesPanel:
+        panel = MovesPanel()
+        panel.show(self._settings)
+        self._observe(panel.fields)
+        return panel
+
+    def _observe(self, fields: dict[str, Field]) -> None:
+        for field in fields.values():
+            field.control.observe(lambda _: None if self._silence else self._on_change(), "value")
 
     @property
     def fields(self) -> dict[str, Field]:
         """All fields by name."""
-        return {**self.model_box.fields, **self.moves_box.fields}
-
-    def _changed(self, _: dict[str, Any]) -> None:
-        if not self._silence:
-            self._on_change()
+        return {**self.model_box.fields, **self.moves_box.content.fields}
 
     def arrange(self) -> None:
         """Show the fields that matter for what is chosen."""
         with self._silence:
             self.model_box.arrange()
-            self.moves_box.arrange()
+            if self.moves_box.is_made:
+                self.moves_box.content.arrange()
 
     def read(self) -> SamplerSettings:
-        """Return the settings, or explain beside the field what is wrong, and raise `ValueError`."""
+        """Return the settings, or explain next to the field what is wrong, and raise `ValueError`."""
         try:
             model = self.model_box.read()
         except ValueError:
             # What is wrong with the moves is shown too, and not one fault after the other.
             with suppress(ValueError):
-                self.moves_box.read()
+                self._read_moves()
             raise
-        return SamplerSettings(**model, **self.moves_box.read())
+        return SamplerSettings(**model, **self._read_moves())
+
+    def _read_moves(self) -> dict[str, Any]:
+        if self.moves_box.is_made:
+            return self.moves_box.content.read()
+        names = ("moves", "initial", "seed", "metric", "acceptance")
+        return {name: getattr(self._settings, name) for name in names}
 
     def show(self, settings: SamplerSettings) -> None:
-        """Show given settings; nobody is told of a change."""
+        """Show given settings; this is no change by the user."""
+        self._settings = settings
         with self._silence:
             self.model_box.show(settings)
-            self.moves_box.show(settings)
+            if self.moves_box.is_made:
+                self.moves_box.content.show(settings)
 
     def offer(self, pending: bool) -> None:
-        """Offer to start anew, or not."""
+        """Offer to restart with these settings, or not."""
         assign(self.apply, disabled=False)
-        assign(self.apply.layout, display="" if pending else "none")
+        show_if(self.apply, pending)
 
     def refuse(self) -> None:
-        """Let nobody start anew with what is wrong."""
+        """Offer no restart with what is wrong."""
         assign(self.apply, disabled=True)
 
     def blame(self, problem: str) -> None:
-        """Explain what a sampler refused, beside the field that it speaks of; nothing: all is well."""
+        """Explain what a sampler refused, next to the field that it is about; nothing: all is well."""
         is_start = "initial=" in problem or problem.startswith("initial ")
-        self.fields["model"].problem = "" if is_start else problem
-        self.fields["initial"].problem = problem if is_start else ""
+        self.model_box.fields["model"].problem = "" if is_start else problem
+        if is_start or self.moves_box.is_made:
+            self.moves_box.content.fields["initial"].problem = problem if is_start else ""
 
     def say(self, notice: str) -> None:
-        """Show what the sampler warned about."""
+        """Show the warnings of the sampler."""
         assign(self.notice, value=escape(notice))
-        assign(self.notice.layout, display="" if notice else "none")
+        show_if(self.notice, bool(notice))
 
 
 _MOST_ITERATIONS = 10_000_000
 
 
 class RunPanel(VBox):
-    """Fields of iterations and burn-in, which change a running chain without starting it anew.
+    """Fields of iterations and burn-in, which change a running chain without a restart.
 
-    Parameters
-    ----------
-    iterations, burn_in
-        What the fields show at first.
-    on_change
-        Called after a change, on the thread of the message.
+    `on_change` is called after a change, on the thread of the message.
     """
 
     def __init__(self, iterations: int, burn_in: int, on_change: Callable[[], None]) -> None:
-        self.iterations = entry(
+        self.iterations = _count(
             "iterations",
-            str(iterations),
-            whole_number("iterations", 1, _MOST_ITERATIONS),
+            iterations,
+            1,
+            _MOST_ITERATIONS,
             "ew-iterations",
             "Playing stops after so many iterations; more can be added at any time",
         )
-        self.burn_in = entry(
+        self.burn_in = _count(
             "burn-in",
-            str(burn_in),
-            whole_number("burn-in", 0, _MOST_ITERATIONS),
+            burn_in,
+            0,
+            _MOST_ITERATIONS,
             "ew-burn-in",
             "So many first iterations are left out of averages, tree and heatmap",
         )
-        super().__init__((self.iterations, self.burn_in))
+        super().__init__((self.iterations, self.burn_in), **look())
         self._silence = Silence()
-        self._on_change = on_change
         for field in (self.iterations, self.burn_in):
-            field.control.observe(self._changed, "value")
-
-    def _changed(self, _: dict[str, Any]) -> None:
-        if not self._silence:
-            self._on_change()
+            field.control.observe(lambda _: None if self._silence else on_change(), "value")
 
     def read(self) -> tuple[int, int]:
-        """Iterations and burn-in; what is wrong is explained beside the field, and raises `ValueError`."""
+        """Iterations and burn-in; what is wrong is explained next to the field, and raises `ValueError`."""
         iterations, burn_in = self.iterations.read(), self.burn_in.read()
         if burn_in >= iterations:
             self.burn_in.problem = f"burn-in must be below the {iterations} iterations; got {burn_in}."
@@ -211,7 +554,7 @@ class RunPanel(VBox):
         return iterations, burn_in
 
     def show(self, iterations: int, burn_in: int) -> None:
-        """Show given values; nobody is told of a change."""
+        """Show given values; this is no change by the user."""
         with self._silence:
             self.iterations.control.value = str(iterations)
             self.burn_in.control.value = str(burn_in)

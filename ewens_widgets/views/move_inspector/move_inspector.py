@@ -26,7 +26,7 @@ from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.sampling.moves.move import Move, Scene, count
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.base import Panel, assign, note
+from ewens_widgets.views.base import Panel, assign, note, show_if
 from ewens_widgets.views.move_inspector.inspector_controls import InspectorButtons, MoveFields
 from ewens_widgets.views.move_inspector.inspector_numbers import (
     Waterfall,
@@ -194,8 +194,8 @@ class MoveInspector(Dashboard):
             left_out = int(proposal.choices[0].objects[0]) if proposal.kind == "draw" else None
             text = options_list(choice, proposal.labels, self.scatter.colours, left_out)
         assign(self.options, value=text)
-        assign(self.options.layout, display="" if text else "none")
-        assign(self.waterfall.layout, display="none" if text else "")
+        show_if(self.options, bool(text))
+        show_if(self.waterfall, not text)
 
     def _show_status(self, place: int) -> None:
         buttons = self.controls.buttons

@@ -11,7 +11,7 @@ from typing import Any
 from ipywidgets import Checkbox, Dropdown, HBox, IntSlider
 
 from ewens_widgets.model.priors import PartitionPrior
-from ewens_widgets.views.base import Silence, assign, note
+from ewens_widgets.views.base import Silence, assign, note, show_if
 from ewens_widgets.views.fields import Field, buttons
 from ewens_widgets.views.prior_chooser import PriorChooser, kind_of
 
@@ -137,7 +137,7 @@ class PriorSettings:
         for chooser in (self.first, self.second):
             chooser.arrange()
         has_both = all(_has_shared(chooser) for chooser in (self.first, self.second))
-        assign(self._shared_field.layout, display="" if has_both else "none")
+        show_if(self._shared_field, has_both)
         follows = has_both and self.shared.value
         self.second.numbers[_SHARED].disable(follows)
         if follows:

@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ipywidgets import Widget
 from playback.fakes import QuickTime, empty_turns
-from views.chains import Wire
+from views.chains import Wire, widgets_below
 from views.explorer.small_explorer import html_of, square, step
 
 import ewens_widgets as ew
 from ewens_widgets.playback import PlayerState
+from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.views.explorer.explorer import Explorer
+from ewens_widgets.views.explorer.settings import SamplerSettings
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -55,6 +58,51 @@ class TestStart:
         explorer = Explorer(square(), moves=moves, initial=[0, 1] * 10)
         assert explorer.panel.read() == explorer.settings
         assert [entry.move.name for entry in explorer.sampler.schedule] == ["gibbs", "reassign"]
+
+
+class TestOpening:
+    """What has to reach a page before anything is seen, and what is made later."""
+
+    def test_it_takes_few_widgets_and_messages(self, wire: Wire) -> None:
+        Explorer(ew.datasets.wine())
+        assert len(wire.opened) <= 300
+        assert len(wire.opened) + len(wire.messages) <= 400
+
+    def test_panels_are_made_when_they_are_opened(self, explorer: Explorer, wire: Wire) -> None:
+        step(explorer, 3)
+        for place, expected in enumerate(("ew-data", None, "ew-seed", "ew-burn-in", "ew-export")):
+            before = len(wire.opened)
+            explorer.sections.selected_index = place
+            assert (len(wire.opened) > before) is (expected is not None)
+            names = {name for one in widgets_below(explorer.sections) for name in classes_of(one)}
+            assert expected is None or expected in names
+        explorer.sections.selected_index = None
+        assert explorer.panel.read() == explorer.settings
+        assert explorer.player.status.iteration == 3
+
+    def test_settings_are_read_before_the_moves_are_opened(self) -> None:
+        explorer = Explorer(square(), model="I", seed=7, moves="paper-2", metric="euclidean")
+        explorer.panel.model_box.fields["model"].control.value = "III"
+        assert explorer.settings == SamplerSettings(
+            model="III", seed=7, moves=resolve_schedule("paper-2", "common"), metric="euclidean"
+        )
+
+    def test_a_data_panel_that_is_opened_late_offers_the_first_data_too(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({"x": [1.0, 2.0, 9.0, 4.0], "y": [3.0, 5.0, 4.0, 1.0]})
+        explorer = Explorer(frame)
+        first = explorer.dataset.name
+        explorer.use_preset("four corners")
+        panel = explorer.data_panel
+        assert panel.chooser.value == explorer.dataset.name != first
+        assert panel.columns.children == ()
+        panel.chooser.value = first
+        assert explorer.dataset.feature_names == ("x", "y")
+        assert set(panel.columns.controls) == {"x", "y"}
+
+
+def classes_of(widget: Widget) -> tuple[str, ...]:
+    return getattr(widget, "_dom_classes", ())
 
 
 class TestFrames:
@@ -103,7 +151,7 @@ class TestFrames:
 
         async def use() -> None:
             made = Explorer(square(), model="I")
-            made.stage.observe(lambda: threads.append(threading.get_ident()))
+            made.shared.observe(lambda: threads.append(threading.get_ident()))
             other = threading.Thread(
                 target=lambda: setattr(made.views["tree"].shows, "value", True), name="messages"
             )

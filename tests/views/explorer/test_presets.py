@@ -18,7 +18,7 @@ def test_every_preset_can_be_shown(name: str) -> None:
     arguments, shown = parse_state(name)
     explorer = Explorer.from_preset(name)
     assert explorer.dataset.name == arguments["data"].name
-    assert explorer.stage.colouring == shown.colours
+    assert explorer.shared.colouring == shown.colours
     step(explorer, 2)
     explorer.close()
 
@@ -28,9 +28,9 @@ def test_a_text_says_data_settings_and_what_to_look_at() -> None:
     assert explorer.dataset.name == "half-moons"
     settings = explorer.settings
     assert (settings.model, settings.prior, settings.seed) == ("III", ew.priors.Ewens(2.5), 7)
-    assert explorer.stage.cut == Cut(n_clusters=2)
-    assert explorer.stage.colouring == "cut"
-    assert explorer.stage.live_tree.method == "average"
+    assert explorer.shared.cut == Cut(n_clusters=2)
+    assert explorer.shared.colouring == "cut"
+    assert explorer.shared.live_tree.method == "average"
     assert explorer.player.speed is None
 
 
@@ -56,7 +56,7 @@ def test_state_and_text_go_back_and_forth() -> None:
     explorer = Explorer.from_preset("data=square&model=I&lambda=2&cut=4&least=3")
     again = Explorer.from_preset(explorer.state)
     assert again.state == explorer.state
-    assert again.stage.cut == Cut(n_clusters=4, min_size=3)
+    assert again.shared.cut == Cut(n_clusters=4, min_size=3)
     assert "data=square" in explorer.state
     assert "lambda=2" in explorer.state
     assert state_text({}, Shown()) == ""
@@ -85,7 +85,7 @@ def test_a_story_is_told_at_a_click() -> None:
     explorer.story.value = "the moons"
     assert explorer.dataset.name == "half-moons"
     assert explorer.player.status.iteration == 0
-    assert explorer.stage.cut.n_clusters == 2
+    assert explorer.shared.cut.n_clusters == 2
     assert "bent" in explorer.story_note.value
     assert explorer.panel.fields["model"].control.value == "II"
 
@@ -95,7 +95,7 @@ def test_a_loaded_session_looks_the_same(tmp_path: Path) -> None:
     explorer = Explorer(square(), model="I", iterations=200, burn_in=20)
     step(explorer, 60)
     explorer.views["tree"].kind.value = "average"
-    explorer.stage.set_cut(Cut(n_clusters=3, min_size=2))
+    explorer.shared.set_cut(Cut(n_clusters=3, min_size=2))
     explorer.views["heatmap"].colours.value = "viridis"
     explorer.views["partition"].plane.choosers[0].value = "PC 1"
     explorer.save(tmp_path / "session.ewens")

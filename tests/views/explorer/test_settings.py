@@ -8,7 +8,6 @@ from views.explorer.small_explorer import html_of, set_text, square, step
 
 import ewens_widgets as ew
 from ewens_widgets.views.explorer.explorer import Explorer
-from ewens_widgets.views.explorer.files_panel import Exports
 from ewens_widgets.views.explorer.settings import SamplerSettings
 
 pytestmark = pytest.mark.usefixtures("wire")
@@ -266,7 +265,7 @@ class TestShapesAndPriors:
 
     def test_the_page_of_the_state_names_shapes_and_prior(self) -> None:
         explorer = Explorer(square(), shapes="own", prior=ew.priors.FiniteMixture())
-        _, content, _ = Exports(explorer).makers()["page of the current state (HTML)"]()
+        _, content, _ = explorer.files._makers["page of the current state (HTML)"]()
         text = content.decode()
         assert "each its own" in text
         assert "Finite mixture, γ = 1" in text

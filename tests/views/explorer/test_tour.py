@@ -6,7 +6,7 @@ from views.explorer.small_explorer import square, step
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import Cut, Explorer
-from ewens_widgets.views.explorer.tour import STOPS
+from ewens_widgets.views.explorer.presets import STOPS
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -26,13 +26,13 @@ def test_each_stop_sets_the_state_that_it_speaks_of() -> None:
     explorer.player.refresh()
     tour._place = 3
     tour.next()
-    assert explorer.stage.cut == Cut(n_clusters=4)
-    assert explorer.stage.colouring == "cut"
+    assert explorer.shared.cut == Cut(n_clusters=4)
+    assert explorer.shared.colouring == "cut"
     assert "Tree cut into 4 clusters" in explorer.headline.sentence.value
-    labels = explorer.stage.labels(explorer.player.current_frame())
+    labels = explorer.shared.labels(explorer.player.current_frame())
     assert adjusted_rand(explorer.dataset.labels, labels) > 0.8, "its branches are the four corners"
     tour.next()
-    assert explorer.stage.colouring == "classes"
+    assert explorer.shared.colouring == "classes"
     assert tour.place == len(STOPS) - 1
     assert tour.buttons["Next"].layout.display == "none"
     tour.next()

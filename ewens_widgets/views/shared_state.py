@@ -47,7 +47,7 @@ __all__ = [
     "LiveAnswer",
     "LiveTree",
     "Selection",
-    "Stage",
+    "SharedState",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class Cut:
         return float((heights[merges] + heights[merges + 1]) / 2)
 
 
-class Stage:
+class SharedState:
     """Shared state of some views, with observers."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Stage:
         self._mailbox = Mailbox()
         self.post = self._mailbox.post
         self.live_answer = LiveAnswer(self._mailbox, self._on_answer)
-        # The views observe the stage alone, so that a new selection draws each of them once.
+        # The views observe this state alone, so that a new selection draws each of them once.
         self.selection.observe(self.changed)
         self._forget()
 

@@ -3,7 +3,7 @@
 from views.chains import Chain
 
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views.stage import LiveTree
+from ewens_widgets.views.shared_state import LiveTree
 
 
 class TestLiveTree:

@@ -1,0 +1,207 @@
+"""The tree and its cut; the heatmap, of all objects and of more than pairs can be counted of."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from views.chains import Chain, made
+
+from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, spread_rows
+from ewens_widgets.analysis.plots.palette import SELECTED, rgb
+from ewens_widgets.views import PartitionView, SharedState, TreeView, similarity_views
+from ewens_widgets.views.shared_state import Cut
+from ewens_widgets.views.similarity_views import HeatmapView, band_share
+
+
+class TestTree:
+    def test_outline_is_one_line_with_gaps(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TreeView, shared, chain)
+        view.show(chain.frame(40))
+        x, y = np.asarray(view.lines.x), np.asarray(view.lines.y)
+        assert x.size == y.size == 5 * 29 - 1
+        assert np.isnan(y).sum() == 28
+        assert 0.0 < np.nanmin(x) < np.nanmax(x) < 1.0
+        assert np.isfinite(y[-1])
+
+    def test_dragging_the_cut_recolours_the_scatter(self, shared: SharedState, chain: Chain) -> None:
+        view, scatter = made(TreeView, shared, chain), made(PartitionView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        scatter.show(frame)
+        assert not shared.shows_cut
+        height = 0.4
+        view.handle.y = np.array([height])
+        assert shared.shows_cut
+        assert view.shows.value
+        expected = shared.live_tree.tree(frame).cut(height=height)
+        colours = np.array(scatter.points.colors)
+        for label in np.unique(expected):
+            assert len(set(colours[expected == label])) == 1
+        assert view.count.value == expected.max() + 1
+        np.testing.assert_allclose(view.cut_line.y, height)
+        view.shows.value = False
+        scatter_colours = np.array(scatter.points.colors)
+        assert not shared.shows_cut
+        assert len(set(scatter_colours)) >= len(set(colours)) - 1
+
+    def test_cutting_by_number_and_least_size(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TreeView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        view.least.value = 5
+        view.count.value = 3
+        labels = shared.cut_labels(frame)
+        assert labels is not None
+        np.testing.assert_array_equal(
+            labels, shared.live_tree.tree(frame).cut(3, min_size=5, leftovers="mark")
+        )
+        assert shared.cut == Cut(n_clusters=3, min_size=5)
+
+    def test_an_impossible_cut_is_explained(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TreeView, shared, chain)
+        view.show(chain.frame(40))
+        view.least.value = 10
+        view.count.value = 25
+        assert "25 were asked for" in view.note.value
+
+    def test_evidence_tree_keeps_the_number_of_clusters(self, shared: SharedState, chain: Chain) -> None:
+        view = made(TreeView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        view.count.value = 3
+        view.kind.value = "evidence"
+        tree = shared.live_tree.tree(frame)
+        assert tree.kind == "evidence"
+        assert view.count.value == 3
+        assert view._y_axis.label == "nats lost"
+        assert tree.heights[-3] <= view.cut_line.y[0] <= tree.heights[-2]
+
+    def test_leaves_have_the_clusters_colours_and_can_be_brushed(
+        self, shared: SharedState, chain: Chain
+    ) -> None:
+        view, scatter = made(TreeView, shared, chain), made(PartitionView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        scatter.show(frame)
+        order = shared.live_tree.tree(frame).leaves_order
+        with Image.open(BytesIO(view.leaves.image.value)) as picture:
+            strip = np.asarray(picture.convert("RGB"))
+        assert [tuple(c) for c in strip[0].tolist()] == [rgb(scatter.points.colors[item]) for item in order]
+        view.brush.selector.selected = np.array([10.1 / 30, 11.9 / 30])
+        np.testing.assert_array_equal(shared.selection.objects, np.sort(order[10:12]))
+
+    @pytest.mark.usefixtures("wire")
+    def test_too_many_clusters_for_an_evidence_tree(self) -> None:
+        chain = Chain(n_objects=70, n_draws=2)
+        shared = SharedState()
+        shared.prepare(chain.posterior)
+        chain.recorder.clear()
+        chain.recorder.append(chain.events[0]._replace(labels=np.arange(70), n_clusters=70))
+        view = made(TreeView, shared, chain)
+        view.kind.value = "evidence"
+        view.show(chain.frame(1))
+        assert "still has 70 clusters" in view.note.value
+
+
+def pixels(view: HeatmapView) -> np.ndarray:
+    with Image.open(BytesIO(view.image.image.value)) as picture:
+        return np.asarray(picture.convert("RGB"))
+
+
+class TestHeatmap:
+    def test_picture_is_the_distance_in_tree_order(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = shared.live_tree.tree(frame).leaves_order
+        distance = 1 - chain.trace.similarity()[np.ix_(order, order)]
+        shown = pixels(view)
+        side = distance.shape[0]
+        np.testing.assert_allclose(shown[:, -side:, 0] / 255.0, distance, atol=0.005)
+        assert shown.shape == (side, side + round(side * band_share(side)), 3)
+
+    def test_the_band_has_the_clusters_colours(self, shared: SharedState, chain: Chain) -> None:
+        view, scatter = made(HeatmapView, shared, chain), made(PartitionView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        scatter.show(frame)
+        order = shared.live_tree.tree(frame).leaves_order
+        band = [tuple(colour) for colour in pixels(view)[:, 0].tolist()]
+        assert band == [rgb(scatter.points.colors[item]) for item in order]
+
+    def test_selected_objects_are_marked_in_the_band(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = shared.live_tree.tree(frame).leaves_order
+        shared.selection.set(order[:3])
+        width = round(30 * band_share(30))
+        marks = [tuple(colour) == rgb(SELECTED) for colour in pixels(view)[:, width - 1].tolist()]
+        assert marks == [True] * 3 + [False] * 27
+
+    def test_brushing_selects_rows_and_columns(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
+        frame = chain.frame(40)
+        view.show(frame)
+        order = shared.live_tree.tree(frame).leaves_order
+        view.brush.selector.selected_x = np.array([0.01, 3.9 / 30])
+        view.brush.selector.selected_y = np.array([1 - 9.9 / 30, 1 - 7.1 / 30])
+        np.testing.assert_array_equal(shared.selection.objects, np.sort(order[[0, 1, 2, 3, 7, 8, 9]]))
+
+    def test_another_colour_map(self, shared: SharedState, chain: Chain) -> None:
+        view = made(HeatmapView, shared, chain)
+        view.show(chain.frame(40))
+        view.colours.value = "viridis"
+        assert not np.array_equal(pixels(view)[:, -30:, 0], pixels(view)[:, -30:, 2])
+
+    @pytest.mark.usefixtures("wire")
+    def test_large_pictures_stay_small(self) -> None:
+        chain = Chain(n_objects=1001, n_draws=3)
+        view = made(HeatmapView, SharedState(), chain)
+        view.shared.prepare(chain.posterior)
+        view.show(chain.frame(3))
+        height, width, _ = pixels(view).shape
+        assert height == 334
+        assert width <= 400
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch) -> HeatmapView:
+    monkeypatch.setattr(similarity_views, "MOST_OBJECTS", 20)
+    monkeypatch.setattr(similarity_views, "spread_rows", lambda n_objects: spread_rows(n_objects, 10))
+    return HeatmapView(SharedState())
+
+
+@pytest.mark.usefixtures("wire")
+def test_evenly_spaced_objects_are_shown_in_the_order_of_their_own_tree(view: HeatmapView) -> None:
+    chain = Chain()
+    view.prepare(chain.dataset, chain.posterior)
+    assert "10 of 30 objects" in view.note.value
+    view.show(chain.frame(40))
+    rows = spread_rows(30, 10)
+    np.testing.assert_array_equal(np.sort(view._order), rows)
+    levels = view._pixels[:, -10:]
+    expected = 1.0 - chain.trace.similarity(rows=view._order)
+    np.testing.assert_allclose(levels / (LEVELS - 1), expected, atol=0.01)
+    assert view._pixels.shape[0] == 10
+
+
+@pytest.mark.usefixtures("wire")
+def test_selecting_there_selects_objects_that_are_shown(view: HeatmapView) -> None:
+    chain = Chain()
+    view.prepare(chain.dataset, chain.posterior)
+    view.show(chain.frame(40))
+    chosen = view._objects_in(np.array([[0.0, 0.75], [0.29, 1.0]]))
+    np.testing.assert_array_equal(chosen, view._order[:3])
+
+
+@pytest.mark.usefixtures("wire")
+def test_pairs_of_the_rows_are_counted_as_the_chain_runs() -> None:
+    chain = Chain(burn_in=3)
+    rows = np.array([1, 5, 20])
+    for iteration in (5, 12, 9, 40):
+        found = chain.summaries.up_to(iteration).similarity(rows)
+        np.testing.assert_allclose(found, chain.trace[3:iteration].similarity(rows=rows), atol=1e-6)
+    whole = chain.summaries.up_to(40).similarity()
+    np.testing.assert_allclose(whole, chain.trace[3:].similarity(), atol=1e-6)
