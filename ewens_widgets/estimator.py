@@ -513,7 +513,9 @@ def _warn_unless_converged(chains: Chains) -> None:
     if len(chains) < 2:
         return
     rhat = ess = float("nan")
-    if chains.draws >= _FEWEST_CHECKED:
+    if chains.checks and chains.checks[-1].draws == chains.draws:
+        rhat, ess = chains.checks[-1].rhat, chains.checks[-1].ess
+    elif chains.draws >= _FEWEST_CHECKED:
         numbers = chains.diagnostics(similarity=False)
         rhat, ess = numbers.worst_rhat, numbers.least_ess
     if not (rhat <= _RHAT and ess >= _ESS):

@@ -38,19 +38,7 @@ _FEWEST = 8  # Draws; below that R-hat is not defined.
 
 @dataclass(frozen=True)
 class Check:
-    """What a stopping rule saw.
-
-    Attributes
-    ----------
-    draws
-        Draws of each chain at that time.
-    rhat
-        The largest R-hat of the quantities that are followed.
-    ess
-        The smallest effective sample size, of all chains together.
-    reached
-        Whether the rule was met.
-    """
+    """A check of a stopping rule: draws of each chain, largest R-hat, smallest effective sample size."""
 
     draws: int
     rhat: float
@@ -133,7 +121,8 @@ class Chains:
     traces: tuple[Trace, ...]
     starts: tuple[str, ...] = ()
     reached: bool | None = None
-    checks: tuple[Check, ...] = field(default=())
+    checks: tuple[Check, ...] = ()
+    _diagnostics: "dict[bool, Diagnostics]" = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Take any sequence of traces."""
@@ -159,8 +148,7 @@ class Chains:
     @property
     def posterior(self) -> Posterior:
         """The posterior that was sampled."""
-        self._need_chains()
-        return self.traces[0].posterior
+        return self._present()[0].posterior
 
     @property
     def draws(self) -> int:
@@ -171,20 +159,20 @@ class Chains:
         """R-hat, effective sample sizes, acceptance and, unless left out, how far similarities differ."""
         from ewens_widgets.analysis.convergence import diagnose
 
-        self._need_chains()
-        if similarity:
-            return self._full_diagnostics
-        return diagnose(self.traces, similarity=False)
+        if similarity not in self._diagnostics:
+            self._diagnostics[similarity] = diagnose(self._present(), similarity=similarity)
+        return self._diagnostics[similarity]
 
     def rhat(self) -> Mapping[str, float]:
         """R-hat by quantity: near 1 where the chains agree; NaN for a quantity that never changes."""
-        return self._numbers.rhat
+        return self.diagnostics(similarity=False).rhat
 
     def ess(self, kind: str = "bulk") -> Mapping[str, float]:
         """Effective sample size by quantity, of all chains together: ``"bulk"`` or ``"tail"``."""
         if kind not in {"bulk", "tail"}:
             raise ValueError(f'kind must be "bulk" or "tail"; got {kind!r}.')
-        return self._numbers.ess_bulk if kind == "bulk" else self._numbers.ess_tail
+        numbers = self.diagnostics(similarity=False)
+        return numbers.ess_bulk if kind == "bulk" else numbers.ess_tail
 
     def pooled(self) -> Trace:
         """All draws in one trace, chain after chain."""
@@ -197,8 +185,7 @@ class Chains:
         """
         from ewens_widgets.analysis.report import report
 
-        self._need_chains()
-        return report(self.traces, data)
+        return report(self._present(), data)
 
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
@@ -240,13 +227,8 @@ class Chains:
                 for number, moves in enumerate(metadata["moves"])
             ]
             checks = [
-                Check(
-                    int(entry["draws"]),
-                    float.fromhex(entry["rhat"]),
-                    float.fromhex(entry["ess"]),
-                    bool(entry["reached"]),
-                )
-                for entry in metadata["checks"]
+                Check(**{**each, "rhat": float.fromhex(each["rhat"]), "ess": float.fromhex(each["ess"])})
+                for each in metadata["checks"]
             ]
             return cls(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
         except MALFORMED as fault:
@@ -275,22 +257,13 @@ class Chains:
 
     @cached_property
     def _pooled(self) -> Trace:
-        self._need_chains()
-        return self.traces[0] if len(self.traces) == 1 else Trace.concatenate(self.traces)
+        traces = self._present()
+        return traces[0] if len(traces) == 1 else Trace.concatenate(traces)
 
-    @cached_property
-    def _numbers(self) -> "Diagnostics":
-        return self.diagnostics(similarity=False)
-
-    @cached_property
-    def _full_diagnostics(self) -> "Diagnostics":
-        from ewens_widgets.analysis.convergence import diagnose
-
-        return diagnose(self.traces)
-
-    def _need_chains(self) -> None:
+    def _present(self) -> tuple[Trace, ...]:
         if not self.traces:
             raise ValueError("there are no chains; sample some.")
+        return self.traces
 
 
 class ChainsError(RuntimeError):

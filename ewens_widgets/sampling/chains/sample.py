@@ -388,23 +388,15 @@ def _goal(draws: int | None, until: Until | None, default: int | Until) -> int |
 def chain_starts(
     initial: Start | Sequence[Start] | None, chains: int, allows_singletons: bool = True
 ) -> list[Start]:
-    """The initial partition of each chain, by name or as labels.
+    """The initial partition of each chain, by name or as labels: different ones where `initial` is None.
 
-    Chains that begin alike may agree without having seen the posterior, so their starts differ by default.
-
-    Parameters
-    ----------
-    initial
-        None for all kinds of starts in turn; one start for all chains; or a list with one for each.
-    chains
-        Number of chains.
-    allows_singletons
-        Whether the prior allows as many clusters as there are objects; if not, chains start from the others.
+    Chains that begin alike may agree without having seen the posterior. A prior that does not allow as many
+    clusters as there are objects rules singletons out.
     """
     if initial is None:
         possible = [name for name in INITIAL if allows_singletons or name != "singletons"]
         return [possible[number % len(possible)] for number in range(chains)]
-    given: Any = initial  # What it is shows at run time only: labels are a sequence too.
+    given: Any = initial  # One start, which may be a sequence of labels, or a list of starts.
     if isinstance(given, np.ndarray):
         is_list = given.ndim == 2
     else:
