@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.archive import (
-    MALFORMED,
-    ArchiveError,
-    pack_posterior,
-    prefixed,
-    read_archive,
-    under,
-    unpack_posterior,
-    write_archive,
-)
+from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.trace import Trace, facts_table, pack_draws, trace_facts, unpack_draws
 
 __all__ = ["Chains", "ChainsError", "Check", "Until", "until"]
@@ -195,10 +186,10 @@ class Chains:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save all chains in one checked file, without pickle."""
-        settings, arrays = pack_posterior(self.posterior)
-        stored = prefixed("posterior", arrays)
+        settings, arrays = archive.pack_posterior(self.posterior)
+        stored = archive.prefixed("posterior", arrays)
         for number, trace in enumerate(self):
-            stored |= prefixed(str(number), pack_draws(trace)[1])
+            stored |= archive.prefixed(str(number), pack_draws(trace)[1])
         # R-hat may be infinite, which JSON does not know.
         checks = [
             {**asdict(check), "rhat": check.rhat.hex(), "ess": check.ess.hex()} for check in self.checks
@@ -210,7 +201,7 @@ class Chains:
             "reached": self.reached,
             "checks": checks,
         }
-        write_archive(path, _KIND, metadata, stored)
+        archive.write_archive(path, _KIND, metadata, stored)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
@@ -219,11 +210,11 @@ class Chains:
             from ewens_widgets.sampling.chains.checkpoint import Checkpoint
 
             return Checkpoint.open(path).chains()
-        metadata, arrays = read_archive(path, _KIND)
+        metadata, arrays = archive.read_archive(path, _KIND)
         try:
-            posterior = unpack_posterior(metadata["posterior"], under("posterior", arrays))
+            posterior = archive.unpack_posterior(metadata["posterior"], archive.under("posterior", arrays))
             traces = [
-                unpack_draws({"moves": moves}, under(str(number), arrays), posterior)
+                unpack_draws({"moves": moves}, archive.under(str(number), arrays), posterior)
                 for number, moves in enumerate(metadata["moves"])
             ]
             checks = [
@@ -231,8 +222,8 @@ class Chains:
                 for each in metadata["checks"]
             ]
             return cls(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
-        except MALFORMED as fault:
-            raise ArchiveError(
+        except archive.MALFORMED as fault:
+            raise archive.ArchiveError(
                 f"{str(path)!r} does not hold complete chains ({fault}); save them again."
             ) from fault
 
