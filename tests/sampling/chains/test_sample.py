@@ -8,8 +8,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import count
 from pathlib import Path
 from subprocess import PIPE
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -251,7 +253,10 @@ def test_the_progress_bar_counts_the_iterations_of_all_chains(capsys: pytest.Cap
 
 def test_chains_keep_step_when_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks that end by time, not by number: each draw is made once, and no chain is left behind."""
-    monkeypatch.setattr("ewens_widgets.sampling.chains.sample._SECONDS", 0.01)
+    clock = count()
+    fake = SimpleNamespace(monotonic=lambda: 0.2 * next(clock), sleep=None)
+    monkeypatch.setattr("ewens_widgets.sampling.chains.sample.time", fake)
+    monkeypatch.setattr(Sampler, "_largest_block", lambda _: 50)
     chained = Run(make_plan(data(), 3, 3000, 10, 1, None, None, 3, {"moves": "paper-2"}), n_jobs=1)
     states = [sorted(state.iteration for state in chained.states) for _ in chained.stream()]
     assert len(states) > 3
@@ -285,10 +290,10 @@ def test_an_error_of_a_chain_names_it_and_keeps_the_draws(
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, number: int) -> threading.Event:
     """Interrupt the main thread during a task, counted from 0; the event says that this task has ended."""
-    original, count, ended = Sampler.extend, iter(range(10**9)), threading.Event()
+    original, tasks, ended = Sampler.extend, count(), threading.Event()
 
     def extend(self: Sampler, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - whatever it takes
-        if next(count) == number:
+        if next(tasks) == number:
             signal.raise_signal(signal.SIGINT)
             arguments = (arguments[0], 10**9, *arguments[2:])
             original(self, *arguments, **named)
