@@ -1,21 +1,20 @@
-"""How much faster several chains are on several processes than one after another.
+"""How much faster several chains, and a fit, are on several cores.
 
 Run ``python benchmarks/chain_speedup.py`` on an otherwise idle machine: four chains of 5000 iterations on
-wine, in this process, on local processes and on threads. Compiled code is loaded before; starting the
-processes is timed apart, as they stay for the next call.
+wine, and `AffineClustering().fit` on wine, in one thread, in threads and in processes. Compiled code is
+loaded before; the processes are started before, as they stay for the next call.
 """
 
 import argparse
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+
+from joblib import parallel_config
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.workers import ExecutorLike, InSequence, LocalProcesses
 
-WANTED = 1.7
+WANTED = 0.6  # Time of a fit in threads on two cores, relative to one.
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -32,35 +31,34 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     wine = ew.datasets.wine()
-    processes = LocalProcesses(options.workers)
 
-    class Processes:
-        """The local processes as an executor, with the wanted number of them."""
+    def sample(iterations: int = options.iterations) -> object:
+        return ew.sample_chains(wine, chains=options.chains, draws=iterations, burn_in=0, progress=False)
 
-        submit = staticmethod(processes.submit)
+    def fit() -> object:
+        return ew.AffineClustering(n_chains=options.chains, random_state=0).fit(wine.X)
 
-    def run(executor: ExecutorLike, iterations: int = options.iterations) -> ew.Chains:
-        return ew.sample_chains(
-            wine, chains=options.chains, draws=iterations, burn_in=0, executor=executor, progress=False
-        )
-
-    run(InSequence(), 10)
-    start_up = seconds(partial(run, Processes(), 10))
-    executors: dict[str, ExecutorLike] = {
-        "one after another, in this process": InSequence(),
-        f"on {options.workers} processes": Processes(),
-        f"on {options.workers} threads": ThreadPoolExecutor(options.workers),
+    places = {
+        "one thread": {"backend": "threading", "n_jobs": 1},
+        f"{options.workers} threads": {"backend": "threading", "n_jobs": options.workers},
+        f"{options.workers} processes": {"backend": "loky", "n_jobs": options.workers},
     }
-    # In turns, so that a machine that gets slower or faster does so for all; the best of each.
-    rounds = [
-        [seconds(partial(run, executor)) for executor in executors.values()] for _ in range(options.repeats)
-    ]
-    best = [min(times) for times in zip(*rounds, strict=True)]
-    print(f"{options.chains} chains of {options.iterations} iterations on wine, {os.cpu_count()} cores\n")
-    print("| | seconds | speed-up |\n|---|---|---|")
-    for name, time_taken in zip(executors, best, strict=True):
-        print(f"| {name} | {time_taken:.2f} | {best[0] / time_taken:.2f} |")
-    print(f"\nStarting the processes, once: {start_up:.2f} s. Wanted speed-up on processes: {WANTED}.")
+    work = {f"{options.chains} chains of {options.iterations} iterations": sample, "fit": fit}
+    for place in places.values():
+        with parallel_config(**place):
+            sample(10)
+            fit()
+    print(f"Wine, {os.cpu_count()} cores\n\n| | | seconds | relative |\n|---|---|---|---|")
+    for task, function in work.items():
+        best = dict.fromkeys(places, float("inf"))
+        # In turns, so that a machine that gets slower or faster does so for all; the best of each.
+        for _ in range(options.repeats):
+            for name, place in places.items():
+                with parallel_config(**place):
+                    best[name] = min(best[name], seconds(function))
+        for name, time_taken in best.items():
+            print(f"| {task} | {name} | {time_taken:.2f} | {time_taken / best['one thread']:.2f} |")
+    print(f"\nWanted of a fit in {options.workers} threads: at most {WANTED}.")
 
 
 if __name__ == "__main__":

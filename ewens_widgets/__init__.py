@@ -24,7 +24,7 @@ _NAMES = {
     "AffineLab": "views.affine_lab",
     "ArchiveError": "sampling.archive",
     "Chains": "sampling.chains.result",
-    "ChainsError": "sampling.chains.workers",
+    "ChainsError": "sampling.chains.result",
     "ChainsView": "views.chains_view",
     "compare": "model_choice",
     "confusion_table": "analysis.agreement",
@@ -49,11 +49,10 @@ _NAMES = {
     "Sampler": "sampling.sampler",
     "short_runs": "sampling.compiled",
     "State": "sampling.state",
-    "stream_chains": "sampling.chains.sample",
     "TableError": "tables",
     "to_arviz": "analysis.export",
     "Trace": "sampling.trace",
-    "until": "sampling.chains.plan",
+    "until": "sampling.chains.result",
     "variation_of_information": "analysis.agreement",
 }
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -26,10 +25,8 @@ from ewens_widgets.model.checks import check_data
 from ewens_widgets.model.coordinates import AffineMap
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.sampling.chains.plan import Plan, Start, Until, chain_starts, make_plan, until
-from ewens_widgets.sampling.chains.result import Chains
-from ewens_widgets.sampling.chains.run import Run
-from ewens_widgets.sampling.chains.workers import InSequence, open_workers
+from ewens_widgets.sampling.chains.result import Chains, Until, until
+from ewens_widgets.sampling.chains.sample import Run, Start, chain_starts, make_plan
 from ewens_widgets.sampling.sampler import progress_bar
 from ewens_widgets.sampling.state import first_state
 
@@ -121,8 +118,8 @@ class AffineClustering(
     n_chains
         Number of chains. A single one is the chain of `Sampler`; whether it has converged is not known.
     n_jobs
-        Chains that run side by side, each in a process of its own; None for one after the other in this
-        process, −1 for all cores. The draws do not depend on it.
+        Chains that run at the same time, in threads; None for all cores. `joblib.parallel_config` chooses
+        another number, processes or a cluster. The draws do not depend on it.
     draws
         Draws to keep of each chain; None to go on until the chains agree (R-hat 1.05, effective sample size
         100), or up to 3000 draws, fewer for large data.
@@ -246,7 +243,7 @@ class AffineClustering(
         chains = self._sample(run, matrix, y)
         for name, value in self._report(chains).items():
             setattr(self, name, value)
-        self.n_iter_ = run.iterations
+        self.n_iter_ = run.iterations[0]
         _warn_unless_converged(chains)
         return self
 
@@ -373,17 +370,12 @@ class AffineClustering(
             # The chain of `Sampler`, whose seed is not spawned from another.
             generator = np.random.Generator(np.random.PCG64(seed))
             start = None if initial is None else chain_starts(initial, 1)[0]
-            plan = replace(plan, first=(first_state(plan.setup.posterior, start, generator),))
-        n_jobs = effective_n_jobs(self.n_jobs)
-        workers = open_workers(InSequence() if n_jobs == 1 else None, min(count, n_jobs))
-        return Run(plan, workers, chunk=self._chunk(plan, n_jobs))
-
-    def _chunk(self, plan: Plan, n_jobs: int) -> int | None:
-        """Iterations between two chances to stop: a few parts of the whole, or about a second's worth."""
-        if n_jobs > 1 and not hasattr(self, "_skl_callbacks"):
-            return None
-        draws = plan.goal.first if isinstance(plan.goal, Until) else plan.goal
-        return -(-len(plan.first) * (plan.burn_in + draws * plan.thin) // _STEPS)
+            plan = replace(plan, first=(first_state(plan.sampler.posterior, start, generator),))
+        chunk = None
+        if hasattr(self, "_skl_callbacks"):  # They are called, and may stop the fit, after each chunk.
+            draws = plan.goal.first if isinstance(plan.goal, Until) else plan.goal
+            chunk = -(-count * (plan.burn_in + draws * plan.thin) // _STEPS)
+        return Run(plan, self.n_jobs, chunk)
 
     def _sample(self, run: Run, X: FloatArray, y: object) -> Chains:
         """Run the chains, telling scikit-learn's callbacks about each step; they may stop it.
@@ -397,13 +389,13 @@ class AffineClustering(
         if _HAS_CALLBACKS:
             context = self._init_callback_context(max_subtasks=_n_chunks(run) if watched else 0)
             context.call_on_fit_task_begin(**told)
-        with progress_bar(disable=not self.verbose, desc=f"{len(run.courses)} chains") as bar:
+        with progress_bar(disable=not self.verbose, desc=f"{len(run.states)} chains") as bar:
             try:
-                for chunk in run.stream():
-                    bar.total = len(run.courses) * (run.plan.burn_in + chunk.wanted * run.plan.thin)
-                    bar.update(run.iterations - bar.n)
+                for trace in run.stream():
+                    done, bar.total = run.iterations
+                    bar.update(done - bar.n)
                     if watched and context is not None:
-                        step = context.subcontext(task_name="sampling" if len(chunk.trace) else "burn-in")
+                        step = context.subcontext(task_name="sampling" if len(trace) else "burn-in")
                         step.call_on_fit_task_begin(**told)
                         found = _drawn(run)
                         state = None if found is None else (lambda found=found: self._report(found))
@@ -493,13 +485,12 @@ def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:
 
 def _n_chunks(run: Run) -> int | None:
     """How many chunks a run is made of; None where that is not known."""
-    plan, size = run.plan, run.chunk
-    if isinstance(plan.goal, Until) or size is None:
+    plan, state, count = run.plan, run.plan.first[0], 0
+    if isinstance(plan.goal, Until) or run.chunk is None:
         return None
-    pace, state, count = run.courses[0].pace, plan.first[0], 0
     while plan.kept(state) < plan.goal:
-        share = pace.share(plan, state, plan.goal)
-        state = replace(state, iteration=state.iteration + share.burn_in + share.draws * plan.thin)
+        burn_in, draws = plan.share(state, plan.goal, run.chunk)
+        state = replace(state, iteration=state.iteration + burn_in + draws * plan.thin)
         count += 1
     return count * len(plan.first)
 
@@ -516,8 +507,7 @@ def _drawn(run: Run) -> Chains | None:
 
 def _one_draw(run: Run) -> Chains:
     """A draw of a run that was stopped before it had any."""
-    course = run.courses[0]
-    trace = run.plan.setup.sampler(course.state).sample(1, progress=False)
+    trace = run.plan.sampler_at(0, run.states[0]).sample(1, progress=False)
     return Chains((trace,), run.plan.starts[:1])
 
 
@@ -525,7 +515,9 @@ def _warn_unless_converged(chains: Chains) -> None:
     if len(chains) < 2:
         return
     rhat = ess = float("nan")
-    if chains.draws >= _FEWEST_CHECKED:
+    if chains.checks and chains.checks[-1].draws == chains.draws:
+        rhat, ess = chains.checks[-1].rhat, chains.checks[-1].ess
+    elif chains.draws >= _FEWEST_CHECKED:
         numbers = chains.diagnostics(similarity=False)
         rhat, ess = numbers.worst_rhat, numbers.least_ess
     if not (rhat <= _RHAT and ess >= _ESS):

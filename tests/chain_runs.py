@@ -1,15 +1,12 @@
-"""Runs of several chains on small data, and executors that misbehave on purpose."""
+"""Runs of several chains on small data."""
 
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.workers import InSequence
 
 
 def data(n_objects: int = 12) -> NDArray[np.float64]:
@@ -18,14 +15,8 @@ def data(n_objects: int = 12) -> NDArray[np.float64]:
 
 
 def run(**arguments: object) -> ew.Chains:
-    """Four short chains in this process, unless told otherwise."""
-    settings: dict[str, Any] = {
-        "draws": 20,
-        "burn_in": 5,
-        "seed": 3,
-        "executor": InSequence(),
-        "progress": False,
-    }
+    """Four short chains, one after another unless told otherwise."""
+    settings: dict[str, Any] = {"draws": 20, "burn_in": 5, "seed": 3, "n_jobs": 1, "progress": False}
     return ew.sample_chains(data(), **{**settings, **arguments})
 
 
@@ -43,62 +34,8 @@ def assert_same_draws(found: Iterable[ew.Trace], expected: Iterable[ew.Trace]) -
         assert_same_trace(one, other)
 
 
-class Faulty(InSequence):
-    """Runs tasks at once, but does something else with those that are listed, counted from 0.
-
-    Parameters
-    ----------
-    faults
-        By the number of the task: an exception to fail with, or a function of the future that is returned.
-    """
-
-    def __init__(self, faults: dict[int, BaseException | Callable[[Future[Any]], None]]) -> None:
-        self.faults = faults
-        self.tasks: list[Any] = []
-
-    def submit(self, function: Callable[..., Any], /, *arguments: object) -> Future[Any]:
-        fault = self.faults.get(len(self.tasks))
-        self.tasks.append(arguments[0])
-        if fault is None:
-            return super().submit(function, *arguments)
-        future: Future[Any] = Future()
-        if isinstance(fault, BaseException):
-            future.set_exception(fault)
-        else:
-            fault(future)
-        return future
-
-
-class Choosing(Executor):
-    """One thread that does not take tasks in their order, but as `choose` says, given how many wait."""
-
-    def __init__(self, choose: Callable[[int], int]) -> None:
-        self._choose = choose
-        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
-        self._changed = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-
-    def submit(self, function: Callable[..., Any], /, *arguments: object) -> Future[Any]:
-        future: Future[Any] = Future()
-        with self._changed:
-            self._waiting.append((future, lambda: function(*arguments)))
-            self._changed.notify()
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as there
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if not self._waiting:
-                    return
-                future, call = self._waiting.pop(self._choose(len(self._waiting)))
-            if future.set_running_or_notify_cancel():
-                future.set_result(call())
+def assert_beginning(found: ew.Chains, expected: ew.Chains) -> None:
+    """Each chain holds the first draws of the expected one, and some chain holds draws."""
+    assert sum(len(trace) for trace in found) > 0
+    pairs = zip(found, expected, strict=True)
+    assert_same_draws(found, [whole[: len(part)] for part, whole in pairs])

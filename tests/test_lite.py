@@ -316,8 +316,7 @@ assert asyncio.run(play()) == 5
 BARS = """
 data = ew.datasets.unit_square(per_cluster=2, seed=0)
 ew.Sampler(data, seed=0).sample(5)
-from ewens_widgets.sampling.chains.workers import InSequence
-ew.sample_chains(data, chains=2, draws=5, burn_in=0, seed=0, executor=InSequence())
+ew.sample_chains(data, chains=2, draws=5, burn_in=0, seed=0)
 assert ew.short_runs()
 """
 

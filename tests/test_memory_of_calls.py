@@ -16,7 +16,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from chain_runs import InSequence
 
 import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
@@ -162,7 +161,6 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
             draws=2,
             burn_in=0,
             initial="k-means",
-            executor=InSequence(),
             progress=False,
         ),
         "",
@@ -173,7 +171,7 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
 NO_CALLS = {
     *("ArchiveError", "ChainsError", "DataWarning", "Event", "Gamma", "State", "TableError", "short_runs"),
     *("Chains", "Explorer", "Posterior", "Recorder", "Trace", "diagnose", "read_table", "report", "to_arviz"),
-    *("resume_chains", "stream_chains", "until"),
+    *("resume_chains", "until"),
     *("AffineLab", "PriorLab", "exact_posterior"),  # Of few objects by their nature, and refused beyond.
 }
 

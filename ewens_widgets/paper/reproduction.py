@@ -37,7 +37,6 @@ from ewens_widgets.paper.experiments import (
     run_trial,
 )
 from ewens_widgets.paper.simulations import ANSWERING, SCENARIOS, SEEDS, Score, run_rival, simulation_table
-from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.sampler import progress_bar
 
 __all__ = ["PAGE", "draw_figures", "markdown_page", "markdown_table", "run_paper"]
@@ -158,13 +157,26 @@ def _all_trials(chosen: Sequence[Experiment], settings: Settings) -> Iterator[Tr
                 yield Trial(experiment.key, method, seed)
 
 
+class _InSequence(Executor):
+    """Runs each task at once, in this process."""
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> "Future[Any]":  # noqa: ANN401 - as there
+        """Run the function now; its future is done when it is returned."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as fault:  # noqa: BLE001 - belongs to the future, as in every executor
+            future.set_exception(fault)
+        return future
+
+
 @contextmanager
 def _workers(jobs: int | None) -> Iterator[Executor]:
     count = (os.cpu_count() or 1) if jobs is None else jobs
     if count < 1:
         raise ValueError(f"the number of processes must be at least 1; got {jobs}.")
     if sys.platform == "emscripten":  # A browser starts neither threads nor processes.
-        yield InSequence()
+        yield _InSequence()
         return
     if count == 1:
         with ThreadPoolExecutor(1) as here:

@@ -326,7 +326,13 @@ class Sampler:
         return Recorder(self.posterior, self.move_names, capacity=draws)
 
     def extend(
-        self, recorder: Recorder, draws: int, burn_in: int = 0, thin: int = 1, progress: bool = False
+        self,
+        recorder: Recorder,
+        draws: int,
+        burn_in: int = 0,
+        thin: int = 1,
+        progress: bool = False,
+        go_on: Callable[[], bool] = lambda: True,
     ) -> None:
         """Run the chain and add its draws to a recorder; interrupted, it holds the draws so far.
 
@@ -338,6 +344,8 @@ class Sampler:
             As for `sample`; here `draws` may be 0.
         progress
             Show a progress bar.
+        go_on
+            Asked before each block of a twentieth of a second; False ends the call with the draws so far.
         """
         draws, burn_in = check_count("draws", draws, 0), check_count("burn_in", burn_in, 0)
         thin = check_count("thin", thin, 1)
@@ -354,8 +362,8 @@ class Sampler:
                     bar.update(iterations)
 
             self._stand_at_last_event()
-            self._run_blocks(1, burn_in, None, done)
-            self._run_blocks(draws, thin, recorder, done)
+            self._run_blocks(1, burn_in, None, done, go_on)
+            self._run_blocks(draws, thin, recorder, done, go_on)
 
     def snapshot(self) -> Event:
         """Describe the current state as an event, without moving; θ has the weights of this partition."""
@@ -481,12 +489,17 @@ class Sampler:
         return block
 
     def _run_blocks(
-        self, draws: int, thin: int, recorder: Recorder | None, done: Callable[[int], object]
+        self,
+        draws: int,
+        thin: int,
+        recorder: Recorder | None,
+        done: Callable[[int], object],
+        go_on: Callable[[], bool],
     ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
         sizer = BlockSizer(self._largest_block())
         remaining = draws * thin
-        while remaining:
+        while remaining and go_on():
             grown, started = sizer.size(_UNWATCHED_SECONDS), time.perf_counter()
             rows = 1 if recorder is None else min(max(1, grown // thin), remaining // thin)
             step = min(grown, remaining) if recorder is None else thin

@@ -8,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.chains.workers import InSequence
 from ewens_widgets.sampling.draws import (
     SCHEMA,
     Block,
@@ -78,7 +77,7 @@ def test_a_quantity_added_in_one_place_is_told_kept_saved_and_exported(tmp_path:
     pytest.importorskip("arviz")
     np.testing.assert_array_equal(trace.to_arviz().posterior["largest"].values[0], trace.largest)
 
-    chains = ew.sample_chains(DATA, chains=2, draws=10, seed=1, progress=False, executor=InSequence())
+    chains = ew.sample_chains(DATA, chains=2, draws=10, seed=1, progress=False)
     np.testing.assert_array_equal(chains[1].largest, expected(chains[1].labels))
 
 

@@ -1,7 +1,6 @@
-"""Several chains on any executor: run in chunks, started again after faults, kept in checkpoints.
+"""Several chains side by side: run by joblib in rounds, kept in checkpoints, and their result.
 
-A chain is cut into chunks. A task takes the state of a chain to a worker, advances it, and brings back the
-new state and the draws; nothing else is remembered between chunks. A state determines all that follows bit
-for bit, so the draws depend neither on the executor nor on the size of the chunks nor on who finishes first,
-and a chunk that got lost is simply made again.
+A task takes the state of a chain, advances it for about a second, and brings back the new state and the draws
+(`sample`). The state determines everything that follows, bit for bit. The draws therefore depend neither on
+the place where a task ran nor on its length, and a run can go on from what its checkpoint holds.
 """

@@ -1,63 +1,134 @@
-"""States and draws on disk, so that a run survives the end of its process.
+"""The plan of a run, and its folder on disk: states and draws that survive the end of the process.
 
-A checkpoint is a folder. ``run.npz`` tells what the run is: data, settings, the state that each chain starts
-from, and the goal. ``chain-0003/000000000500.npz`` holds the chunk of chain 3 that begins after iteration
-500: its draws and the state at its end. Each file is written whole or not at all and never touched again, so
-what is on disk is always a run up to some point, and a chunk costs the same however long the run is by then.
+``run.npz`` holds the plan: data, settings, the state that each chain starts from, and the goal.
+``round-00000012.npz`` holds the draws of one round of tasks and the states at its end. Each file is written
+whole or not at all and never changed, so what is on disk is always a run up to some point, and the cost of a
+round does not grow with the length of the run.
 
-One process at a time works in a folder. The lock belongs to the process and ends with it, however it ends; a
-file that merely exists would stay after a `kill -9`, and stand in the way of whoever resumes.
+One process at a time works in a folder. It holds a lock on the file ``.lock``, which the system releases when
+the process ends. The mere existence of a file would not do: it would remain after a `kill -9`.
 """
 
-import contextlib
 import errno
+import hashlib
+import json
 import os
+import secrets
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ewens_widgets.arguments import check_count
-from ewens_widgets.model.checks import check_data
 from ewens_widgets.sampling.archive import (
     ArchiveError,
     MissingArchiveError,
-    pack_posterior,
+    prefixed,
     read_archive,
-    unpack_posterior,
+    under,
     write_archive,
 )
-from ewens_widgets.sampling.chains.plan import Plan, Until, until
-from ewens_widgets.sampling.chains.result import Chains
-from ewens_widgets.sampling.chains.task import Setup
-from ewens_widgets.sampling.chains.workers import ChainsError
+from ewens_widgets.sampling.chains.result import Chains, ChainsError, Until, until
 from ewens_widgets.sampling.draws import label_type
-from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
 from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.sampler import ACCEPTANCES
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.session import pack_sampler, unpack_sampler
 from ewens_widgets.sampling.state import State, pack_state, unpack_state
 from ewens_widgets.sampling.trace import Trace, pack_draws, unpack_draws
 
-__all__ = ["Checkpoint", "FolderLock", "Place"]
-
-_PLAN = "run.npz"
-_PLAN_KIND = "run of chains"
-_CHUNK_KIND = "chunk of a chain"
-_LOCK = ".lock"
+_PLAN, _LOCK = "run.npz", ".lock"
 # What content raises that does not fit; no OSError, as a disk that fails says nothing about its files.
 _UNFIT = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
 _LAST_ITERATION = 2**53  # More than any computer does.
+_latest: list["Plan"] = []  # In a worker process, the plan of the last task.
 
 
-class Place(NamedTuple):
-    """Where a chunk belongs: the number of its chain, and the state that it begins at."""
+@dataclass(eq=False)
+class Plan:
+    """All that determines the draws of a run, and its goal; not where or in which pieces it is done.
 
-    chain: int
-    before: State
+    Attributes
+    ----------
+    sampler
+        A sampler with the data and settings of all chains.
+    first
+        State of each chain before its first iteration.
+    starts
+        What each chain starts from, in words.
+    burn_in, thin
+        Iterations before the first draw, and per draw.
+    goal
+        Draws of each chain, or a stopping rule.
+    deadline
+        When the tasks of this process are to end; None, as other processes have it, leaves that to the task.
+    running, results
+        Of the tasks in this process: chains that are being advanced, and what came of the others.
+    """
+
+    sampler: Sampler
+    first: tuple[State, ...]
+    starts: tuple[str, ...]
+    burn_in: int
+    thin: int
+    goal: int | Until
+    deadline: float | None = None
+    running: set[int] = field(default_factory=set, repr=False)
+    results: list[Any] = field(default_factory=list, repr=False)
+    _samplers: dict[int, Sampler] = field(default_factory=dict, repr=False)
+    _key: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def sampler_at(self, chain: int, state: State) -> Sampler:
+        """The sampler of a chain, put into a state; it is kept, as some moves compute distances first."""
+        found = self._samplers.get(chain)
+        if found is None:
+            own = self.sampler
+            parts = own.posterior, own.schedule, own.raw_data, own.acceptance
+            found = Sampler.from_parts(*parts, first=self.first[0], current=state, warn=False)
+            self._samplers[chain] = found
+        found.restore(state)
+        return found
+
+    def kept(self, state: State) -> int:
+        """Draws of a chain up to a state."""
+        return max(0, state.iteration - self.burn_in) // self.thin
+
+    def share(self, state: State, goal: int, chunk: int | None) -> tuple[int, int]:
+        """Iterations of burn-in and draws to run next; of at most a chunk, rounded up to a whole draw."""
+        burn_in, draws = max(0, self.burn_in - state.iteration), goal - self.kept(state)
+        if chunk is None:
+            return burn_in, draws
+        burn_in = min(burn_in, chunk)
+        return burn_in, min(draws, -(-(chunk - burn_in) // self.thin))
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of what determines the draws: everything but the goal."""
+        metadata, arrays = _pack(self)
+        del metadata["goal"]
+        digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+        for name, array in sorted(arrays.items()):
+            digest.update(f"{name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = self.sampler
+        parts = own.posterior, own.schedule, own.raw_data, own.acceptance
+        deadline = inf if self.deadline == inf else None
+        return _in_worker, (self._key, parts, self.first[:1], self.burn_in, self.thin, deadline)
+
+
+def _in_worker(key: str, parts: tuple[Any, ...], first: tuple[State, ...], *rest: Any) -> Plan:  # noqa: ANN401
+    """What the tasks of a run need of its plan: in one process the same object, with its samplers."""
+    if not _latest or _latest[0]._key != key:  # noqa: SLF001 - of this module
+        sampler = Sampler.from_parts(*parts, first=first[0], current=first[0], warn=False)
+        burn_in, thin, deadline = rest
+        _latest[:] = [Plan(sampler, first, (), burn_in, thin, 0, deadline, _key=key)]
+    return _latest[0]
 
 
 class Checkpoint:
@@ -70,13 +141,14 @@ class Checkpoint:
     plan
         The run that it holds.
     lock
-        Keeps other processes out while this one writes.
+        An open file that keeps other processes out while this one writes.
     """
 
-    def __init__(self, path: Path, plan: Plan, lock: "FolderLock | None" = None) -> None:
+    def __init__(self, path: Path, plan: Plan, lock: IO[str] | None = None) -> None:
         self.path = path
         self.plan = plan
         self._lock = lock
+        self._n_rounds = 0  # That have been read or written.
 
     @classmethod
     def begin(cls, path: str | os.PathLike[str], plan: Plan) -> "Checkpoint":
@@ -84,9 +156,14 @@ class Checkpoint:
         folder = Path(path)
         _check_place(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        checkpoint = cls(folder, plan, FolderLock(folder))
+        checkpoint = cls(folder, plan, _locked(folder))
         try:
-            checkpoint._prepare()
+            if (folder / _PLAN).exists() and cls.open(folder).plan.identity != plan.identity:
+                raise FileExistsError(
+                    f"{str(folder)!r} holds the checkpoint of another run, with other data, settings, starts "
+                    f"or seed. Give another path, or go on with that run: ew.resume_chains({str(folder)!r})."
+                )
+            write_archive(folder / _PLAN, "run of chains", *_pack(plan))
         except BaseException:
             checkpoint.close()
             raise
@@ -95,222 +172,122 @@ class Checkpoint:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Checkpoint":
         """Open the checkpoint that a run left."""
-        folder = Path(path)
-        return cls(folder, _read_plan(folder / _PLAN))
+        file = Path(path) / _PLAN
+        try:
+            metadata, arrays = read_archive(file, "run of chains")
+        except MissingArchiveError as fault:
+            raise MissingArchiveError(
+                f"there is no checkpoint in {str(file.parent)!r}: it has no file {_PLAN!r}. Check the path."
+            ) from fault
+        try:
+            return cls(file.parent, _unpack(metadata, arrays))
+        except _UNFIT as fault:
+            raise ArchiveError(f"{str(file)!r} does not hold a complete run ({fault}).") from fault
 
     def close(self) -> None:
         """Let others work on the folder."""
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
 
-    def write(self, place: Place, trace: Trace, state: State) -> None:
-        """Keep a chunk: where it belongs, its draws, and the state at its end."""
-        path = self._file(place)
-        _write_chunk(path, self.plan, place, trace, state)
-        _flush(path.parent)
+    def write(self, pieces: Mapping[int, tuple[Trace, State]]) -> None:
+        """Keep the draws of a round by the number of their chain, each with the state at their end."""
+        chains: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
+        for number, (trace, state) in pieces.items():
+            (settings, labels), (moves, draws) = pack_state(state), pack_draws(trace)
+            chains[str(number)] = {"state": settings, **moves}
+            arrays |= prefixed(str(number), {**draws, "state": labels.astype(label_type(labels.size))})
+        metadata = {"run": self.plan.identity, "chains": chains}
+        write_archive(self._file(self._n_rounds), "round of chains", metadata, arrays)
+        self._n_rounds += 1
 
-    def read(self, chain: int) -> Iterator[tuple[Trace, State]]:
-        """The chunks of a chain in order, each with the state at its end."""
-        place = Place(chain, self.plan.first[chain])
-        while (path := self._file(place)).exists():
-            trace, state = self._read_chunk(path, place)
-            yield trace, state
-            place = Place(chain, state)
-        later = [file for file in self._folder(chain).glob("*.npz") if file > path]
-        if later:
-            raise ArchiveError(
-                f"the checkpoint has lost {str(path)!r}, but holds later chunks of the chain, such as "
-                f"{later[0].name!r}. Bring it back, or {_delete_later(path)}"
-            )
-
-    def _prepare(self) -> None:
-        """Write the plan, unless the folder has that of another run."""
-        if (self.path / _PLAN).exists():
-            found = _read_plan(self.path / _PLAN)
-            if found.identity != self.plan.identity:
-                raise FileExistsError(
-                    f"{str(self.path)!r} holds the checkpoint of another run, with other data, settings, "
-                    "starts or seed. Give another path, or go on with that run: "
-                    f"ew.resume_chains({str(self.path)!r})."
-                )
-        for number in range(len(self.plan.first)):
-            self._folder(number).mkdir(exist_ok=True)
-        _write_plan(self.path / _PLAN, self.plan)
-        _flush(self.path)
+    def read(self) -> Iterator[dict[int, tuple[Trace, State]]]:
+        """The rounds in order, as they were written."""
+        states, self._n_rounds = list(self.plan.first), 0
+        while (path := self._file(self._n_rounds)).exists():
+            try:
+                pieces = self._read_round(path, states)
+            except _UNFIT as fault:
+                raise ArchiveError(f"{str(path)!r} cannot be used ({fault}). {_way_out(path)}") from fault
+            for number, (_, state) in pieces.items():
+                states[number] = state
+            self._n_rounds += 1
+            yield pieces
+        if later := [file.name for file in self.path.glob("round-*.npz") if file > path]:
+            raise ArchiveError(f"{str(path)!r} is lost, but {min(later)!r} is there. {_way_out(path)}")
 
     def chains(self) -> Chains:
         """All draws so far."""
-        nothing = Recorder(self.plan.setup.posterior).trace()
-        numbers = range(len(self.plan.first))
-        pieces = [[trace for trace, _ in self.read(number)] for number in numbers]
-        traces = (Trace.concatenate(traces) if traces else nothing for traces in pieces)
-        return Chains(tuple(traces), self.plan.starts)
+        traces = [[Recorder(self.plan.sampler.posterior).trace()] for _ in self.plan.first]
+        for pieces in self.read():
+            for number, (trace, _) in pieces.items():
+                traces[number].append(trace)
+        return Chains(tuple(Trace.concatenate(each[1:] or each) for each in traces), self.plan.starts)
 
-    def _read_chunk(self, path: Path, place: Place) -> tuple[Trace, State]:
-        try:
-            return _read_chunk_file(path, self.plan, place)
-        except _UNFIT as fault:
-            raise ArchiveError(
-                f"a chunk of the checkpoint cannot be used: {str(path)!r} ({fault}) All other files are as "
-                f"they were. Bring back a good copy, or {_delete_later(path)}"
-            ) from fault
+    def _read_round(self, path: Path, states: list[State]) -> dict[int, tuple[Trace, State]]:
+        """Read a round; what does not belong at this place of the run raises one of several errors."""
+        plan, posterior = self.plan, self.plan.sampler.posterior
+        metadata, arrays = read_archive(path, "round of chains")
+        if metadata["run"] != plan.identity:
+            raise ValueError("it belongs to another run")
+        pieces = {}
+        for name, settings in metadata["chains"].items():
+            own, before = under(name, arrays), states[check_count("the chain", int(name), 0)]
+            after = unpack_state(settings["state"], own["state"], posterior)
+            generator: Any = np.random.PCG64(0)
+            generator.state = after.generator  # raises for anything but the state of one
+            trace = unpack_draws(settings, own, posterior)
+            due = plan.burn_in + plan.thin * (1 + np.arange(plan.kept(before), plan.kept(after)))
+            is_later = before.iteration < after.iteration <= _LAST_ITERATION
+            if not is_later or not np.array_equal(trace.iterations, due):
+                raise ValueError("its draws and states do not follow on from those before")
+            pieces[int(name)] = trace, after
+        return pieces
 
-    def _folder(self, chain: int) -> Path:
-        return self.path / f"chain-{chain:04d}"
-
-    def _file(self, place: Place) -> Path:
-        return self._folder(place.chain) / f"{place.before.iteration:012d}.npz"
-
-
-class FolderLock:
-    """A lock on a folder, held from the beginning until `release`; Windows has no such locks.
-
-    Parameters
-    ----------
-    folder
-        An existing folder.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._file = (folder / _LOCK).open("a", encoding="utf-8")
-        if sys.platform != "win32":
-            self._lock(folder)
-
-    def _lock(self, folder: Path) -> None:
-        import fcntl
-
-        try:
-            # A record lock: forked children do not inherit it, so none can outlive its owner with it.
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as fault:
-            if fault.errno not in {errno.EACCES, errno.EAGAIN}:
-                return  # A file system without locks.
-            self.release()
-            raise ChainsError(
-                f"another process is working on the checkpoint {str(folder)!r}; wait for it or end it, or "
-                "give another path."
-            ) from fault
-
-    def release(self) -> None:
-        """Let others in."""
-        with contextlib.suppress(OSError):
-            self._file.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self.release()
+    def _file(self, number: int) -> Path:
+        return self.path / f"round-{number:08d}.npz"
 
 
-def _write_plan(path: Path, plan: Plan) -> None:
-    """Write data, settings, first states and goal."""
-    setup = plan.setup
-    settings, arrays = pack_posterior(setup.posterior)
+def _pack(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings and arrays that a file needs to hold a plan."""
     states = [pack_state(state) for state in plan.first]
-    smallest = label_type(setup.posterior.n_objects)
-    goal = plan.goal
+    sampler, arrays = pack_sampler(plan.sampler)
     metadata = {
-        "posterior": settings,
-        "moves": to_plain(setup.schedule),
-        "acceptance": setup.acceptance,
-        "states": [parts for parts, _ in states],
+        "sampler": sampler,
+        "states": [settings for settings, _ in states],
         "starts": list(plan.starts),
         "burn_in": plan.burn_in,
         "thin": plan.thin,
-        "goal": {"until": asdict(goal)} if isinstance(goal, Until) else {"draws": goal},
+        "goal": {"until": asdict(plan.goal)} if isinstance(plan.goal, Until) else {"draws": plan.goal},
     }
-    stored: dict[str, NDArray[Any]] = {
-        **arrays,
-        "labels": np.stack([labels.astype(smallest) for _, labels in states]),
-    }
-    if setup.raw is not None:
-        stored["raw"] = setup.raw
-    write_archive(path, _PLAN_KIND, metadata, stored)
+    smallest = label_type(plan.sampler.posterior.n_objects)
+    return metadata, {**arrays, "states": np.stack([labels.astype(smallest) for _, labels in states])}
 
 
-def _read_plan(path: Path) -> Plan:
-    """Read what `_write_plan` wrote."""
-    try:
-        metadata, arrays = read_archive(path, _PLAN_KIND)
-    except MissingArchiveError as fault:
-        raise MissingArchiveError(
-            f"there is no checkpoint in {str(path.parent)!r}: it has no file {path.name!r}. Check the path."
-        ) from fault
-    try:
-        return _plan_of(metadata, arrays)
-    except _UNFIT as fault:
-        raise ArchiveError(f"{str(path)!r} does not hold a complete run ({fault}).") from fault
-
-
-def _plan_of(metadata: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Plan:
-    posterior = unpack_posterior(metadata["posterior"], arrays)
-    rows = zip(metadata["states"], arrays["labels"], strict=True)
-    if metadata["acceptance"] not in ACCEPTANCES:
-        raise ValueError(f"unknown acceptance {metadata['acceptance']!r}")
-    if len(metadata["starts"]) != len(metadata["states"]) or not metadata["states"]:
-        raise ValueError("its starts and states do not match")
-    goal = metadata["goal"]
+def _unpack(metadata: dict[str, Any], arrays: dict[str, Any]) -> Plan:
+    """Read what `_pack` wrote; what does not fit raises one of several errors."""
+    sampler, goal = unpack_sampler(metadata["sampler"], arrays), metadata["goal"]
+    rows = zip(metadata["starts"], metadata["states"], arrays["states"], strict=True)
+    chains = [(str(start), unpack_state(parts, row, sampler.posterior)) for start, parts, row in rows]
+    if not chains:
+        raise ValueError("it has no chains")
     return Plan(
-        setup=Setup(
-            posterior=posterior,
-            schedule=resolve_schedule(from_plain(metadata["moves"])),
-            raw=np.ascontiguousarray(check_data(arrays["raw"])) if "raw" in arrays else None,
-            acceptance=metadata["acceptance"],
-        ),
-        first=tuple(unpack_state(parts, labels, posterior) for parts, labels in rows),
-        starts=tuple(str(start) for start in metadata["starts"]),
+        sampler=sampler,
+        first=tuple(state for _, state in chains),
+        starts=tuple(start for start, _ in chains),
         burn_in=check_count("burn_in", metadata["burn_in"], 0),
         thin=check_count("thin", metadata["thin"], 1),
         goal=until(**goal["until"]) if "until" in goal else check_count("draws", goal["draws"], 1),
     )
 
 
-def _write_chunk(path: Path, plan: Plan, place: Place, trace: Trace, after: State) -> None:
-    """Write a chunk; with it goes which run and place it belongs to."""
-    settings, labels = pack_state(after)
-    moves, draws = pack_draws(trace)
-    metadata = {
-        "run": plan.identity,
-        "chain": place.chain,
-        "after": place.before.iteration,
-        "state": settings,
-        **moves,
-    }
-    compact = labels.astype(label_type(labels.size))
-    write_archive(path, _CHUNK_KIND, metadata, {**draws, "state.labels": compact})
-
-
-def _read_chunk_file(path: Path, plan: Plan, place: Place) -> tuple[Trace, State]:
-    """Read a chunk; what does not belong at this place of the run raises one of several errors."""
-    posterior = plan.setup.posterior
-    metadata, arrays = read_archive(path, _CHUNK_KIND)
-    wanted = plan.identity, place.chain, place.before.iteration
-    if (metadata["run"], metadata["chain"], metadata["after"]) != wanted:
-        raise ValueError("it belongs to another run or place")
-    state = unpack_state(metadata["state"], arrays["state.labels"], posterior)
-    trace = unpack_draws(metadata, arrays, posterior)
-    if not _fit_together(plan, place.before, trace, state):
-        raise ValueError("its draws and its state do not fit together")
-    return trace, state
-
-
-def _fit_together(plan: Plan, before: State, trace: Trace, after: State) -> bool:
-    """Whether these are the draws from one state to another."""
-    if not before.iteration < after.iteration <= _LAST_ITERATION:
-        return False
-    first, last = (plan.kept(state) for state in (before, after))
-    due = plan.burn_in + plan.thin * (first + np.arange(1, len(trace) + 1))
-    return len(trace) == last - first and bool(np.array_equal(trace.iterations, due))
-
-
 def _check_place(folder: Path) -> None:
-    """Refuse a folder that holds other things."""
+    """Refuse a folder that holds other things; what a run left that was killed at once may be used again."""
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{str(folder)!r} is a file; the checkpoint of a run is a folder of its own.")
     if not folder.exists() or (folder / _PLAN).exists():
         return
-    # What a run leaves that was killed before it had written its plan may be used again.
-    ours = ("chain-", f".{_PLAN}.", _LOCK)
-    others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(ours)]
+    others = [path.name for path in folder.iterdir() if not path.name.startswith((f".{_PLAN}.", _LOCK))]
     if others:
         raise FileExistsError(
             f"{str(folder)!r} is not empty and no checkpoint (it holds {others[0]!r}); give a new or empty "
@@ -318,18 +295,28 @@ def _check_place(folder: Path) -> None:
         )
 
 
-def _delete_later(path: Path) -> str:
+def _locked(folder: Path) -> IO[str]:
+    """Lock a folder until the file that is returned is closed; Windows has no such locks."""
+    file = (folder / _LOCK).open("a", encoding="utf-8")
+    if sys.platform == "win32":
+        return file
+    import fcntl
+
+    try:
+        # A record lock: forked children do not inherit it, so none can outlive its owner with it.
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        if fault.errno in {errno.EACCES, errno.EAGAIN}:  # Otherwise it is a file system without locks.
+            file.close()
+            raise ChainsError(
+                f"another process is working on the checkpoint {str(folder)!r}; wait for it or end it, or "
+                "give another path."
+            ) from fault
+    return file
+
+
+def _way_out(path: Path) -> str:
     return (
-        f"delete the files of {path.parent.name!r} from {path.name!r} on and resume: those draws are then "
-        "made again, the same as before."
+        "All other files are as they were. Restore a good copy, or delete the rounds from "
+        f"{path.name!r} on and resume: their draws are then made again, the same as before."
     )
-
-
-def _flush(folder: Path) -> None:
-    """Have the names in a folder on disk too, where the system allows it."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -1,27 +1,19 @@
-"""The draws of several chains, what they say together, and the one file that they are saved in."""
+"""The draws of several chains, the rule that stops them, and the one file that they are saved in."""
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from ewens_widgets.arguments import check_count
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.archive import (
-    MALFORMED,
-    ArchiveError,
-    pack_posterior,
-    prefixed,
-    read_archive,
-    under,
-    unpack_posterior,
-    write_archive,
-)
-from ewens_widgets.sampling.chains.plan import Check
+from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.trace import Trace, facts_table, pack_draws, trace_facts, unpack_draws
 
-__all__ = ["Chains", "read_chains", "write_chains"]
+__all__ = ["Chains", "ChainsError", "Check", "Until", "until"]
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,6 +21,74 @@ if TYPE_CHECKING:
     from ewens_widgets.analysis.convergence import Diagnostics
     from ewens_widgets.analysis.report import Report
     from ewens_widgets.datasets import Dataset
+
+
+_KIND = "chains"
+_FEWEST = 8  # Draws; below that R-hat is not defined.
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a stopping rule: draws of each chain, largest R-hat, smallest effective sample size."""
+
+    draws: int
+    rhat: float
+    ess: float
+    reached: bool
+
+
+@dataclass(frozen=True)
+class Until:
+    """A stopping rule; made by `until`."""
+
+    rhat: float
+    ess: float
+    most: int
+    first: int
+
+    def counts(self) -> Iterator[int]:
+        """Draws of each chain at which to check: each half as many again as the last, and `most` in the end.
+
+        They depend on the rule alone, so the run stops at the same draw wherever and however it is run.
+        """
+        count = self.first
+        while count < self.most:
+            yield count
+            count += max(1, count // 2)
+        yield self.most
+
+
+def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int = 200) -> Until:
+    """Stop when the chains agree and their effective sample size is large enough.
+
+    Give it to `sample_chains` instead of a number of draws. The chains are checked at fixed numbers of draws:
+    `first`, then each time half as many again. The rule follows the number of clusters, θ, the log posterior
+    and the size of the largest cluster, and λ and ν where they are sampled.
+
+    Parameters
+    ----------
+    rhat
+        The largest R-hat that is good enough.
+    ess
+        The smallest effective sample size that is good enough, of all chains together, bulk and tail.
+    most
+        Draws of each chain at which to stop in any case; the result says whether the rule was met.
+    first
+        Draws of each chain at the first check.
+
+    Examples
+    --------
+    >>> import ewens_widgets as ew
+    >>> rule = ew.until(rhat=1.05, ess=100, most=2000)
+    >>> list(rule.counts())
+    [200, 300, 450, 675, 1012, 1518, 2000]
+    """
+    if not 1.0 < rhat < inf:
+        raise ValueError(f"rhat must be above 1, as chains never agree completely; got {rhat!r}.")
+    if not (ess > 0.0 and isfinite(ess)):
+        raise ValueError(f"ess must be a positive number; got {ess!r}.")
+    largest, start = check_count("most", most, _FEWEST), check_count("first", first, _FEWEST)
+    return Until(float(rhat), float(ess), largest, min(start, largest))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +112,8 @@ class Chains:
     traces: tuple[Trace, ...]
     starts: tuple[str, ...] = ()
     reached: bool | None = None
-    checks: tuple[Check, ...] = field(default=())
+    checks: tuple[Check, ...] = ()
+    _diagnostics: "dict[bool, Diagnostics]" = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Take any sequence of traces."""
@@ -78,8 +139,7 @@ class Chains:
     @property
     def posterior(self) -> Posterior:
         """The posterior that was sampled."""
-        self._need_chains()
-        return self.traces[0].posterior
+        return self._present()[0].posterior
 
     @property
     def draws(self) -> int:
@@ -90,20 +150,20 @@ class Chains:
         """R-hat, effective sample sizes, acceptance and, unless left out, how far similarities differ."""
         from ewens_widgets.analysis.convergence import diagnose
 
-        self._need_chains()
-        if similarity:
-            return self._full_diagnostics
-        return diagnose(self.traces, similarity=False)
+        if similarity not in self._diagnostics:
+            self._diagnostics[similarity] = diagnose(self._present(), similarity=similarity)
+        return self._diagnostics[similarity]
 
     def rhat(self) -> Mapping[str, float]:
         """R-hat by quantity: near 1 where the chains agree; NaN for a quantity that never changes."""
-        return self._numbers.rhat
+        return self.diagnostics(similarity=False).rhat
 
     def ess(self, kind: str = "bulk") -> Mapping[str, float]:
         """Effective sample size by quantity, of all chains together: ``"bulk"`` or ``"tail"``."""
         if kind not in {"bulk", "tail"}:
             raise ValueError(f'kind must be "bulk" or "tail"; got {kind!r}.')
-        return self._numbers.ess_bulk if kind == "bulk" else self._numbers.ess_tail
+        numbers = self.diagnostics(similarity=False)
+        return numbers.ess_bulk if kind == "bulk" else numbers.ess_tail
 
     def pooled(self) -> Trace:
         """All draws in one trace, chain after chain."""
@@ -116,8 +176,7 @@ class Chains:
         """
         from ewens_widgets.analysis.report import report
 
-        self._need_chains()
-        return report(self.traces, data)
+        return report(self._present(), data)
 
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""
@@ -127,17 +186,46 @@ class Chains:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save all chains in one checked file, without pickle."""
-        from ewens_widgets.sampling.chains.result import write_chains
-
-        write_chains(self, path)
+        settings, arrays = archive.pack_posterior(self.posterior)
+        stored = archive.prefixed("posterior", arrays)
+        for number, trace in enumerate(self):
+            stored |= archive.prefixed(str(number), pack_draws(trace)[1])
+        # R-hat may be infinite, which JSON does not know.
+        checks = [
+            {**asdict(check), "rhat": check.rhat.hex(), "ess": check.ess.hex()} for check in self.checks
+        ]
+        metadata = {
+            "posterior": settings,
+            "moves": [list(trace.move_counts) for trace in self],
+            "starts": list(self.starts),
+            "reached": self.reached,
+            "checks": checks,
+        }
+        archive.write_archive(path, _KIND, metadata, stored)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Chains":
         """Load what `save` wrote, or what a checkpoint holds so far; a damaged file is refused."""
-        from ewens_widgets.sampling.chains.checkpoint import Checkpoint
-        from ewens_widgets.sampling.chains.result import read_chains
+        if Path(path).is_dir():
+            from ewens_widgets.sampling.chains.checkpoint import Checkpoint
 
-        return Checkpoint.open(path).chains() if Path(path).is_dir() else read_chains(path)
+            return Checkpoint.open(path).chains()
+        metadata, arrays = archive.read_archive(path, _KIND)
+        try:
+            posterior = archive.unpack_posterior(metadata["posterior"], archive.under("posterior", arrays))
+            traces = [
+                unpack_draws({"moves": moves}, archive.under(str(number), arrays), posterior)
+                for number, moves in enumerate(metadata["moves"])
+            ]
+            checks = [
+                Check(**{**each, "rhat": float.fromhex(each["rhat"]), "ess": float.fromhex(each["ess"])})
+                for each in metadata["checks"]
+            ]
+            return cls(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
+        except archive.MALFORMED as fault:
+            raise archive.ArchiveError(
+                f"{str(path)!r} does not hold complete chains ({fault}); save them again."
+            ) from fault
 
     def __repr__(self) -> str:
         return "Chains(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"
@@ -160,63 +248,18 @@ class Chains:
 
     @cached_property
     def _pooled(self) -> Trace:
-        self._need_chains()
-        return self.traces[0] if len(self.traces) == 1 else Trace.concatenate(self.traces)
+        traces = self._present()
+        return traces[0] if len(traces) == 1 else Trace.concatenate(traces)
 
-    @cached_property
-    def _numbers(self) -> "Diagnostics":
-        return self.diagnostics(similarity=False)
-
-    @cached_property
-    def _full_diagnostics(self) -> "Diagnostics":
-        from ewens_widgets.analysis.convergence import diagnose
-
-        return diagnose(self.traces)
-
-    def _need_chains(self) -> None:
+    def _present(self) -> tuple[Trace, ...]:
         if not self.traces:
             raise ValueError("there are no chains; sample some.")
+        return self.traces
 
 
-_KIND = "chains"
+class ChainsError(RuntimeError):
+    """A run of several chains could not be finished; `chains` has the draws of all chains so far."""
 
-
-def write_chains(chains: Chains, path: str | os.PathLike[str]) -> None:
-    """Write all traces, their posterior once."""
-    settings, arrays = pack_posterior(chains.posterior)
-    stored = prefixed("posterior", arrays)
-    for number, trace in enumerate(chains):
-        stored |= prefixed(str(number), pack_draws(trace)[1])
-    metadata = {
-        "posterior": settings,
-        "moves": [list(trace.move_counts) for trace in chains],
-        "starts": list(chains.starts),
-        "reached": chains.reached,
-        # R-hat may be infinite, which JSON does not know.
-        "checks": [
-            {**asdict(check), "rhat": check.rhat.hex(), "ess": check.ess.hex()} for check in chains.checks
-        ],
-    }
-    write_archive(path, _KIND, metadata, stored)
-
-
-def read_chains(path: str | os.PathLike[str]) -> Chains:
-    """Read what `write_chains` wrote."""
-    metadata, arrays = read_archive(path, _KIND)
-    try:
-        posterior = unpack_posterior(metadata["posterior"], under("posterior", arrays))
-        traces = [
-            unpack_draws({"moves": moves}, under(str(number), arrays), posterior)
-            for number, moves in enumerate(metadata["moves"])
-        ]
-        checks = [_check(entry) for entry in metadata["checks"]]
-        return Chains(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
-    except MALFORMED as fault:
-        raise ArchiveError(
-            f"{str(path)!r} does not hold complete chains ({fault}); save them again."
-        ) from fault
-
-
-def _check(entry: Mapping[str, Any]) -> Check:
-    rhat, ess = float.fromhex(entry["rhat"]), float.fromhex(entry["ess"])
-    return Check(int(entry["draws"]), rhat, ess, bool(entry["reached"]))
+    def __init__(self, message: str, chains: Chains | None = None) -> None:
+        super().__init__(message)
+        self.chains = chains

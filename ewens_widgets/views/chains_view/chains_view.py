@@ -31,7 +31,7 @@ from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Frame, Player, Source
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
-from ewens_widgets.sampling.chains.plan import chain_seeds, chain_starts, start_name
+from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, start_name
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace

@@ -5,64 +5,68 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from chain_runs import Faulty, assert_same_draws, data, run
+from chain_runs import assert_beginning, assert_same_draws, data, run
 
 import ewens_widgets as ew
 from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.archive import read_archive, write_archive
 from ewens_widgets.sampling.chains.checkpoint import Checkpoint
-from ewens_widgets.sampling.chains.task import Task
-from ewens_widgets.sampling.chains.workers import InSequence
+from ewens_widgets.sampling.sampler import Sampler
 
 
 class Killed(BaseException):
     """Stands for the end of the process: nobody may handle it."""
 
 
-class Mortal(InSequence):
-    """Ends the whole run when it is given a certain task, counted from 0."""
-
-    def __init__(self, last: int) -> None:
-        self.left = last
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Task) -> Future[Any]:  # type: ignore[override]
-        if self.left == 0:
-            raise Killed
-        self.left -= 1
-        return super().submit(function, *arguments)
-
-
 def die(path: Path, after: int, **arguments: object) -> None:
-    with pytest.raises(Killed):
-        run(checkpoint=path, executor=Mortal(after), **{"chunk": 5, **arguments})
+    """End a run when it has written some rounds."""
+    original, count = Checkpoint.write, iter(range(10**9))
+
+    def write(self: Checkpoint, pieces: Any) -> None:  # noqa: ANN401 - as there
+        if next(count) == after:
+            raise Killed
+        original(self, pieces)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Checkpoint, "write", write)
+        with pytest.raises(Killed):
+            run(checkpoint=path, **{"chunk": 5, **arguments})
 
 
 def resume(path: Path, **arguments: Any) -> ew.Chains:  # noqa: ANN401 - of resume_chains
-    return ew.resume_chains(path, **{"executor": InSequence(), "progress": False, **arguments})
-
-
-def chunks(path: Path) -> list[Path]:
-    return sorted(path.glob("chain-*/*.npz"))
+    return ew.resume_chains(path, **{"n_jobs": 1, "progress": False, **arguments})
 
 
 def contents(path: Path) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for file in chunks(path)}
+    return {file: file.read_bytes() for file in sorted(path.glob("round-*.npz"))}
 
 
-@pytest.mark.parametrize("after", [0, 1, 6, 13, 19])
-@pytest.mark.parametrize("chunk", [2, 5, None])
-@pytest.mark.slow
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Iterations at which tasks began."""
+    found: list[int] = []
+    original = Sampler.extend
+
+    def extend(self: Sampler, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - whatever it takes
+        found.append(self.iteration)
+        original(self, *arguments, **named)
+
+    monkeypatch.setattr(Sampler, "extend", extend)
+    return found
+
+
+@pytest.mark.parametrize(("after", "chunk"), [(0, 2), (1, 5), (1, None), (3, 2), (4, 5), (4, None)])
 def test_a_killed_run_goes_on_with_the_same_draws(tmp_path: Path, after: int, chunk: int | None) -> None:
     path = tmp_path / "run"
     die(path, after)
     done = contents(path)
+    assert len(done) == after
     chains = resume(path, chunk=chunk)
     assert_same_draws(chains, run())
     assert chains.starts == run().starts
@@ -81,22 +85,28 @@ def test_a_killed_run_goes_on_with_the_same_draws(tmp_path: Path, after: int, ch
     ],
 )
 def test_all_settings_are_in_the_checkpoint(tmp_path: Path, settings: dict[str, Any]) -> None:
-    die(tmp_path / "run", 9, **settings)
+    die(tmp_path / "run", 2, **settings)
     assert_same_draws(resume(tmp_path / "run"), run(**settings))
 
 
-def test_the_same_call_goes_on_too(tmp_path: Path) -> None:
-    die(tmp_path, 9)
-    executor = Faulty({})
-    assert_same_draws(run(checkpoint=tmp_path, executor=executor, chunk=5), run())
-    assert 4 * 5 - 9 <= len(executor.tasks) < 4 * 5
+def test_the_same_call_goes_on_too(tmp_path: Path, tasks: list[int]) -> None:
+    die(tmp_path, 2)
+    tasks.clear()
+    assert_same_draws(run(checkpoint=tmp_path, chunk=5), run())
+    assert min(tasks[:4]) == 10
 
 
-def test_a_finished_run_is_read_without_running_anything(tmp_path: Path) -> None:
+def test_a_finished_run_is_read_without_running_anything(tmp_path: Path, tasks: list[int]) -> None:
     chains = run(checkpoint=tmp_path, chunk=5)
-    executor = Faulty({})
-    assert_same_draws(resume(tmp_path, executor=executor), chains)
-    assert executor.tasks == []
+    tasks.clear()
+    assert_same_draws(resume(tmp_path), chains)
+    assert_same_draws(run(checkpoint=tmp_path), chains)
+    # Data of another type are the same run.
+    again = ew.sample_chains(
+        data().tolist(), draws=20, burn_in=5, seed=3, checkpoint=tmp_path, progress=False
+    )
+    assert_same_draws(again, chains)
+    assert tasks == []
 
 
 def test_a_run_can_be_extended(tmp_path: Path) -> None:
@@ -106,11 +116,20 @@ def test_a_run_can_be_extended(tmp_path: Path) -> None:
     assert_same_draws(resume(tmp_path, draws=6), run(draws=6))
 
 
-def test_what_is_there_can_be_loaded(tmp_path: Path) -> None:
-    die(tmp_path, 9)
-    loaded = ew.Chains.load(tmp_path)
-    assert sum(len(trace) for trace in loaded) > 0
-    assert_same_draws(loaded, [trace[: len(part)] for trace, part in zip(run(), loaded, strict=True)])
+def test_a_stopping_rule_is_kept_and_can_be_given_later(tmp_path: Path) -> None:
+    rule = ew.until(rhat=1.1, ess=200, most=3000, first=40)
+    expected = run(draws=None, until=rule, burn_in=50)
+    die(tmp_path / "one", 3, draws=None, until=rule, burn_in=50, chunk=30)
+    resumed = resume(tmp_path / "one")
+    run(draws=2000, burn_in=50, checkpoint=tmp_path / "two")
+    for found in (resumed, resume(tmp_path / "two", until=rule)):
+        assert_same_draws(found, expected)
+        assert found.checks == expected.checks
+
+
+def test_draws_of_a_killed_run_can_be_loaded(tmp_path: Path) -> None:
+    die(tmp_path, 2)
+    assert_beginning(ew.Chains.load(tmp_path), run())
 
 
 @pytest.mark.parametrize("other", [{"seed": 4}, {"model": "I"}, {"chains": 3}, {"burn_in": 6}, {"thin": 2}])
@@ -133,7 +152,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_a_run_leaves_that_was_killed_at_once_is_used_again(tmp_path: Path) -> None:
-    (tmp_path / "chain-0000").mkdir()
+    (tmp_path / ".lock").touch()
     (tmp_path / ".run.npz.0123456789ab.tmp").write_bytes(b"half a file")
     assert_same_draws(run(checkpoint=tmp_path), run())
 
@@ -145,12 +164,11 @@ def test_there_must_be_a_checkpoint_to_resume(tmp_path: Path) -> None:
         resume(tmp_path)
 
 
-def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path: Path, tasks: list[int]) -> None:
     (tmp_path / "file").touch()
-    executor = Faulty({})
     with pytest.raises(OSError, match="file"):
-        run(checkpoint=tmp_path / "file" / "run", executor=executor)
-    assert executor.tasks == []
+        run(checkpoint=tmp_path / "file" / "run")
+    assert tasks == []
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be written by root")
@@ -168,87 +186,73 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path, monkeypatch:
     def full(handle: int) -> None:
         nonlocal written
         written += 1
-        if written > 14:
+        if written > 3:
             raise OSError(errno.ENOSPC, "No space left on device")
         fsync(handle)
 
     monkeypatch.setattr(archive.os, "fsync", full)
-    with pytest.raises(ew.ChainsError, match=r"could not be written.*No space left.*resume_chains") as caught:
+    with pytest.raises(ew.ChainsError, match=r"could not save.*No space left.*resume_chains") as caught:
         run(checkpoint=tmp_path, chunk=5)
     monkeypatch.undo()
     assert isinstance(caught.value.__cause__, OSError)
     assert caught.value.__cause__.errno == errno.ENOSPC
-    kept = caught.value.chains
-    assert kept is not None
-    assert sum(len(trace) for trace in kept) > 0
-    assert_same_draws(kept, [trace[: len(part)] for trace, part in zip(run(), kept, strict=True)])
+    assert isinstance(caught.value.chains, ew.Chains)
+    assert_beginning(caught.value.chains, run())
     assert not list(tmp_path.rglob("*.tmp"))
     before = contents(tmp_path)
-    assert before
+    assert len(before) == 2
     assert_same_draws(resume(tmp_path), run())
     assert contents(tmp_path).items() >= before.items()
 
 
 @pytest.mark.parametrize("left", [0, 10, 500, -1])
-def test_a_truncated_chunk_is_named_and_can_be_made_again(tmp_path: Path, left: int) -> None:
+def test_a_truncated_round_is_named_and_can_be_made_again(tmp_path: Path, left: int) -> None:
     run(checkpoint=tmp_path, chunk=5)
-    files = sorted((tmp_path / "chain-0002").iterdir())
+    files = list(contents(tmp_path))
     whole = files[2].read_bytes()
     files[2].write_bytes(whole[:left])
     before = contents(tmp_path)
-    with pytest.raises(ew.ArchiveError, match=r"chain-0002/000000000010.npz.*delete the files.*resume"):
+    with pytest.raises(ew.ArchiveError, match=r"round-00000002.npz.*delete the rounds.*resume"):
         resume(tmp_path)
     assert contents(tmp_path) == before
     for file in files[2:]:
         file.unlink()
     assert_same_draws(resume(tmp_path, chunk=5), run())
     assert contents(tmp_path).keys() == before.keys()
-    assert files[2].read_bytes() == whole
 
 
-def test_a_lost_chunk_is_noticed(tmp_path: Path) -> None:
+def test_lost_and_exchanged_rounds_are_noticed(tmp_path: Path) -> None:
     run(checkpoint=tmp_path, chunk=5)
-    (tmp_path / "chain-0001" / "000000000010.npz").unlink()
-    with pytest.raises(ew.ArchiveError, match=r"has lost .*chain-0001/000000000010.npz"):
+    run(checkpoint=tmp_path / "other", chunk=5, seed=4)
+    lost, later = tmp_path / "round-00000002.npz", tmp_path / "round-00000003.npz"
+    whole = lost.read_bytes()
+    for other in (later, tmp_path / "other" / lost.name):
+        lost.write_bytes(other.read_bytes())
+        with pytest.raises(ew.ArchiveError, match=r"do not follow on|belongs to another run"):
+            resume(tmp_path)
+    lost.unlink()
+    with pytest.raises(
+        ew.ArchiveError, match=r"round-00000002.npz' is lost, but 'round-00000003.npz' is there"
+    ):
         resume(tmp_path)
-
-
-def test_a_chunk_of_another_chain_is_noticed(tmp_path: Path) -> None:
-    run(checkpoint=tmp_path, chunk=5)
-    stolen = (tmp_path / "chain-0001" / "000000000010.npz").read_bytes()
-    (tmp_path / "chain-0003" / "000000000010.npz").write_bytes(stolen)
-    with pytest.raises(ew.ArchiveError, match="belongs to another run or place"):
-        resume(tmp_path)
+    lost.write_bytes(whole)
+    assert_same_draws(resume(tmp_path), run())
 
 
 def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
     run(checkpoint=tmp_path)
     plan = tmp_path / "run.npz"
     plan.write_bytes(plan.read_bytes()[:-9])
-    with pytest.raises(ew.ArchiveError, match="damaged"):
-        resume(tmp_path)
-    with pytest.raises(ew.ArchiveError, match="damaged"):
-        run(checkpoint=tmp_path)
+    for go_on in (resume, lambda path: run(checkpoint=path)):
+        with pytest.raises(ew.ArchiveError, match="damaged"):
+            go_on(tmp_path)
 
 
-def test_a_chunk_costs_the_same_however_long_the_run_is(tmp_path: Path) -> None:
+def test_a_round_costs_the_same_however_long_the_run_is(tmp_path: Path) -> None:
     run(checkpoint=tmp_path, chains=1, draws=60, burn_in=0, chunk=10)
-    sizes = [file.stat().st_size for file in chunks(tmp_path)]
+    sizes = [len(content) for content in contents(tmp_path).values()]
     assert len(sizes) == 6
     assert max(sizes) < 1.5 * min(sizes)
-
-
-def test_failed_chains_are_in_the_checkpoint_as_well(tmp_path: Path) -> None:
-    executor = Faulty(dict.fromkeys(range(6, 100), RuntimeError("out of order")))
-    with pytest.raises(ew.ChainsError, match=r"4 chains could not be finished.*resume_chains"):
-        run(executor=executor, chunk=5, tries=2, checkpoint=tmp_path)
-    assert_same_draws(resume(tmp_path), run())
-
-
-def test_data_of_another_type_are_the_same_run(tmp_path: Path) -> None:
-    run(checkpoint=tmp_path)
-    again = ew.stream_chains(data().tolist(), draws=20, burn_in=5, seed=3, checkpoint=tmp_path)
-    assert list(again) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such locks")
@@ -267,6 +271,40 @@ def test_two_processes_do_not_work_on_one_checkpoint(tmp_path: Path) -> None:
         other.kill()
         other.wait()
         assert_same_draws(resume(tmp_path, draws=20), run())
+
+
+DRIVER = """
+import sys
+import ewens_widgets as ew
+from ewens_widgets.sampling.chains.checkpoint import Checkpoint
+
+original, rounds = Checkpoint.write, iter(range(10**9))
+
+def write(self, pieces):
+    if next(rounds) == 3:
+        print("in the middle", flush=True)
+        sys.stdin.read()  # until it is killed
+    original(self, pieces)
+
+Checkpoint.write = write
+data = ew.datasets.unit_square(seed=1)
+ew.sample_chains(data, draws=400, burn_in=60, seed=8, chunk=86, checkpoint=sys.argv[1], progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_of_the_process_costs_nothing_that_was_done(tmp_path: Path) -> None:
+    path, script = tmp_path / "run", tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    command = [sys.executable, str(script), str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "in the middle\n"
+        driver.kill()
+    assert len(contents(path)) == 3
+    square = ew.datasets.unit_square(seed=1)
+    undisturbed = ew.sample_chains(square, draws=400, burn_in=60, seed=8, progress=False)
+    assert_same_draws(resume(path), undisturbed)
 
 
 JUNK: list[Any] = [
@@ -313,13 +351,13 @@ def plan_file(folder: Path) -> tuple[Path, str, Callable[[], object]]:
     return folder / "run.npz", "run of chains", lambda: ew.Chains.load(folder)
 
 
-def chunk_file(folder: Path) -> tuple[Path, str, Callable[[], object]]:
+def round_file(folder: Path) -> tuple[Path, str, Callable[[], object]]:
     run(chains=2, draws=9, burn_in=0, checkpoint=folder)
     checkpoint = Checkpoint.open(folder)
-    return folder / "chain-0001" / "000000000000.npz", "chunk of a chain", lambda: list(checkpoint.read(1))
+    return folder / "round-00000000.npz", "round of chains", lambda: list(checkpoint.read())
 
 
-@pytest.mark.parametrize("make", [chains_file, plan_file, chunk_file])
+@pytest.mark.parametrize("make", [chains_file, plan_file, round_file])
 def test_strange_content_is_refused(
     make: Callable[[Path], tuple[Path, str, Callable[[], object]]], tmp_path: Path
 ) -> None:

@@ -1,7 +1,9 @@
-"""The draws of several chains: what they say together, and saving them."""
+"""The draws of several chains: what they say together, saving them, and the rule that stops them."""
 
 import pickle
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,3 +105,75 @@ def test_nothing_but_traces_is_taken() -> None:
         ew.Chains((1, 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no chains"):
         ew.Chains(()).pooled()
+
+
+EASY = {"draws": None, "until": ew.until(rhat=1.1, ess=200, most=3000, first=40), "burn_in": 50}
+
+
+def test_it_stops_when_the_chains_agree() -> None:
+    chains = run(**EASY)
+    assert chains.reached is True
+    *earlier, last = chains.checks
+    assert earlier
+    assert not any(check.reached for check in earlier)
+    assert last.reached
+    assert last.rhat <= 1.1
+    assert last.ess >= 200
+    assert [check.draws for check in chains.checks] == list(EASY["until"].counts())[: len(chains.checks)]
+    assert {len(trace) for trace in chains} == {last.draws}
+    numbers = chains.diagnostics()
+    assert (numbers.worst_rhat, numbers.least_ess) == (last.rhat, last.ess)
+
+
+def test_it_gives_the_draws_of_a_run_of_that_length() -> None:
+    chains = run(**EASY)
+    assert_same_draws(chains, run(draws=chains.draws, burn_in=50))
+
+
+@pytest.mark.parametrize("chunk", [7, 45])
+def test_it_stops_at_the_same_draw_whatever_the_tasks(chunk: int) -> None:
+    expected = run(**EASY)
+    found = run(**EASY, chunk=chunk, n_jobs=3)
+    assert_same_draws(found, expected)
+    assert found.checks == expected.checks
+
+
+def test_it_gives_up_at_the_most_and_says_so() -> None:
+    rule = ew.until(rhat=1.0001, ess=1e6, most=100, first=40)
+    with pytest.warns(UserWarning, match="not met by 100 draws of each chain: R-hat 1"):
+        chains = run(draws=None, until=rule)
+    assert chains.reached is False
+    assert [check.draws for check in chains.checks] == [40, 60, 90, 100]
+    assert chains.draws == 100
+    assert "not met" in repr(chains)
+
+
+def test_a_number_of_draws_has_no_rule_to_meet() -> None:
+    chains = run()
+    assert chains.reached is None
+    assert chains.checks == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rhat": 1.0}, "rhat must be above 1"),
+        ({"rhat": float("nan")}, "rhat must be above 1"),
+        ({"ess": 0}, "ess must be a positive number"),
+        ({"ess": float("inf")}, "ess must be a positive number"),
+        ({"most": 7}, "most must be at least 8"),
+        ({"first": 1}, "first must be at least 8"),
+    ],
+)
+def test_senseless_rules_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ew.until(**arguments)
+
+
+def test_a_small_most_is_the_only_check() -> None:
+    assert list(ew.until(most=50).counts()) == [50]
+
+
+def test_arviz_itself_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    assert run(**EASY).reached is True
