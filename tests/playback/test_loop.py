@@ -1,7 +1,6 @@
 """The way of commands to the event loop."""
 
 import asyncio
-import inspect
 import threading
 
 import pytest
@@ -101,12 +100,6 @@ def test_closed_loop_does_not_swallow_commands() -> None:
     mailbox = asyncio.run(make())
     mailbox.post(lambda: log.append(1))
     assert log == [1]
-
-
-def test_a_posted_method_reads_like_any_other() -> None:
-    assert [*inspect.signature(Player.step).parameters] == ["self", "iterations"]
-    assert inspect.signature(Player.acknowledge).parameters["viewer"].default == "viewer"
-    assert (Player.step.__doc__ or "").startswith("Run so many more iterations")
 
 
 def test_arguments_are_checked_where_the_command_is_given() -> None:

@@ -28,8 +28,7 @@ def test_starts_idle_and_shows_the_initial_state(stage: MakeStage) -> None:
 
 def test_play_runs_records_and_shows(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert one.state is PlayerState.PLAYING
     assert one.iterations == [*range(1, one.source.iteration + 1)]
     assert one.source.iteration > 500, "most of the second is spent on iterations of a millisecond"
@@ -42,18 +41,15 @@ def test_play_runs_records_and_shows(stage: MakeStage) -> None:
 def test_play_twice_makes_no_second_task(stage: MakeStage) -> None:
     one = stage()
     one.do(one.player.play)
-    one.do(one.player.play)
-    one.advance(0.1)
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(one.player.play, 0.1)
+    one.do(one.player.play, 0.1)
     assert tasks(one) == 1
     assert one.iterations == [*range(1, one.source.iteration + 1)]
 
 
 def test_pause_stops_at_once_and_is_shown(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     one.do(one.player.pause)
     stopped = one.source.iteration
     assert one.state is PlayerState.PAUSED
@@ -68,10 +64,8 @@ def test_pause_stops_at_once_and_is_shown(stage: MakeStage) -> None:
 def test_play_after_pause_goes_on(stage: MakeStage) -> None:
     one = stage()
     for _ in range(3):
-        one.do(one.player.play)
-        one.advance(0.1)
-        one.do(one.player.pause)
-        one.advance(0.1)
+        one.do(one.player.play, 0.1)
+        one.do(one.player.pause, 0.1)
     assert one.iterations == [*range(1, one.source.iteration + 1)]
     assert one.source.resets == 0
 
@@ -84,8 +78,7 @@ def test_pause_when_nothing_runs_changes_nothing(stage: MakeStage) -> None:
 
 def test_target_is_reached_exactly(stage: MakeStage) -> None:
     one = stage(target_iterations=137)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert one.state is PlayerState.FINISHED
     assert one.iterations == [*range(1, 138)]
     assert one.viewer.shown[-1] == 137
@@ -96,25 +89,21 @@ def test_target_is_reached_exactly(stage: MakeStage) -> None:
 
 def test_play_at_the_target_stays_finished_until_extended(stage: MakeStage) -> None:
     one = stage(target_iterations=20)
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     for command in (one.player.play, one.player.step, one.player.run_to_end):
-        one.do(command)
-        one.advance(0.1)
+        one.do(command, 0.1)
         assert one.state is PlayerState.FINISHED
     one.do(lambda: one.player.extend(30))
     assert one.state is PlayerState.PAUSED
     assert one.player.target_iterations == 50
-    one.do(one.player.play)
-    one.advance(0.3)
+    one.do(one.player.play, 0.3)
     assert one.iterations == [*range(1, 51)]
     assert one.state is PlayerState.FINISHED
 
 
 def test_target_moved_below_the_present_finishes(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     one.do(lambda: setattr(one.player, "target_iterations", 5))
     reached = one.source.iteration
     one.advance(0.2)
@@ -125,8 +114,7 @@ def test_target_moved_below_the_present_finishes(stage: MakeStage) -> None:
 def test_source_that_ends_early(stage: MakeStage) -> None:
     one = stage()
     one.source.ends_at = 40
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.state is PlayerState.FINISHED
     assert one.iterations == [*range(1, 41)]
     assert "no more iterations" in one.player.status.message
@@ -135,8 +123,7 @@ def test_source_that_ends_early(stage: MakeStage) -> None:
 def test_step_runs_exactly_one_iteration(stage: MakeStage) -> None:
     one = stage()
     for expected in (1, 2, 3):
-        one.do(one.player.step)
-        one.advance(0.2)
+        one.do(one.player.step, 0.2)
         assert one.iterations[-1] == expected
         assert one.state is PlayerState.PAUSED
         assert one.viewer.shown[-1] == expected
@@ -156,36 +143,30 @@ def test_steps_add_up(stage: MakeStage) -> None:
 
 def test_step_while_playing_plays_no_further(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     before = one.source.iteration
-    one.do(one.player.step)
-    one.advance(0.2)
+    one.do(one.player.step, 0.2)
     assert one.source.iteration == before + 1
     assert one.state is PlayerState.PAUSED
 
 
 def test_pause_while_stepping_cancels_the_rest(stage: MakeStage) -> None:
     one = stage(seconds=0.02)
-    one.do(lambda: one.player.step(100))
-    one.advance(0.2)
+    one.do(lambda: one.player.step(100), 0.2)
     assert one.state is PlayerState.STEPPING
     one.do(one.player.pause)
     stopped = one.source.iteration
     assert 0 < stopped < 100
     one.advance(0.2)
     assert one.source.iteration == stopped
-    one.do(one.player.step)
-    one.advance(0.2)
+    one.do(one.player.step, 0.2)
     assert one.source.iteration == stopped + 1
 
 
 def test_play_while_stepping_forgets_the_steps(stage: MakeStage) -> None:
     one = stage(seconds=0.02)
-    one.do(lambda: one.player.step(100))
-    one.advance(0.1)
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(lambda: one.player.step(100), 0.1)
+    one.do(one.player.play, 0.1)
     assert one.state is PlayerState.PLAYING
     one.do(one.player.pause)
     one.do(one.player.step)

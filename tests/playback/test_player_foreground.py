@@ -56,8 +56,7 @@ def test_foreground_faults_and_interrupts_raise() -> None:
 
 def test_foreground_while_playing_takes_over(stage: MakeStage) -> None:
     one = stage(target_iterations=5000)
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     before = one.source.iteration
     one.do(lambda: one.player.step_sync(5))
     assert one.source.iteration == before + 5
@@ -82,8 +81,7 @@ def test_bad_settings_are_refused(options: dict[str, int], message: str) -> None
 
 def test_bad_speed_while_playing_leaves_the_chain_alone(stage: MakeStage) -> None:
     one = stage(speed=5)
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(one.player.play, 0.1)
     with pytest.raises(ValueError, match="speed must be positive"):
         one.do(lambda: setattr(one.player, "speed", 0))
     assert one.player.speed == 5

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from playback.fakes import FakeRecorder, FakeSource, at_rest
 
-from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
 from ewens_widgets.sampling.event import Event
 
 
@@ -74,7 +74,9 @@ def test_loop_stays_responsive_and_the_chain_fast() -> None:
 
     async def main() -> float:
         source = Working()
-        player = Player(source, FakeRecorder(), target_iterations=1_000_000, clock=time.thread_time)
+        player = Player(
+            source, FakeRecorder(), target_iterations=1_000_000, pacing=Pacing(clock=time.thread_time)
+        )
         player.play()
         started = last = time.thread_time()
         while last - started < 0.6:
@@ -296,3 +298,22 @@ def test_real_interrupt_pauses_and_the_loop_survives() -> None:
     finally:
         signal.signal(signal.SIGINT, previous)
         loop.close()
+
+
+def test_another_thread_can_have_the_chain_paused_and_wait_for_that() -> None:
+    async def main() -> None:
+        source, recorder = BusySource(), FakeRecorder()
+        player = Player(source, recorder, target_iterations=1_000_000)
+        player.play()
+
+        def save() -> list[int]:
+            while source.iteration < 20:
+                time.sleep(0.001)
+            player.pause(wait=True)
+            assert player.status.state is PlayerState.PAUSED
+            return iterations(recorder)
+
+        saved = await asyncio.to_thread(save)
+        assert saved == iterations(recorder) == [*range(1, source.iteration + 1)]
+
+    asyncio.run(main())

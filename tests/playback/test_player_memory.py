@@ -20,7 +20,7 @@ def test_memory_stays_flat_over_20_000_frames() -> None:
             self.last = frame.number
 
     passing = FakeTime()
-    player = Player(FakeSource(), FakeRecorder(), target_iterations=8, clock=passing.clock)
+    player = Player(FakeSource(), FakeRecorder(), target_iterations=8, pacing=passing.pacing())
     view = Looking()
     player.attach(view)
     player.viewer_attached()

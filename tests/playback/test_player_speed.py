@@ -14,16 +14,14 @@ MakeStage = Callable[..., Stage]
 
 def test_blocks_grow_until_they_take_about_ten_milliseconds(stage: MakeStage) -> None:
     one = stage(seconds=0.0001)
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.source.blocks[0] == 1
     assert 50 <= max(one.source.blocks) <= 110
 
 
 def test_speed_is_iterations_a_frame(stage: MakeStage) -> None:
     one = stage(speed=3)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     steps = np.diff(one.viewer.shown[3:])
     assert set(steps) == {3}
     assert len(steps) >= 10
@@ -31,26 +29,22 @@ def test_speed_is_iterations_a_frame(stage: MakeStage) -> None:
 
 def test_speed_one_shows_every_iteration(stage: MakeStage) -> None:
     one = stage(speed=1)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert [*dict.fromkeys(one.viewer.shown)] == [*range(one.viewer.shown[-1] + 1)]
     assert set(one.source.blocks) == {1}
 
 
 def test_slow_motion(stage: MakeStage) -> None:
     one = stage(speed=0.1)
-    one.do(one.player.play)
-    one.advance(3.0)
+    one.do(one.player.play, 3.0)
     assert 5 <= one.source.iteration <= 7
 
 
 def test_speed_changes_while_playing(stage: MakeStage) -> None:
     one = stage(speed=0.001)
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.source.iteration <= 3
-    one.do(lambda: setattr(one.player, "speed", None))
-    one.advance(0.5)
+    one.do(lambda: setattr(one.player, "speed", None), 0.5)
     assert one.source.iteration > 200
     assert one.player.status.speed is None
 
@@ -67,8 +61,7 @@ def test_run_to_end_ignores_the_speed(stage: MakeStage) -> None:
 
 def test_speed_paces_without_a_viewer_too(stage: MakeStage) -> None:
     one = stage(speed=2, watched=False)
-    one.do(one.player.play)
-    one.advance(2.0)
+    one.do(one.player.play, 2.0)
     assert 60 <= one.source.iteration <= 84
 
 
@@ -98,8 +91,7 @@ def test_a_source_that_is_being_compiled_is_told_of_and_waited_for(stage: MakeSt
     source.compilation, source.prepare = "compiling (3 of 50)", lambda: False
     heard: list[tuple[PlayerState, str]] = []
     one.do(lambda: one.player.on_status(lambda status: heard.append((status.state, status.message))))
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert heard == [(PlayerState.PREPARING, "compiling (3 of 50)")]
     source.compilation = "compiling (4 of 50)"
     one.advance(1.0)
@@ -120,13 +112,11 @@ def test_a_source_that_is_being_compiled_is_told_of_and_waited_for(stage: MakeSt
 
 def test_only_the_first_block_is_prepared_for(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.step)
-    one.advance(0.1)
+    one.do(one.player.step, 0.1)
     heard: list[PlayerState] = []
     stop = one.do(lambda: one.player.on_status(lambda status: heard.append(status.state)))
     one.do(one.player.reset)
-    one.do(one.player.step)
-    one.advance(0.1)
+    one.do(one.player.step, 0.1)
     assert heard == [PlayerState.IDLE, PlayerState.STEPPING, PlayerState.PAUSED]
     one.do(stop)
     one.do(one.player.play)

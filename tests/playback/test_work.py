@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from playback.fakes import FakeRecorder, FakeSource, make_event
 
-from ewens_widgets.playback.work import RecordedChain
+from ewens_widgets.playback.player import RecordedChain
 from ewens_widgets.sampling.event import Event
 
 TARGET = 1_000_000
@@ -52,7 +52,6 @@ def test_initial_state_is_known_through_the_snapshot(source: FakeSource, recorde
 def test_source_without_snapshot(recorder: FakeRecorder) -> None:
     class Plain:
         iteration = 0
-        runs_aside = False
 
         def advance(self, n: int) -> list[Event]:
             self.iteration += n

@@ -133,7 +133,9 @@ class Explorer(Dashboard):
             target_iterations=iterations,
             speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
+            wants_answer=self.stage.wants_answer,
         )
+        self.stage.renew = self.player.refresh
         super().__init__(self.player, self.stage.post)
         self.views: dict[str, View] = {
             "partition": PartitionView(self.stage),
@@ -174,7 +176,7 @@ class Explorer(Dashboard):
         )
         self.panel.say(notice)
         self._prepare_views()
-        self.attach(*self.views.values(), self.headline, self.transport)
+        self.attach(self.stage, *self.views.values(), self.headline, self.transport)
 
     def _build_panels(self, iterations: int, burn_in: int, table: Any) -> None:  # noqa: ANN401 - a DataFrame
         post = self.post
@@ -340,8 +342,10 @@ class Explorer(Dashboard):
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
             heatmap.colours.value = shown.heatmap
-        self.stage.changed()
-        self.headline.redraw()
+        if self.stage.wants_answer():
+            self.player.refresh()
+        else:
+            self.stage.changed()
 
     @property
     def _partition(self) -> PartitionView:
@@ -386,8 +390,7 @@ class Explorer(Dashboard):
 
     def packed(self) -> bytes:
         """Content of the file that `save` writes."""
-        self.player.pause()
-        self.player.catch_up()  # Where this is a command itself, the pause comes after it.
+        self.player.pause(wait=True)
         settings = {
             "iterations": self.player.target_iterations,
             "burn_in": self.player.burn_in,
@@ -449,7 +452,8 @@ class Explorer(Dashboard):
         self.player.replace_source(sampler, recorder)
         self._prepare_views()
         self.player.detach(self.page)  # so that it stays the last one
-        self.attach(*self.views.values(), self.headline)  # one that was switched off by a fault comes back
+        # One that was switched off by a fault comes back.
+        self.attach(self.stage, *self.views.values(), self.headline)
         self.player.refresh()
 
     def _prepare_views(self) -> None:
@@ -496,8 +500,7 @@ class Explorer(Dashboard):
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""
-        self.player.refresh()  # nobody may have looked, and then nobody has asked
-        self.stage.live_answer.wait()
+        self.player.complete()
         return super().picture(kind)
 
     def status_line(self) -> str:
