@@ -25,8 +25,8 @@ MOST_FILES, MOST_IN_A_FOLDER = 165, 15  # 140 files before own shapes, the answe
 # two draw the ellipses.
 LONGEST_WAY = 32
 
-# Plays the Explorer on an event loop, at one iteration a frame and at full speed, and prints the files of ours
-# that were called between Play and the frame of iteration 30. There is a viewer, so frames are sent.
+# Plays the Explorer on an event loop, at one iteration a frame and at full speed. Prints our files that
+# were called between Play and the frame of iteration 30. There is a viewer, so frames are sent.
 WALK = """
 import asyncio, json, sys, threading, warnings
 warnings.simplefilter("ignore")

@@ -1,12 +1,14 @@
-"""Frames and acknowledgements: viewers that come, go, stay silent or lag."""
+"""Frames and acknowledgements: viewers that come, go, stay silent or lag; memory stays flat."""
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
-from playback.fakes import Stage, empty_turns
+from playback.fakes import FakeRecorder, FakeSource, FakeTime, Stage, empty_turns
 
-from ewens_widgets.playback import Frame, PlayerState
+from ewens_widgets.playback import Frame, Player, PlayerState
 
 MakeStage = Callable[..., Stage]
 
@@ -178,3 +180,40 @@ def test_close(stage: MakeStage) -> None:
     assert one.player.views == ()
     assert one.state is PlayerState.PAUSED
     assert tasks(one) == 0
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_20_000_frames() -> None:
+    class Looking:
+        last = 0
+
+        def show(self, frame: Frame) -> None:
+            frame.summary.similarity()
+            frame.summary.theta_posterior()
+            self.last = frame.number
+
+    passing = FakeTime()
+    player = Player(FakeSource(), FakeRecorder(), target_iterations=8, pacing=passing.pacing())
+    view = Looking()
+    player.attach(view)
+    player.viewer_attached()
+    player.run_to_end_sync()
+
+    def show_frames(count: int) -> None:
+        for number in range(count):
+            passing.spend(0.05)
+            player.seek(number % 8)
+            player.refresh()
+            player.acknowledge(view.last)
+
+    show_frames(10)  # compiles what the frames need
+    tracemalloc.start()
+    show_frames(500)
+    gc.collect()
+    before, _ = tracemalloc.get_traced_memory()
+    show_frames(20_000)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert view.last == 20_510
+    assert after - before < 50_000
