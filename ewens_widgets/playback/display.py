@@ -1,174 +1,213 @@
-"""The side of playback that faces the viewers: which frame is owed to them, when, and who shows it.
+"""The side of playback that faces the viewers: who looks, which frame they are owed, when, and who draws it.
 
-Only the latest state is ever owed. A frame that could not be sent in time is not kept; when the throttle
-opens, a frame is made from the state of that moment.
+Only the latest state is ever owed. A frame that could not be sent in time is dropped; the next one shows the
+state at the moment when it is sent.
 
-Sending frames unasked fills the queue between kernel and browser; everything the user does then waits behind
-that queue. So a viewer acknowledges the number of each frame once it is painted, and at most two frames are
-on their way to it. A viewer is known by its first sign of life (a greeting, a heartbeat or an
-acknowledgement). It is forgotten when it takes its leave, or when it has been sent frames and stayed silent
-for some seconds: a closed tab, or a hidden one, whose browser paints nothing. Its next sign of life brings it
-back. Without a viewer no frame may be sent, and there is nothing to wait for.
+Frames sent without limit would fill the queue between kernel and browser, and everything the user does would
+wait behind that queue. So a viewer acknowledges each frame once it is painted, and at most two frames are
+unacknowledged. A viewer becomes known by its first message (a greeting, a heartbeat or an acknowledgement).
+It is forgotten when it leaves, or when it has been sent frames and stayed silent for some seconds: its tab
+was closed or hidden. Its next message brings it back. Without a viewer no frame is sent and nothing is waited
+for.
 
-Acknowledgements do get lost, so a frame that is not answered in time no longer counts as on its way. But on a
-machine with too much to do answers are merely late, and sending more would make them later still, without
-end. So the time that a viewer is given follows what it took lately, and doubles with each frame that is sent
-without an answer to those before it.
+Acknowledgements do get lost, so a frame that is not acknowledged in time stops counting. On a busy machine
+they are merely late, and sending more would delay them further. So the time-out follows what the viewer took
+lately, and doubles with each frame that is sent while earlier ones are unacknowledged.
 
-Frames that take long to make are made rarer. What counts is the processor's time, not the clock's: beside a
-chain at full speed and a browser that paints, a frame takes twice as long, and to send fewer of them for that
-would only leave more to the chain.
-
-Within a frame the views come one after another, and a faulty one does not stop the chain.
+Frames that take long to make are sent less often. What counts is processor time, not the clock: beside a
+browser that paints, a frame takes twice as long on the clock.
 """
 
+import asyncio
 import logging
+import math
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
-
-from ewens_widgets.playback.pacing import Pacing, RateMeter
-
-__all__ = ["Display", "FanOut", "FrameThrottle", "Screen", "ViewErrorHook"]
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 FrameT = TypeVar("FrameT")
 FrameT_contra = TypeVar("FrameT_contra", contravariant=True)
-StatusT = TypeVar("StatusT")
 
+
+class Status(Protocol):
+    """Where some work is."""
+
+    @property
+    def headline(self) -> object:
+        """What listeners get at once when it changes; the rest comes with the frames."""
+
+
+StatusT = TypeVar("StatusT", bound=Status)
 ViewErrorHook = Callable[[object, Exception], None]
 
+# A browser does not count the time of a thread; it has a single one.
+_thread_seconds: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
+
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pacing:
+    """Times in seconds, and how they are measured. Change them for tests only.
+
+    Attributes
+    ----------
+    work, nap, yields
+        Length of a stretch of iterations, length of the rest after it, and empty turns of the event loop
+        before the rest: with fewer than eight, messages to and from the browser lag behind.
+    longest_rest
+        Longest rest while a frame or an acknowledgement is waited for; a command ends it.
+    poll
+        How often `Player.wait` looks whether the player has stopped.
+    frames_per_second, fewest_frames_per_second, frame_share
+        Most frames a second. Making frames may take this share of the time; beyond that they are sent less
+        often, down to the second number.
+    max_in_flight
+        Most frames sent to a viewer and not yet acknowledged.
+    acknowledgement_timeout, longest_patience
+        When a frame stops counting as unacknowledged; the longest such time for a viewer that is always late.
+    viewer_timeout
+        A viewer that has been sent frames and stayed silent for so long counts as gone.
+    clock, effort, sleep
+        Seconds from an arbitrary start, processor seconds of this thread, and how to wait.
+    """
+
+    work: float = 0.010
+    nap: float = 0.002
+    yields: int = 8
+    longest_rest: float = 0.05
+    poll: float = 0.005
+    frames_per_second: float = 20.0
+    fewest_frames_per_second: float = 4.0
+    frame_share: float = 1 / 3
+    max_in_flight: int = 2
+    acknowledgement_timeout: float = 1.5
+    longest_patience: float = 24.0
+    viewer_timeout: float = 5.0
+    clock: Callable[[], float] = time.perf_counter
+    effort: Callable[[], float] = _thread_seconds
+    sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        """Refuse values that would stop playback."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not callable(value) and not value > 0:
+                raise ValueError(f"{field.name} must be positive, got {value!r}")
+
+    def frame_interval(self, cost: float) -> float:
+        """Shortest time between two frames that take `cost` seconds of work to make."""
+        shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
+        return max(shortest, min(cost / self.frame_share, longest))
+
+    def patience(self, seconds: float) -> float:
+        """How long to wait for an acknowledgement, if so many seconds would be right."""
+        return max(self.acknowledgement_timeout, min(seconds, self.longest_patience))
+
+
+class FrameTimes:
+    """Divides iterations among frames, where the user chose a number of iterations per frame.
+
+    Frame times follow one another at the frame rate. Each is filled with the chosen number of iterations, and
+    then the chain waits for it to pass. A speed below one stretches the frame time: at 0.1 an iteration lasts
+    ten frames. A speed of None means as fast as possible.
+    """
+
+    def __init__(self, speed: float | None, interval: float) -> None:
+        self.speed = speed
+        self._interval = interval
+        self._end = 0.0
+        self.remaining = self._portion
+
+    @property
+    def _portion(self) -> int:
+        return 1 if self.speed is None else max(1, round(self.speed))
+
+    def restart(self, now: float) -> None:
+        """Begin with a frame time that may pass as soon as it is filled."""
+        self.remaining = self._portion
+        self._end = now
+
+    def change(self, speed: float | None, now: float) -> None:
+        """Change the speed, from the current frame time on."""
+        self.speed = speed
+        # A slower speed lets the frame time end as it began; a faster one cuts slow motion short.
+        self.remaining = min(self.remaining, self._portion)
+        self._end = min(self._end, now + self._length)
+
+    @property
+    def _length(self) -> float:
+        return self._interval if self.speed is None else self._interval / min(1.0, self.speed)
+
+    def count(self, iterations: int) -> None:
+        """Count iterations that were run."""
+        self.remaining = max(0, self.remaining - iterations)
+
+    def wait_seconds(self, now: float) -> float:
+        """Time until the frame time has passed."""
+        return max(0.0, self._end - now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether the frame time is filled and has passed."""
+        return self.remaining == 0 and self._end <= now
+
+    def refill(self, now: float) -> None:
+        """Begin the next frame time."""
+        self.restart(now + self._length)
+
+
+class RateMeter:
+    """Counts events per second over the last second."""
+
+    def __init__(self) -> None:
+        self._counts: deque[tuple[float, int]] = deque()
+        self._started = 0.0
+
+    def restart(self, now: float) -> None:
+        """Forget everything and begin counting now."""
+        self._counts.clear()
+        self._started = now
+
+    def add(self, count: int, now: float) -> None:
+        """Count `count` events at this moment."""
+        self._counts.append((now, count))
+        self.rate(now)
+
+    def rate(self, now: float) -> float:
+        """Events per second in the second that ends now."""
+        while self._counts and self._counts[0][0] <= now - 1.0:
+            self._counts.popleft()
+        elapsed = min(1.0, now - self._started)
+        return sum(count for _, count in self._counts) / elapsed if elapsed > 0.0 else 0.0
 
 
 class Screen(Protocol[FrameT_contra]):
     """Anything that shows frames. Screens are called in the order in which they were attached.
 
-    One that also has a method ``show_error(error)`` is told when it was detached because it raised. One that
-    has a method ``enclose()`` gives a context, in which each frame is shown to all of them.
+    One that also has a method ``show_error(error)`` gets the exception for which it was detached. One that
+    has a method ``enclose()`` returns a context in which each frame is shown to all of them.
     """
 
     def show(self, frame: FrameT_contra) -> None:
-        """Show the state of a frame; called on the event loop, so it must not wait for anything."""
-
-
-class Display(Generic[FrameT]):
-    """Sends frames to the views while somebody is looking.
-
-    Parameters
-    ----------
-    make_frame
-        Makes a frame with the given number from the state of the moment.
-    show
-        Shows a frame to every view.
-    pacing
-        Frame rate, frames in flight and time-outs.
-    clock
-        Seconds from an arbitrary start.
-    effort
-        Seconds that this thread has worked for.
-    """
-
-    def __init__(
-        self,
-        make_frame: Callable[[int], FrameT],
-        show: Callable[[FrameT], None],
-        pacing: Pacing,
-        clock: Callable[[], float],
-        effort: Callable[[], float],
-    ) -> None:
-        self._make_frame = make_frame
-        self._show = show
-        self._clock = clock
-        self._effort = effort
-        self.throttle = FrameThrottle(pacing)
-        self._meter = RateMeter()
-        self._cost = 0.0
-        self.number = 0
-        self.is_stale = True
-        self.is_urgent = True
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a frame may be sent now."""
-        return self.throttle.is_open(self._clock())
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many frames are on their way as may be: an acknowledgement has to come first."""
-        return self.throttle.is_full(self._clock())
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody is looking."""
-        return self.throttle.has_viewers(self._clock())
-
-    @property
-    def owes_frame(self) -> bool:
-        """Whether somebody is looking at an old state."""
-        return self.is_stale and self.is_watched
-
-    @property
-    def frames_per_second(self) -> float:
-        """Frames sent a second, lately."""
-        return self._meter.rate(self._clock())
-
-    @property
-    def wait_seconds(self) -> float:
-        """Time until the frame rate allows the next frame."""
-        return self.throttle.wait_seconds(self._clock())
-
-    def send(self) -> None:
-        """Make a frame from the state of the moment and show it to every view."""
-        started, worked = self._clock(), self._effort()
-        self.number += 1
-        self._meter.add(1, started)
-        try:
-            frame = self._make_frame(self.number)
-            # Before it is shown: a view that raises every time must not be asked for ever.
-            self.is_stale = self.is_urgent = False
-            self._show(frame)
-        finally:
-            # Smoothed, as the first frame is often the slowest.
-            self._cost = 0.5 * (self._cost + self._effort() - worked)
-            self.throttle.sent(self.number, started, self._cost)
-
-    def outdate(self, *, urgently: bool = False) -> None:
-        """Note that the state has changed; urgently if the next frame should not wait for its time."""
-        self.is_stale = True
-        self.is_urgent |= urgently
-
-    def greet(self, viewer: str) -> None:
-        """Note a sign of life of a viewer; a new one is owed a frame at once."""
-        if self.throttle.greet(viewer):
-            self.outdate(urgently=True)
-
-    def acknowledge(self, number: int, viewer: str) -> None:
-        """Note that a viewer has painted a frame."""
-        if self.throttle.acknowledge(number, viewer, self._clock()):
-            self.outdate(urgently=True)
+        """Show the state of a frame; called on the event loop, so it must return soon."""
 
 
 class FanOut(Generic[FrameT, StatusT]):
     """The views and status listeners, in the order in which they came.
 
     One that raises is detached and reported: to its own ``show_error`` method if it has one, to the error
-    hook, and to the log. The others and the chain go on.
-
-    Parameters
-    ----------
-    on_view_error
-        Called with the faulty view or listener and its exception.
-    strict
-        Let faults raise instead, and detach nobody: for tests, and where a fault must stop the work.
+    hook, and to the log. The others and the chain go on. With ``strict``, faults raise instead.
     """
 
     def __init__(self, on_view_error: ViewErrorHook | None = None, *, strict: bool = False) -> None:
         self._on_view_error = on_view_error
         self._strict = strict
         self._views: list[Screen[FrameT]] = []
-        self._listeners: list[Callable[[StatusT], None]] = []
+        self.listeners: list[Callable[[StatusT], None]] = []
 
     @property
     def views(self) -> tuple[Screen[FrameT], ...]:
@@ -187,19 +226,15 @@ class FanOut(Generic[FrameT, StatusT]):
         if view in self._views:
             self._views.remove(view)
 
-    def listen(self, listener: Callable[[StatusT], None]) -> None:
-        """Add a listener to changes of the status."""
-        self._listeners.append(listener)
-
     def unlisten(self, listener: Callable[[StatusT], None]) -> None:
-        """Remove a listener; an unknown one is ignored."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        """Remove a listener; one that is not attached is ignored."""
+        if listener in self.listeners:
+            self.listeners.remove(listener)
 
     def clear(self) -> None:
         """Remove all views and listeners."""
         self._views.clear()
-        self._listeners.clear()
+        self.listeners.clear()
 
     def show(self, frame: FrameT) -> None:
         """Show a frame to every view."""
@@ -222,12 +257,13 @@ class FanOut(Generic[FrameT, StatusT]):
             self._report(view, error)
 
     def tell(self, status: StatusT) -> None:
-        """Tell the listeners a new status."""
-        for listener in tuple(self._listeners):
+        """Give the listeners a new status."""
+        for listener in tuple(self.listeners):
             try:
                 listener(status)
             except Exception as error:
-                self.unlisten(listener)  # in any case: the failure itself is going to be told
+                # Also where it raises: the listeners are then called again with the failure.
+                self.unlisten(listener)
                 if self._strict:
                     raise
                 self._report(listener, error)
@@ -236,7 +272,7 @@ class FanOut(Generic[FrameT, StatusT]):
         _logger.warning("%s was detached because it raised", type(culprit).__name__, exc_info=error)
         hooks = [getattr(culprit, "show_error", None)]
         if self._on_view_error is not None:
-            hooks.append(lambda error: self._on_view_error(culprit, error))
+            hooks.append(partial(self._on_view_error, culprit))
         for hook in hooks:
             try:
                 if hook is not None:
@@ -248,47 +284,103 @@ class FanOut(Generic[FrameT, StatusT]):
 @dataclass(slots=True)
 class _Viewer:
     acknowledged: int
-    patience: float  # how long its answer to a frame is waited for
-    waiting_since: float | None = None  # when it was sent the first frame after its last sign of life
+    patience: float  # how long an acknowledgement is waited for
+    waiting_since: float | None = None  # time of the first frame after its last message
 
 
-class FrameThrottle:
-    """Keeps the books of frames sent and acknowledged; told the time by its caller.
+class Display:
+    """Counts frames sent and acknowledged, and says when the next one may be sent.
 
-    Parameters
+    Attributes
     ----------
-    pacing
-        Frame rate, frames in flight and time-outs.
+    number
+        Number of the last frame.
+    is_stale, is_urgent
+        Whether the state has changed since then; and whether the next frame should not wait for its turn.
     """
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
+        self._clock = pacing.clock
         self._viewers: dict[str, _Viewer] = {}
         self._in_flight: deque[tuple[int, float]] = deque()
-        self._last_number = 0
-        self._last_sent: float | None = None
-        self._interval = pacing.frame_interval(0.0)
+        self._meter = RateMeter()
+        self._cost = 0.0
+        self._next = -math.inf  # when the frame rate allows the next frame
+        self.number = 0
+        self.is_stale = self.is_urgent = True
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames sent per second, lately."""
+        return self._meter.rate(self._clock())
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a viewer."""
+        # Silence counts from the first frame that was not acknowledged: nobody has to send messages unasked.
+        longest, now = self._pacing.viewer_timeout, self._clock()
+        for name, viewer in list(self._viewers.items()):
+            if viewer.waiting_since is not None and now - viewer.waiting_since > longest:
+                del self._viewers[name]
+        return bool(self._viewers)
+
+    @property
+    def owes_frame(self) -> bool:
+        """Whether a viewer sees an old state."""
+        return self.is_stale and self.is_watched
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many frames are unacknowledged as may be."""
+        return self.unacknowledged() >= self._pacing.max_in_flight
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a frame may be sent now."""
+        return self.is_watched and self.wait_seconds() <= 0.0 and not self.is_full
+
+    def wait_seconds(self) -> float:
+        """Time until the frame rate allows the next frame."""
+        return max(0.0, self._next - self._clock())
+
+    def unacknowledged(self) -> int:
+        """Frames that the slowest viewer has been sent lately and has not acknowledged."""
+        now = self._clock()
+        self._drop_old(now)
+        if not self.is_watched:
+            return 0
+        # Frames are the same for all viewers, so the slowest one sets the pace.
+        return max(
+            sum(number > one.acknowledged and now - then < one.patience for number, then in self._in_flight)
+            for one in self._viewers.values()
+        )
+
+    def outdate(self, *, urgently: bool = False) -> None:
+        """Mark the frame on display as old; urgently if the next one should not wait for its turn."""
+        self.is_stale = True
+        self.is_urgent |= urgently
 
     def greet(self, viewer: str) -> bool:
-        """Note a sign of life; return whether the viewer is a new one."""
+        """Count a message of a viewer; a new one is owed a frame at once. Return whether it is new."""
         known = self._viewers.get(viewer)
-        if known is None:
-            # What was sent before its time it can never acknowledge.
-            self._viewers[viewer] = _Viewer(self._last_number, self._pacing.acknowledgement_timeout)
-            return True
-        known.waiting_since = None
-        return False
+        if known is not None:
+            known.waiting_since = None
+            return False
+        # It cannot acknowledge what was sent before it came.
+        self._viewers[viewer] = _Viewer(self.number, self._pacing.acknowledgement_timeout)
+        self.outdate(urgently=True)
+        return True
 
-    def acknowledge(self, number: int, viewer: str, now: float) -> bool:
-        """Note that a viewer has painted a frame, and so all before it; return whether it is a new one."""
+    def acknowledge(self, number: int, viewer: str) -> None:
+        """Count a frame, and so all before it, as painted by a viewer."""
         is_new = self.greet(viewer)
-        # A number that was never sent comes from a page that outlived its kernel: a sign of life, no more.
-        if number <= self._last_number:
+        # A number that was never sent comes from a page that outlived its kernel: a message, no more.
+        if number <= self.number:
             known = self._viewers[viewer]
             known.acknowledged = number if is_new else max(known.acknowledged, number)
-            taken = [now - then for other, then in self._in_flight if other == number]
+            taken = [self._clock() - then for other, then in self._in_flight if other == number]
             known.patience = self._pacing.patience(2.0 * taken[0] if taken else 0.0)
-        return is_new
 
     def leave(self, viewer: str) -> None:
         """Forget a viewer."""
@@ -298,62 +390,33 @@ class FrameThrottle:
         """Forget all viewers."""
         self._viewers.clear()
 
-    def has_viewers(self, now: float) -> bool:
-        """Whether anybody is looking."""
-        # Silence counts only from the first frame that was not answered: nobody has to speak unasked.
-        timeout = self._pacing.viewer_timeout
-        for name, viewer in list(self._viewers.items()):
-            if viewer.waiting_since is not None and now - viewer.waiting_since > timeout:
-                del self._viewers[name]
-        return bool(self._viewers)
+    def send(self, show: Callable[[int], None]) -> None:
+        """Call `show` with the number of the next frame, and count the frame as sent."""
+        now, worked = self._clock(), self._pacing.effort()
+        self.number += 1
+        self._meter.add(1, now)
+        # Before it is shown: a view that raises every time must not be called for ever.
+        self.is_stale = self.is_urgent = False
+        try:
+            show(self.number)
+        finally:
+            # Smoothed, as the first frame is often the slowest.
+            self._cost = 0.5 * (self._cost + self._pacing.effort() - worked)
+            self._next = now + self._pacing.frame_interval(self._cost)
+            self._drop_old(now)
+            for viewer in self._viewers.values():
+                if any(
+                    number > viewer.acknowledged and now - then >= viewer.patience
+                    for number, then in self._in_flight
+                ):
+                    viewer.patience = self._pacing.patience(2.0 * viewer.patience)
+                if viewer.waiting_since is None:
+                    viewer.waiting_since = now
+            self._in_flight.append((self.number, now))
 
-    def unacknowledged(self, now: float) -> int:
-        """Frames that the slowest viewer has been sent lately and has not acknowledged."""
-        self._write_off(now)
-        if not self.has_viewers(now):
-            return 0
-        # Frames are the same for all, so the slowest one sets the pace; one that is gone times out.
-        return max(
-            sum(
-                number > viewer.acknowledged and now - then < viewer.patience
-                for number, then in self._in_flight
-            )
-            for viewer in self._viewers.values()
-        )
-
-    def wait_seconds(self, now: float) -> float:
-        """Time until the frame rate allows the next frame."""
-        return 0.0 if self._last_sent is None else max(0.0, self._last_sent + self._interval - now)
-
-    def is_full(self, now: float) -> bool:
-        """Whether as many frames are on their way as may be."""
-        return self.unacknowledged(now) >= self._pacing.max_in_flight
-
-    def is_open(self, now: float) -> bool:
-        """Whether a frame may be sent now."""
-        return self.has_viewers(now) and self.wait_seconds(now) <= 0.0 and not self.is_full(now)
-
-    def sent(self, number: int, now: float, cost: float = 0.0) -> None:
-        """Note that a frame was sent, and how long it took to make."""
-        self._last_number = number
-        self._last_sent = now
-        self._interval = self._pacing.frame_interval(cost)
-        self._write_off(now)
-        for viewer in self._viewers.values():
-            if self._is_overdue(viewer, now):
-                viewer.patience = self._pacing.patience(2.0 * viewer.patience)
-            if viewer.waiting_since is None:
-                viewer.waiting_since = now
-        self._in_flight.append((number, now))
-
-    def _is_overdue(self, viewer: _Viewer, now: float) -> bool:
-        """Whether a frame that the viewer has not acknowledged was waited for long enough."""
-        return any(
-            number > viewer.acknowledged and now - then >= viewer.patience for number, then in self._in_flight
-        )
-
-    def _write_off(self, now: float) -> None:
-        done = min((viewer.acknowledged for viewer in self._viewers.values()), default=self._last_number)
+    def _drop_old(self, now: float) -> None:
+        """Forget frames that all viewers have acknowledged, or that nobody waits for any longer."""
+        done = min((viewer.acknowledged for viewer in self._viewers.values()), default=self.number)
         while self._in_flight and (
             self._in_flight[0][0] <= done or now - self._in_flight[0][1] >= self._pacing.longest_patience
         ):

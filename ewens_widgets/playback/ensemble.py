@@ -19,8 +19,9 @@ from ewens_widgets.analysis.convergence import (
     pooled_acceptance,
 )
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.playback.loop import can_work
+from ewens_widgets.playback.player import Source, compilation
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
-from ewens_widgets.playback.work import Source, compilation, prepare
 from ewens_widgets.sampling.draws import Block
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
@@ -36,8 +37,6 @@ class TraceReplay:
     trace
         The draws; they are counted from 1, whatever iterations they are from.
     """
-
-    runs_aside = False  # copying draws takes no time worth a thread
 
     def __init__(self, trace: Trace) -> None:
         self.move_names = tuple(trace.move_counts)
@@ -85,8 +84,6 @@ class Ensemble:
         How often the chains have begun at their start.
     """
 
-    runs_aside = False  # the records of the other chains are looked at meanwhile
-
     def __init__(self, chains: Sequence[Source], recorders: Sequence[Recorder]) -> None:
         if len(chains) < 2 or len(chains) != len(recorders):
             raise ValueError(
@@ -104,7 +101,7 @@ class Ensemble:
 
     def prepare(self) -> bool:
         """Have all chains get ready; say whether they can be run now."""
-        ready = [prepare(chain) for chain in self.chains]  # Each begins now.
+        ready = [can_work(chain) for chain in self.chains]  # Each begins now.
         return all(ready)
 
     @property

@@ -1,28 +1,43 @@
 """What views are given to show: frozen values that any thread may read, and that cannot disturb the chain.
 
-A `Frame` is one picture of a chain, with the status of its player; a `Tick` asks for a picture of work that
-is no chain. `status_text` tells a frame in words.
+A `Frame` is one picture of a chain, with the status of its player and the answer so far; a `Tick` asks for a
+picture of work that is no chain. `status_text` describes a frame in words.
+
+`LiveAnswer` works the answer out (`trace.answer()`, and the verdict on the chain). That takes up to some
+seconds, so it is done on a thread of its own where there can be one. It is worked out of all draws when the
+run has come to its end, and where the colours show it; while the chain runs, of few draws from time to time.
 """
 
-from dataclasses import dataclass
+import logging
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
+from ewens_widgets.memory import TooLargeError
 from ewens_widgets.playback.summaries import Summary
+from ewens_widgets.sampling.compiled import COMPILED
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves.move import MOVES
 
-__all__ = [
-    "Frame",
-    "PlayerState",
-    "PlayerStatus",
-    "Tick",
-    "WorkerStatus",
-    "move_text",
-    "number_text",
-    "status_text",
-]
+if TYPE_CHECKING:
+    from ewens_widgets.analysis.answer import Answer
+    from ewens_widgets.playback.loop import Mailbox
+    from ewens_widgets.sampling.trace import Trace
+
+_logger = logging.getLogger(__name__)
+
+_MOST_LABELS = 1_000_000  # objects times draws that an answer is made of; of more, every k-th draw
+_MOST_LABELS_IN_BRIEF = 20_000  # the same while the chain runs, or where the page waits for the answer
+_FEWEST_IN_BRIEF = 50  # draws before there is an answer while the chain runs
+_GROWTH = 1.5  # how many times the draws of the last one, before there is another such answer
 
 
 class PlayerState(StrEnum):
@@ -101,9 +116,40 @@ class PlayerStatus:
         return self.shown_iteration == self.iteration
 
     @property
+    def is_end(self) -> bool:
+        """Whether the end of a run is on display."""
+        # Not by the state: a loaded run that had come to its end has not been finished here.
+        return not self.is_running and self.is_following and 0 < self.target <= self.iteration
+
+    @property
+    def headline(self) -> object:
+        """What listeners get at once when it changes; the other numbers come with the frames."""
+        return self.state, self.target, self.speed, self.message, self.is_following
+
+    @property
     def progress(self) -> float:
         """Share of the target that is done, between 0 and 1."""
         return min(1.0, self.iteration / self.target) if self.target > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class ChainAnswer:
+    """An answer, and what it was made of.
+
+    Attributes
+    ----------
+    answer
+        The answer.
+    verdict, sentence
+        `Diagnostics.verdict` of the chain, and the same in words.
+    iteration
+        Last iteration that it counts.
+    """
+
+    answer: "Answer"
+    verdict: str
+    sentence: str
+    iteration: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +167,24 @@ class Frame:
         Where the player is; ``status.shown_iteration`` is the iteration on display.
     summary
         Traces and averages up to the iteration on display, not beyond it.
+    answer
+        The last answer of the run on display, if there is one.
+    answer_is_complete
+        Whether that is the answer of all draws on display, and of no others.
+    answer_is_coming
+        Whether an answer is being worked out.
+    answer_problem
+        Why there is no answer.
     """
 
     number: int
     event: Event | None
     status: PlayerStatus
     summary: Summary
+    answer: ChainAnswer | None = None
+    answer_is_complete: bool = False
+    answer_is_coming: bool = False
+    answer_problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +193,11 @@ class WorkerStatus:
 
     is_running: bool
     message: str = ""
+
+    @property
+    def headline(self) -> object:
+        """What listeners get at once when it changes: everything."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +273,143 @@ def _kind(frame: Frame) -> str:
     if before is None or made.moves_one:
         return "move"
     return "split" if after > before else "merge" if after < before else "move"
+
+
+class LiveAnswer:
+    """Works the answer out, one at a time, and keeps the last one.
+
+    Parameters
+    ----------
+    mailbox
+        Brings an answer to the event loop. Without a loop everything is done at once.
+    on_answer
+        Called there when an answer has come.
+    is_wanted
+        Whether the answer is to be shown now, wherever the chain is.
+    rest
+        Least time between two answers while the chain runs, in seconds.
+    clock
+        Seconds from an arbitrary start.
+    """
+
+    def __init__(
+        self,
+        mailbox: "Mailbox",
+        on_answer: Callable[[], None],
+        is_wanted: Callable[[], bool],
+        rest: float = 3.0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._mailbox = mailbox
+        self._on_answer = on_answer
+        self._is_wanted = is_wanted
+        self._rest = rest
+        self._clock = clock
+        # Interpreted code would hold up the loop from a thread too, and a browser starts no threads.
+        can_help = COMPILED and sys.platform != "emscripten"
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="ewens_widgets answer") if can_help else None
+        self.clear()
+
+    def clear(self) -> None:
+        """Turn to another chain; what is under way is dropped when it comes."""
+        self._answer: ChainAnswer | None = None
+        self._problem = ""
+        self._key: tuple[int, ...] = ()  # of the draws that the answer is of
+        self._is_brief = False
+        self._future: Future[ChainAnswer | str] | None = None
+        self._arrive: Callable[[Future[ChainAnswer | str]], None] = lambda _: None
+        self._started = self._clock()
+        self._due = 0.0
+
+    def add_to(self, frame: Frame) -> Frame:
+        """Return the frame with the last answer of its run."""
+        key = _key_of(frame)
+        return replace(
+            frame,
+            answer=self._answer if self._key[:1] == key[:1] else None,
+            answer_is_complete=self._answer is not None and self._key == key and not self._is_brief,
+            answer_is_coming=self._future is not None,
+            answer_problem=self._problem,
+        )
+
+    def ask(self, frame: Frame) -> None:
+        """Begin with the answer of the draws on display, if it is due."""
+        if self._future is not None and self._future.done():
+            self._arrive(self._future)
+        status, summary, key, now = frame.status, frame.summary, _key_of(frame), self._clock()
+        is_brief = not (status.is_end or self._is_wanted())
+        is_known = key == self._key and is_brief >= self._is_brief
+        if self._future is not None or is_known or (is_brief and not status.is_running):
+            return
+        if summary.n_draws < (_FEWEST_IN_BRIEF if is_brief else FEWEST_DRAWS):
+            self._problem = "An answer needs some more draws."
+            return
+        if status.is_running and (self._helper is None or now < self._due):
+            return
+        is_aside = self._helper is not None and self._mailbox.capture_loop()
+        # Few more draws say hardly anything new, and the first seconds of a chain say nothing yet.
+        has_grown = self._key[:1] != key[:1] or key[1] >= _GROWTH * self._key[1]
+        if is_brief and not (is_aside and has_grown and now >= self._started + self._rest):
+            return
+        most = _MOST_LABELS if is_aside and not is_brief else _MOST_LABELS_IN_BRIEF
+        trace, last = _thinned(summary.trace(), most), int(summary.iterations[-1])
+        self._started = now
+        if self._helper is None or not is_aside:
+            self._keep(_read(trace, last), key, is_brief)
+            return
+
+        def arrive(future: "Future[ChainAnswer | str]") -> None:
+            if future is self._future:
+                self._future = None
+                self._keep(future.result(), key, is_brief)
+                self._on_answer()
+
+        self._arrive = arrive
+        self._future = self._helper.submit(_read, trace, last)
+        self._future.add_done_callback(self._tell)
+
+    def _tell(self, future: "Future[ChainAnswer | str]") -> None:
+        # On the helper's thread. Where the loop has gone, `wait` or the next `ask` takes the answer over.
+        if self._mailbox.is_elsewhere:
+            self._mailbox.post(partial(self._arrive, future))
+
+    def wait(self) -> bool:
+        """Wait for the answer that is being worked out, for a still picture; return whether there was one."""
+        if self._future is None:
+            return False
+        wait((self._future,))
+        self._arrive(self._future)
+        return True
+
+    def _keep(self, found: "ChainAnswer | str", key: tuple[int, ...], is_brief: bool) -> None:
+        self._key, self._is_brief = key, is_brief
+        self._answer, self._problem = (None, found) if isinstance(found, str) else (found, "")
+        # One that takes long is worked out rarely.
+        now = self._clock()
+        self._due = now + max(self._rest, 9.0 * (now - self._started))
+
+
+def _key_of(frame: Frame) -> tuple[int, ...]:
+    """What identifies the draws on display: the run, how many, and from which on they count."""
+    return frame.summary.epoch, len(frame.summary), frame.summary.start
+
+
+def _thinned(trace: "Trace", most: int) -> "Trace":
+    """Every k-th draw, so that there are at most so many labels, but draws enough to judge by."""
+    wanted = max(10 * FEWEST_DRAWS, most // max(1, trace.n_objects))
+    step = -(-len(trace) // wanted)
+    return trace if step <= 1 else trace.thin(step)
+
+
+def _read(trace: "Trace", iteration: int) -> ChainAnswer | str:
+    """Return the answer of some draws, or why there is none."""
+    try:
+        numbers = diagnose(trace)
+        # The last of every k-th draw may be an earlier one, so the iteration is given.
+        return ChainAnswer(trace.answer(), numbers.verdict, numbers.sentence(), iteration)
+    except (TooLargeError, ValueError) as error:
+        return str(error)
+    except Exception as error:
+        # A fault of the answer must not stop the chain, nor a view.
+        _logger.warning("there is no answer", exc_info=error)
+        return f"There is no answer ({type(error).__name__}: {error})."

@@ -1,42 +1,46 @@
-"""The engine of playback: some work, done turn by turn on the event loop of a notebook, and shown.
+"""The engine of playback: it does some work in turns on the event loop of a notebook, and shows it.
 
 Work is anything with ``advance(steps)`` and ``is_done``: a chain with its record, or what a teaching widget
-computes. One asyncio task gives it turns, as long as there is something to do. A turn works for about 10 ms
-and sends a frame, if one is due and the viewers can take it; then the loop belongs to others for eight empty
-turns and a nap. With fewer empty turns messages to and from the browser lag behind; without the task, in a
-thread or a blocking cell, some kernels would not answer at all. At full speed the work may be done on a
-helper thread: then a turn takes over what that has done, and launches its next block. Where there is nothing
-to do but to wait for the pages, the rest is longer, and a command (an acknowledgement is one) ends it: many
-kernels that looked every few milliseconds would keep each other and the browsers from their work.
+computes. One asyncio task does it, as long as there is something to do. A turn of the task works for about
+10 ms and sends a frame, if one is due and the viewers can take it. Then it leaves the loop to others for
+eight empty turns and a nap. With fewer empty turns messages to and from the browser lag behind; in a thread
+or a blocking cell, some kernels would not answer at all. There is no other way in which work is done, so
+between two turns the work, its record and its status agree. Where a turn has to wait for the pages, the rest
+is longer and a command (an acknowledgement is one) ends it.
 
 Commands come from any thread, since handlers of browser messages may run on one of their own (ipykernel 7 has
-subshells). There a command only joins a queue; the loop that was captured earlier takes it out. On the loop's
-own thread it is carried out at once, unless a turn is under way (a view may give commands): then it follows
-when the turn is over. A method marked `posted` is such a command; all other methods belong to the loop's
-thread.
+subshells). There a command only joins a queue, and the loop that was captured earlier takes it out. On the
+loop's own thread it is carried out at once, unless a turn is under way (a view may give commands): then it
+follows when the turn is over. Methods without an underscore may be called from any thread; the others belong
+to the thread of the loop.
 """
 
 import asyncio
 import contextlib
-import functools
-import inspect
+import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol
 
-from ewens_widgets.playback.display import Display, FanOut, FrameT, Screen, StatusT
-from ewens_widgets.playback.frame import PlayerState
-from ewens_widgets.playback.pacing import FrameTimes, Pacing, RateMeter, check_speed
-from ewens_widgets.playback.work import Work
+from ewens_widgets.arguments import check_count, check_positive
+from ewens_widgets.playback.display import (
+    Display,
+    FanOut,
+    FrameT,
+    FrameTimes,
+    Pacing,
+    RateMeter,
+    Screen,
+    StatusT,
+)
+from ewens_widgets.playback.frame import PlayerState, Tick, WorkerStatus
 from ewens_widgets.sampling.draws import BlockSizer
-
-__all__ = ["Engine", "Mailbox", "posted", "running_loop"]
 
 INTERRUPTED = "Interrupted. Play continues from here."
 _SHUT_DOWN = "The event loop was shut down. Play continues from here."
+_PATIENCE = 30.0  # seconds to wait for a busy event loop
 
-# Enough for blocks to double from one step to the longest; a clock that stands still must not trap us.
+# Enough for blocks to double from one step to the longest; a bound, as a clock may stand still.
 _MOST_BLOCKS = 16
 
 
@@ -59,7 +63,7 @@ class Mailbox:
 
     def __init__(self, after: Callable[[], None] | None = None) -> None:
         self._after = after
-        self._commands: deque[Callable[[], None]] = deque()
+        self._commands: deque[Callable[[], object]] = deque()
         self._is_held = False
         self.loop = running_loop()
 
@@ -77,7 +81,7 @@ class Mailbox:
             self.loop = running_loop()
         return self.loop is not None
 
-    def post(self, command: Callable[[], None]) -> None:
+    def post(self, command: Callable[[], object]) -> None:
         """Have a command carried out on the loop's thread: now if this is that thread, soon if not."""
         self._commands.append(command)
         if self.loop is not None and self.is_elsewhere:
@@ -99,7 +103,7 @@ class Mailbox:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Let commands wait: something is going on that they must not disturb."""
+        """Let commands wait while something is going on that they must not disturb."""
         self._is_held = True
         try:
             yield
@@ -107,48 +111,27 @@ class Mailbox:
             self._is_held = False
 
 
-Owner = TypeVar("Owner", bound="Engine[Any, Any]")
-Arguments = ParamSpec("Arguments")
-Command = Callable[Concatenate[Owner, Arguments], None]
+def _checked(speed: float | None) -> float | None:
+    return None if speed is None else check_positive("speed", speed)
 
 
-def posted(
-    *, needs_loop: bool = False, **checks: Callable[[str, Any], object]
-) -> Callable[[Command[Owner, Arguments]], Command[Owner, Arguments]]:
-    """Make a method of an engine a command: it may be called on any thread, and is done on the loop's.
+class Work(Protocol):
+    """Something to be done in small steps.
 
-    Parameters
-    ----------
-    needs_loop
-        Refuse it where no event loop runs: what it starts goes on in the background.
-    checks
-        For an argument, by its name: called with name and value, raises at once or returns what to use.
+    If it has a method `prepare`, that says whether a step can be done now, and starts what has to be done
+    first.
     """
 
-    def decorate(method: Command[Owner, Arguments]) -> Command[Owner, Arguments]:
-        signature = inspect.signature(method)
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to do."""
 
-        @functools.wraps(method)
-        def command(self: Owner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-            given = signature.bind(self, *args, **kwargs)
-            given.apply_defaults()
-            for name, check in checks.items():
-                given.arguments[name] = check(name, given.arguments[name])
-            if needs_loop and not self.mailbox.capture_loop():
-                raise RuntimeError(
-                    f"{method.__name__}() works in the background and needs a running event loop, as "
-                    f"notebooks have; in a plain script call {method.__name__}_sync(), or sample() of the "
-                    "sampler, or use asyncio.run"
-                )
-            self.mailbox.post(lambda: method(*given.args, **given.kwargs))
-
-        return command
-
-    return decorate
+    def advance(self, steps: int) -> int:
+        """Do up to so many steps; return how many were done."""
 
 
 class Engine(Generic[FrameT, StatusT]):
-    """Does some work and shows it; `Player` and `Worker` say what the work, its status and its frames are.
+    """Does some work and shows it; `Player` and `Worker` say what its status and its frames are.
 
     Parameters
     ----------
@@ -157,11 +140,9 @@ class Engine(Generic[FrameT, StatusT]):
     fan_out
         The views and status listeners.
     speed
-        Steps a frame, or None for as fast as it goes.
+        Steps a frame, or None for as fast as possible.
     pacing
-        Lengths of work and rest, frame rate, time-outs.
-    clock, effort, sleep
-        Seconds from an arbitrary start, seconds that a thread has worked for, and how to wait.
+        Lengths of work and rest, frame rate, time-outs, clock.
 
     Attributes
     ----------
@@ -171,138 +152,138 @@ class Engine(Generic[FrameT, StatusT]):
         What went wrong, if something did.
     """
 
-    _longest_step: int | None = None  # Steps that are run at once when steps are asked for.
+    _longest_step: int | None = None  # steps that are run at once when steps are asked for
 
     def __init__(
-        self,
-        work: Work,
-        fan_out: FanOut[FrameT, StatusT],
-        *,
-        speed: float | None,
-        pacing: Pacing,
-        clock: Callable[[], float],
-        effort: Callable[[], float],
-        sleep: Callable[[float], Coroutine[Any, Any, None]],
+        self, work: Work, fan_out: FanOut[FrameT, StatusT], speed: float | None, pacing: Pacing | None
     ) -> None:
+        self._pacing = pacing = Pacing() if pacing is None else pacing
+        self._clock, self._sleep = pacing.clock, pacing.sleep
         self.mailbox = Mailbox(after=self._resume)
         self.post = self.mailbox.post
         self.error: Exception | None = None
         self._work = work
         self._fan_out = fan_out
-        self._pacing = pacing
-        self._clock = clock
-        self._sleep = sleep
-        self._display = Display(self._make_frame, fan_out.show, pacing, clock, effort)
-        self._frame_times = FrameTimes(speed, 1.0 / pacing.frames_per_second)
+        self._display = Display(pacing)
+        self._frame_times = FrameTimes(_checked(speed), 1.0 / pacing.frames_per_second)
         self._sizer = BlockSizer()
         self._meter = RateMeter()
         self._state = PlayerState.IDLE
         self._message = ""
         self._steps = 0  # left to run, of those that were asked for
         self._to_end = False  # at full speed, whatever the speed
+        # Whether the first block, which may compile, is over; and whether a frame has said that it is coming.
         self._is_prepared = self._is_announced = False
         self._task: asyncio.Task[None] | None = None
         self._called: asyncio.Future[None] | None = None  # done when a command has come since the turn began
         self.status = self._make_status()
 
-    # What the faces say.
-
     def _make_status(self) -> StatusT:
         raise NotImplementedError
 
-    def _make_frame(self, number: int) -> FrameT:
+    def _make_frame(self, number: int, status: StatusT) -> FrameT:
         raise NotImplementedError
-
-    @staticmethod
-    def _headline(status: StatusT) -> object:
-        """Return what listeners are told at once; numbers that change all the time come with the frames."""
-        return status
-
-    @property
-    def _end_message(self) -> str:
-        return ""
-
-    @property
-    def _flight(self) -> "Future[Any] | None":
-        """Done when there is something to take over from another thread; None if nothing is under way."""
-        return None
-
-    def _land(self) -> None:
-        """Take over what another thread has done, and wait for it if need be."""
-
-    @property
-    def _can_work(self) -> bool:
-        """Whether a block could be run now; if not, a turn only tells what is being waited for."""
-        return True
-
-    def _launch(self) -> bool:
-        """Have the next block run on another thread; return whether that was possible."""
-        return False
 
     # Commands, from any thread.
 
     @property
     def speed(self) -> float | None:
-        """Iterations (or steps) a frame, below 1 for slow motion, or None for as fast as it goes."""
+        """Iterations (or steps) a frame, below 1 for slow motion, or None for as fast as possible."""
         return self._frame_times.speed
 
     @speed.setter
-    @posted(speed=check_speed)
     def speed(self, speed: float | None) -> None:
-        self._frame_times.change(speed, self._clock())
-        self._publish()
+        checked = _checked(speed)
 
-    @posted(needs_loop=True)
+        def change() -> None:
+            self._frame_times.change(checked, self._clock())
+            self._publish()
+
+        self.post(change)
+
     def play(self) -> None:
         """Run from the present until paused or done."""
-        self._play()
+        self._need_loop("play")
+        self.post(self._play)
 
-    @posted()
-    def pause(self) -> None:
-        """Stand still: nothing further is run once this has reached the loop."""
-        self._halt()
+    def step(self, iterations: int = 1) -> None:
+        """Run so many more iterations (or steps); fewer if the end or a pause comes first."""
+        check_count("iterations", iterations, least=1)
+        self._need_loop("step")
 
-    @posted()
+        def step() -> None:
+            if self._may_run():
+                self._steps += iterations
+                self._to_end = False
+                self._enter(PlayerState.STEPPING)
+
+        self.post(step)
+
+    def pause(self, *, wait: bool = False) -> None:
+        """Stop: nothing further is run once this has reached the loop.
+
+        Parameters
+        ----------
+        wait
+            Return only then, where this is called from another thread than the loop's.
+        """
+        self.post(self._halt)
+        if wait and self.mailbox.is_elsewhere:
+            is_done = threading.Event()
+            self.post(is_done.set)
+            if not is_done.wait(_PATIENCE):
+                raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
+
     def attach(self, view: Screen[FrameT]) -> None:
         """Add a view, show it the latest state, and from now on every frame, after the views before it."""
-        self._fan_out.attach(view)
-        self._fan_out.show_to(view, self.current_frame())
 
-    @posted()
+        def attach() -> None:
+            self._fan_out.attach(view)
+            self._fan_out.show_to(view, self.current_frame())
+
+        self.post(attach)
+
     def detach(self, view: Screen[FrameT]) -> None:
         """Remove a view; one that is not attached is ignored."""
-        self._fan_out.detach(view)
+        self.post(lambda: self._fan_out.detach(view))
 
-    @posted()
     def viewer_attached(self, viewer: str = "viewer") -> None:
-        """Note that somebody looks: a page was opened, became visible, or still is visible."""
-        self._display.greet(viewer)
+        """Count a message of a viewer: a page was opened, became visible, or still is visible."""
+        self.post(lambda: self._display.greet(viewer))
 
-    @posted()
     def acknowledge(self, frame_number: int, viewer: str = "viewer") -> None:
-        """Note that a viewer has painted this frame, and so all before it."""
-        self._display.acknowledge(frame_number, viewer)
+        """Count this frame, and so all before it, as painted by a viewer."""
+        self.post(lambda: self._display.acknowledge(frame_number, viewer))
 
-    @posted()
     def viewer_left(self, viewer: str = "viewer") -> None:
-        """Note that a viewer has gone: its page was closed or hidden."""
-        self._display.throttle.leave(viewer)
+        """Forget a viewer: its page was closed or hidden."""
+        self.post(lambda: self._display.leave(viewer))
 
-    @posted()
     def refresh(self) -> None:
-        """Show the latest state to all views now, whether or not anybody looks; for a static export, say."""
-        with self._guarded():
-            self._display.send()
+        """Show the latest state to all views now, with or without a viewer; for a static export, say."""
 
-    @posted()
+        def refresh() -> None:
+            with self._guarded():
+                self._send()
+
+        self.post(refresh)
+
+    def outdate(self) -> None:
+        """Have a frame sent as soon as the viewers can take it, as something else than the work changed."""
+        self.post(lambda: self._display.outdate(urgently=True))
+
     def close(self) -> None:
         """Stop, and let go of all views and viewers."""
-        self._halt()
-        self._fan_out.clear()
-        self._display.throttle.clear()
+
+        def close() -> None:
+            self._halt()
+            self._fan_out.clear()
+            self._display.clear()
+
+        self.post(close)
 
     async def wait(self, timeout: float | None = None) -> StatusT:
-        """Wait until it stands still; return the status, or raise what went wrong.
+        """Wait until nothing runs; return the status, or raise what went wrong.
 
         Cancelling this pauses the work: interrupting a notebook cell that waits must stop it. The time-out,
         in seconds, does not.
@@ -323,9 +304,16 @@ class Engine(Generic[FrameT, StatusT]):
 
     def current_frame(self) -> FrameT:
         """Return what a frame sent now would show, for static pictures; on the event loop's thread only."""
-        return self._make_frame(self._display.number)
+        return self._make_frame(self._display.number, self._make_status())
 
     # What commands do, on the loop's thread.
+
+    def _need_loop(self, command: str) -> None:
+        if not self.mailbox.capture_loop():
+            raise RuntimeError(
+                f"{command}() works in the background and needs a running event loop, as notebooks have; in "
+                f"a plain script call {command}_sync(), or sample() of the sampler, or use asyncio.run"
+            )
 
     def _play(self, *, to_end: bool = False) -> None:
         is_playing = self._state is PlayerState.PLAYING and self._to_end == to_end
@@ -335,23 +323,10 @@ class Engine(Generic[FrameT, StatusT]):
             self._frame_times.restart(self._clock())
             self._enter(PlayerState.PLAYING)
 
-    def _step(self, count: int) -> None:
-        self._catch_up()
-        if self._may_run():
-            self._steps += count
-            self._to_end = False
-            self._enter(PlayerState.STEPPING)
-
     def _halt(self, message: str = "") -> None:
-        """Stop running; without effect on what stands still."""
-        self._catch_up()
+        """Stop running; without effect where nothing runs."""
         if self._state.is_running:
-            self._steps = 0
             self._enter(PlayerState.PAUSED, message)
-
-    def _catch_up(self) -> None:
-        with self._guarded():
-            self._land()
 
     def _run_in_foreground(self, steps: int, command: str) -> None:
         """Run up to so many steps without rest and without frames; faults and interrupts raise."""
@@ -359,24 +334,35 @@ class Engine(Generic[FrameT, StatusT]):
             raise RuntimeError(
                 f"{command}_sync() was called off the event loop's thread; call {command}() there"
             )
-        self.post(lambda: self._run_here(steps))
 
-    def _run_here(self, steps: int) -> None:
-        with self._guarded(reraise=True):
-            self._land()  # What goes wrong here is for the caller; a pause would keep it to itself.
-            self._halt()
-            if not self._may_run():
-                return
-            self._to_end = self._is_announced = True
-            self._enter(PlayerState.PLAYING)
-            while steps > 0 and self._state.is_running:
-                steps -= self._run_block(self._pacing.work, steps)
-            self._halt()
+        def run() -> None:
+            with self._guarded(reraise=True):
+                self._halt()
+                if not self._may_run():
+                    return
+                self._to_end = self._is_announced = True
+                self._enter(PlayerState.PLAYING)
+                left = steps
+                while left > 0 and self._state.is_running:
+                    left -= self._run_block(self._pacing.work, left)
+                self._halt()
+
+        self.post(run)
+
+    def _may_run(self) -> bool:
+        """Whether there is something to run; if so, begin to count."""
+        if self._work.is_done:
+            return False
+        if not self._state.is_running:
+            self._meter.restart(self._clock())
+            self._is_announced = self._is_prepared
+        return True
 
     def _take_up(self, work: Work) -> None:
-        """Turn to other work; nothing is known of how long its steps take."""
+        """Turn to other work, whose steps may take another time."""
         self._work = work
         self._sizer.restart()
+        self._display.outdate(urgently=True)
 
     # Turns.
 
@@ -385,15 +371,10 @@ class Engine(Generic[FrameT, StatusT]):
         return self._state.is_running or self._display.owes_frame
 
     def _resume(self) -> None:
-        """Go on at once: commands have been carried out."""
-        if self._called is not None and self._called.get_loop().is_closed():
-            self._called = None  # nobody is left to be woken
-        if self._called is not None and not self._called.done():
-            self._called.set_result(None)
-        self._ensure_task()
-
-    def _ensure_task(self) -> None:
-        loop = running_loop()
+        """End the rest, or start the task: commands have been carried out."""
+        loop, called, self._called = running_loop(), self._called, None
+        if called is not None and not called.done() and not called.get_loop().is_closed():
+            called.set_result(None)
         if loop is None or loop is not self.mailbox.loop or not self._has_work:
             return
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
@@ -403,11 +384,12 @@ class Engine(Generic[FrameT, StatusT]):
         task = asyncio.current_task()
         try:
             while self._has_work:
-                # Before the turn: what comes in the middle of it is carried out at its end.
+                # Before the turn: commands that come in the middle of it are carried out at its end.
                 called = self._called = asyncio.get_running_loop().create_future()
                 await self._rest(self._turn(), called)
         finally:
-            # Out of work, cancelled, or destroyed with its loop. An abandoned task must not stop its heir.
+            # Out of work, cancelled, or destroyed with its loop. An abandoned task must not stop the next
+            # one.
             if self._task is task:
                 self._task = None
                 self._halt(_SHUT_DOWN)
@@ -424,11 +406,6 @@ class Engine(Generic[FrameT, StatusT]):
             finally:
                 if not sleep.get_loop().is_closed():
                     sleep.cancel()
-        if self._flight is not None:
-            landing = asyncio.wrap_future(self._flight)
-            # Somebody has to look at its fault; the turn that follows raises it.
-            landing.add_done_callback(lambda done: done.cancelled() or done.exception())
-            await asyncio.wait((landing,))
 
     def _turn(self) -> float:
         """Work for a moment; return for how long to rest."""
@@ -436,15 +413,12 @@ class Engine(Generic[FrameT, StatusT]):
         try:
             with self.mailbox.held():
                 with self._guarded():
-                    self._land()
-                    is_due = self._state.is_running and self._is_announced and self._can_work
-                    if is_due and not self._launch():
+                    if self._state.is_running and self._is_announced and can_work(self._work):
                         self._run_blocks()
                     self._publish()
                     self._send_if_due()
                     if self._state.is_running and not self._is_announced:
-                        # Nothing is run before the message is on its way; the rest after this turn lets it be
-                        # painted.
+                        # The first block may compile: the message about it is on its way before it is run.
                         self._is_announced = not self._display.owes_frame
                 rest = self._rest_seconds()
             self.mailbox.deliver()
@@ -459,8 +433,6 @@ class Engine(Generic[FrameT, StatusT]):
             if left <= 0.0 or not self._state.is_running or self._awaits_frame:
                 break
             self._run_block(left)
-            if self._launch():  # only the first block, which compiles, has to stay here
-                break
 
     def _run_block(self, seconds: float, most: int | None = None) -> int:
         """Run steps that should take at most so many seconds; return how many."""
@@ -471,29 +443,24 @@ class Engine(Generic[FrameT, StatusT]):
             limits += [self._frame_times.remaining]
         started = self._clock()
         done = self._work.advance(min(limit for limit in limits if limit is not None))
-        self._account(done, self._clock() - started)
-        return done
-
-    def _account(self, done: int, seconds: float) -> None:
-        """Take note of the steps that were run, and how long they took."""
+        now = self._clock()
         if not self._is_prepared:
-            # The first block may have been compiled: its time says nothing about the next one's.
+            # The first block may have been compiled: its time says nothing about that of the next one.
             self._is_prepared = True
-            self._meter.restart(self._clock())
+            self._meter.restart(now)
         elif done:
-            self._meter.add(done, self._clock())
-            self._sizer.measured(done, seconds)
+            self._meter.add(done, now)
+            self._sizer.measured(done, now - started)
         self._display.outdate()
         self._frame_times.count(done)
         self._steps -= min(done, self._steps)
-        if not self._state.is_running:
-            return
         if self._work.is_done:
-            self._finish()
+            self._enter(PlayerState.FINISHED)
         elif done == 0:
             raise RuntimeError(f"{type(self._work).__name__} did nothing, although it is not done")
         elif self._state is PlayerState.STEPPING and self._steps == 0:
             self._enter(PlayerState.PAUSED)
+        return done
 
     def _rest_seconds(self) -> float:
         if self._state.is_running and not self._awaits_frame:
@@ -502,15 +469,20 @@ class Engine(Generic[FrameT, StatusT]):
         if self._display.is_full:
             return longest
         frame = self._frame_times.wait_seconds(self._clock()) if self._is_paced else 0.0
-        return min(max(self._display.wait_seconds, frame, self._pacing.nap), longest)
+        return min(max(self._display.wait_seconds(), frame, self._pacing.nap), longest)
 
     def _send_if_due(self) -> None:
         display, is_open = self._display, self._display.is_open
         is_due = self._is_paced and self._frame_times.is_due(self._clock())
         if is_open and (is_due or display.is_urgent or (display.is_stale and not self._is_paced)):
-            display.send()
+            self._send()
         if is_due and (is_open or not display.is_watched):
             self._frame_times.refill(self._clock())
+
+    def _send(self) -> None:
+        """Show the latest state to every view."""
+        self._publish()
+        self._display.send(lambda number: self._fan_out.show(self._make_frame(number, self.status)))
 
     @property
     def _is_paced(self) -> bool:
@@ -524,28 +496,18 @@ class Engine(Generic[FrameT, StatusT]):
 
     # States.
 
-    def _may_run(self) -> bool:
-        """Whether there is something to run; if so, begin to count."""
-        if self._work.is_done:
-            return False
-        if not self._state.is_running:
-            self._meter.restart(self._clock())
-            self._is_announced = self._is_prepared
-        return True
-
-    def _finish(self) -> None:
-        self._steps = 0
-        self._enter(PlayerState.FINISHED, self._end_message)
-
     def _enter(self, state: PlayerState, message: str = "", error: Exception | None = None) -> None:
+        if state is not PlayerState.STEPPING:
+            self._steps = 0
         self._state = state
         self._message = message
         self.error = error
         self._publish()
 
     def _publish(self) -> None:
+        """Make a new status, and tell the listeners where more than its counts has changed."""
         old, self.status = self.status, self._make_status()
-        if self._headline(old) != self._headline(self.status):
+        if old.headline != self.status.headline:
             self._display.outdate(urgently=True)
             self._fan_out.tell(self.status)
 
@@ -559,7 +521,61 @@ class Engine(Generic[FrameT, StatusT]):
             if reraise:
                 raise
         except Exception as error:
-            self._steps = 0
             self._enter(PlayerState.FAILED, f"{type(error).__name__}: {error}", error)
             if reraise:
                 raise
+
+
+def can_work(work: object) -> bool:
+    """Whether work, or a source, can do a step now; one without a method `prepare` always can."""
+    prepare: Callable[[], bool] | None = getattr(work, "prepare", None)
+    return prepare is None or prepare()
+
+
+class Worker(Engine[Tick, WorkerStatus]):
+    """Plays, pauses and steps any work, for teaching widgets; or just does it.
+
+    Nothing is recorded, and there is no past to look back at. Other work can take the place of the old at any
+    time, so that the latest settings win. A view that raises stops the work.
+
+    Parameters
+    ----------
+    work
+        What is to be done.
+    speed
+        Steps a frame, below 1 for slow motion, or None for as fast as possible.
+    pacing
+        Lengths of work and rest, frame rate, time-outs, clock.
+    """
+
+    def __init__(self, work: Work, *, speed: float | None = None, pacing: Pacing | None = None) -> None:
+        super().__init__(work, FanOut(strict=True), speed, pacing)
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether there is an event loop to work on."""
+        return self.mailbox.capture_loop()
+
+    def run_sync(self, steps: int = 2**31) -> None:
+        """Do up to so many steps in the foreground, with or without a loop; raise what the work raises."""
+        self._run_in_foreground(check_count("steps", steps, least=1), "run")
+
+    def replace(self, work: Work) -> None:
+        """Turn to other work at once; if the old work was running, the new one runs."""
+
+        def replace() -> None:
+            self._take_up(work)
+            is_running = self._state.is_running and not work.is_done
+            self._enter(self._state if is_running else PlayerState.PAUSED)
+
+        self.post(replace)
+
+    def refresh(self) -> None:
+        """Show the work to all views now, with or without a viewer; raise what a view raises."""
+        self.post(self._send)
+
+    def _make_status(self) -> WorkerStatus:
+        return WorkerStatus(self._state.is_running, self._message)
+
+    def _make_frame(self, number: int, status: WorkerStatus) -> Tick:
+        return Tick(number, status)

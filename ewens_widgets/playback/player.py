@@ -1,12 +1,13 @@
-"""The faces of playback: `Player` plays a chain in the background of a notebook, `Worker` any other work.
+"""`Player` plays a chain in the background of a notebook: a source of events, and its recorder.
 
-The task works for about 10 ms, then leaves the event loop to others for eight turns and a nap of 2 ms; so the
-kernel goes on answering, and a pause takes effect within some milliseconds. At full speed the iterations are
-run on a helper thread, 20 ms at a time, where there can be one; the task is then free for the frames.
+A source runs in blocks, ``source.advance(count)``; a block is a sequence of events, and goes into the record
+as a whole, ``recorder.extend(block)``. Playing, stepping, several chains at once and recorded draws that are
+shown again all go this way. `Source` and `EventRecorder` are protocols: any object with the right methods
+will do, so tests and teaching widgets can play something other than a sampler.
 
 Every iteration is recorded. Frames are another matter: they show the latest state, at most 20 times a second
-and never more than two ahead of what the viewers have acknowledged. Without a viewer none is sent, and the
-chain waits for nobody.
+and at most two ahead of what the viewers have acknowledged. Without a viewer none is sent, and the chain
+never waits.
 
 What happens when
 -----------------
@@ -33,38 +34,176 @@ The event loop shuts down
     Paused; play goes on under the next loop.
 """
 
-import asyncio
-import threading
-import time
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
 from ewens_widgets.arguments import check_count
-from ewens_widgets.playback.display import FanOut, Screen, ViewErrorHook
-from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, Tick, WorkerStatus, number_text
-from ewens_widgets.playback.loop import Engine, posted
-from ewens_widgets.playback.pacing import Pacing, check_speed, thread_seconds
+from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
+from ewens_widgets.playback.frame import Frame, LiveAnswer, PlayerState, PlayerStatus, number_text
+from ewens_widgets.playback.loop import Engine, can_work
 from ewens_widgets.playback.summaries import RunningSummaries
-from ewens_widgets.playback.work import (
-    EventRecorder,
-    RecordedChain,
-    Source,
-    Work,
-    compilation,
-    helper_thread,
-    prepare,
-)
 from ewens_widgets.sampling.draws import Block
-
-__all__ = ["Player", "Worker"]
+from ewens_widgets.sampling.driver import interrupts_deferred
+from ewens_widgets.sampling.event import Event
 
 _PREPARING = "Preparing the sampler. Its first use compiles it, which can take some seconds."
-_PATIENCE = 30.0  # seconds to wait for a busy event loop
 
-_at_least_0 = partial(check_count, least=0)
-_at_least_1 = partial(check_count, least=1)
+
+class Source(Protocol):
+    """A chain that runs in blocks of events, such as `Sampler`.
+
+    One that is compiled may also have a method `prepare`, which says whether a block can be run now, and an
+    attribute `compilation`, the state of that as a text for the status line.
+    """
+
+    @property
+    def iteration(self) -> int:
+        """Number of the last iteration done, 0 at the start."""
+
+    def advance(self, n: int) -> Block:
+        """Run up to `n` iterations as one block; an empty one says that there are no more.
+
+        Interrupted, nothing has happened.
+        """
+
+    def snapshot(self) -> Event | None:
+        """Describe the current state without moving, for frames before any iteration; None if unknown."""
+
+    def reset(self) -> None:
+        """Go back to the initial state."""
+
+
+class EventRecorder(Protocol):
+    """Where every iteration is kept, such as `Recorder`."""
+
+    def __len__(self) -> int: ...
+
+    def reserve(self, extra: int) -> None:
+        """Make room for so many more iterations, so that keeping them cannot fail for lack of memory."""
+
+    def extend(self, block: Block) -> None:
+        """Keep a block; interrupted, all of it or nothing."""
+
+    def event(self, index: int) -> Event:
+        """Return the event at a place, 0 being the first one kept."""
+
+    def block(self) -> Block:
+        """Give all that is kept as one block, without copying it; later iterations do not change it."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+
+
+def compilation(source: Source) -> str:
+    """State of the compilation of a source, if it has any."""
+    return str(getattr(source, "compilation", ""))
+
+
+class RecordedChain:
+    """Work: runs a source towards a target and keeps every event.
+
+    No iteration is run without being recorded, and none is recorded twice. Room for a block is made before it
+    is run, and an interrupt is held back from the start of a block until it is in the record.
+
+    Parameters
+    ----------
+    source
+        Gives the events.
+    recorder
+        Keeps them. It may already hold the iterations that led to where the source is.
+    target
+        The iteration at which the work is done.
+
+    Attributes
+    ----------
+    is_exhausted
+        Whether the source had no more iterations when it was last asked.
+    """
+
+    def __init__(self, source: Source, recorder: EventRecorder, target: int) -> None:
+        self.source = source
+        self.recorder = recorder
+        self.target = target
+        self._mark_start()
+
+    def _mark_start(self) -> None:
+        self.is_exhausted = False
+        self._start = self.source.iteration - len(self.recorder)
+        # Where there is a record, the source has left its initial state: it cannot be described any more.
+        self._initial = None if len(self.recorder) else self.source.snapshot()
+        self._newest: Block | None = None
+
+    @property
+    def first_iteration(self) -> int:
+        """The earliest iteration that can be shown: the start, unless nothing is known of it."""
+        return self._start + 1 if self._initial is None and len(self.recorder) else self._start
+
+    @property
+    def iteration(self) -> int:
+        """Last iteration recorded."""
+        return self._start + len(self.recorder)
+
+    @property
+    def latest(self) -> Event | None:
+        """The newest event, or a description of the initial state if the source can give one."""
+        if not len(self.recorder):
+            return self._initial
+        # The block itself holds more than its record: what was proposed, and weights in full precision.
+        return self._newest[-1] if self._newest else self.recorder.event(len(self.recorder) - 1)
+
+    def event(self, iteration: int) -> Event | None:
+        """Return what was recorded at an iteration."""
+        if iteration == self.iteration:
+            return self.latest
+        if iteration == self._start:
+            return self._initial
+        return self.recorder.event(self.n_draws(iteration) - 1)
+
+    def n_draws(self, iteration: int) -> int:
+        """Return how many draws are recorded up to an iteration."""
+        return iteration - self._start
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the target is reached, or the source has no more iterations."""
+        return self.iteration >= self.target or self.is_exhausted
+
+    def prepare(self) -> bool:
+        """Have the source get ready in the background if it has to; say whether a block can be run now."""
+        return can_work(self.source)
+
+    def advance(self, steps: int) -> int:
+        """Run and record up to so many iterations as one block; return how many there were."""
+        if self.source.iteration != self.iteration:
+            raise RuntimeError(
+                f"the source is at iteration {self.source.iteration}, its record at {self.iteration}: it was "
+                "moved from outside, or an interrupt came at a bad moment; reset to start again"
+            )
+        count = min(steps, self.target - self.iteration)
+        self.recorder.reserve(count)
+        with interrupts_deferred():
+            return self._record(self.source.advance(count))
+
+    def _record(self, block: Block) -> int:
+        """Record a block that the source has run, whatever interrupts that."""
+        before, interrupt = len(self.recorder), None
+        try:
+            self.recorder.extend(block)
+        except KeyboardInterrupt as fault:
+            interrupt = fault
+            if len(self.recorder) == before:
+                self.recorder.extend(block)
+        self._newest = block
+        self.is_exhausted = not block
+        if interrupt is not None:
+            raise interrupt  # only now: whoever catches it finds that source and record agree
+        return len(block)
+
+    def reset(self) -> None:
+        """Take the source back to its start and forget the record."""
+        self.source.reset()
+        self.recorder.clear()
+        self._mark_start()
 
 
 class Player(Engine[Frame, PlayerStatus]):
@@ -82,9 +221,11 @@ class Player(Engine[Frame, PlayerStatus]):
     target_iterations
         The iteration at which playing stops.
     speed
-        Iterations a frame, below 1 for slow motion, or None for as fast as it goes.
+        Iterations a frame, below 1 for slow motion, or None for as fast as possible.
     burn_in
         First iterations that the running summaries leave out.
+    wants_answer
+        Says whether the answer is to be shown. Without it, frames carry no answers.
     on_view_error
         Called with a view that raised and the exception, after the view was detached.
     strict
@@ -92,12 +233,10 @@ class Player(Engine[Frame, PlayerStatus]):
     preparing_message
         Status message while the first block of a source is waited for.
     pacing
-        Lengths of work and rest, frame rate, time-outs.
-    clock, effort, sleep
-        The time, that which a thread has worked for, and how to wait; tests put their own here.
+        Lengths of work and rest, frame rate, time-outs, clock.
     """
 
-    _longest_step = 1  # so that every step can tell what was proposed
+    _longest_step = 1  # so that the event of every step has its proposal
 
     def __init__(
         self,
@@ -107,28 +246,21 @@ class Player(Engine[Frame, PlayerStatus]):
         target_iterations: int,
         speed: float | None = None,
         burn_in: int = 0,
+        wants_answer: Callable[[], bool] | None = None,
         on_view_error: ViewErrorHook | None = None,
         strict: bool = False,
         preparing_message: str = _PREPARING,
         pacing: Pacing | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        effort: Callable[[], float] = thread_seconds,
-        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
     ) -> None:
-        self._chain = RecordedChain(source, recorder, _at_least_1("target_iterations", target_iterations))
-        self._summaries = RunningSummaries(recorder, _at_least_0("burn_in", burn_in))
+        target = check_count("target_iterations", target_iterations, least=1)
+        self._chain = RecordedChain(source, recorder, target)
+        self._summaries = RunningSummaries(recorder, check_count("burn_in", burn_in, least=0))
         self._preparing_message = preparing_message
-        self._helper = helper_thread()
         self._shown: int | None = None  # the past iteration on display; None follows the present
-        super().__init__(
-            self._chain,
-            FanOut(on_view_error, strict=strict),
-            speed=check_speed("speed", speed),
-            pacing=Pacing() if pacing is None else pacing,
-            clock=clock,
-            effort=effort,
-            sleep=sleep,
-        )
+        self._answer: LiveAnswer | None = None
+        super().__init__(self._chain, FanOut(on_view_error, strict=strict), speed, pacing)
+        if wants_answer is not None:
+            self._answer = LiveAnswer(self.mailbox, self.outdate, wants_answer, clock=self._clock)
 
     @property
     def source(self) -> Source:
@@ -151,10 +283,14 @@ class Player(Engine[Frame, PlayerStatus]):
         return self._summaries.burn_in
 
     @burn_in.setter
-    @posted(burn_in=_at_least_0)
     def burn_in(self, burn_in: int) -> None:
-        self._summaries.burn_in = burn_in
-        self._display.outdate(urgently=True)
+        check_count("burn_in", burn_in, least=0)
+
+        def change() -> None:
+            self._summaries.burn_in = burn_in
+            self._display.outdate(urgently=True)
+
+        self.post(change)
 
     @property
     def target_iterations(self) -> int:
@@ -162,24 +298,28 @@ class Player(Engine[Frame, PlayerStatus]):
         return self._chain.target
 
     @target_iterations.setter
-    @posted(target_iterations=_at_least_1)
     def target_iterations(self, target_iterations: int) -> None:
-        self._move_target(target_iterations)
+        check_count("target_iterations", target_iterations, least=1)
+        self.post(lambda: self._move_target(target_iterations))
 
-    @posted(iterations=_at_least_1)
     def extend(self, iterations: int) -> None:
         """Move the target by so many iterations; a finished player can then go on."""
-        self._move_target(self._chain.target + iterations)
+        check_count("iterations", iterations, least=1)
+        self.post(lambda: self._move_target(self._chain.target + iterations))
 
-    @posted(needs_loop=True)
+    def _move_target(self, target: int) -> None:
+        self._chain.target = target
+        # A failed player stays failed, and one that never ran stays idle, wherever the target is.
+        if self._state is PlayerState.FINISHED and self._chain.iteration < target:
+            self._enter(PlayerState.PAUSED)
+        elif self._state.is_running and self._chain.is_done:
+            self._enter(PlayerState.FINISHED)
+        self._publish()
+
     def run_to_end(self) -> None:
-        """Run to the target as fast as it goes, whatever the speed."""
-        self._play(to_end=True)
-
-    @posted(needs_loop=True, iterations=_at_least_1)
-    def step(self, iterations: int = 1) -> None:
-        """Run so many more iterations one by one; fewer if the target or a pause comes first."""
-        self._step(iterations)
+        """Run to the target as fast as possible, whatever the speed."""
+        self._need_loop("run_to_end")
+        self.post(lambda: self._play(to_end=True))
 
     def run_to_end_sync(self) -> None:
         """Run to the target in the foreground, with or without a loop; raise what the source raises."""
@@ -187,15 +327,18 @@ class Player(Engine[Frame, PlayerStatus]):
 
     def step_sync(self, iterations: int = 1) -> None:
         """Run so many iterations in the foreground, or fewer if the target comes first."""
-        self._run_in_foreground(_at_least_1("iterations", iterations), "step")
+        self._run_in_foreground(check_count("iterations", iterations, least=1), "step")
 
-    @posted()
     def reset(self) -> None:
         """Stop, take the source back to its start, forget the record, and show the initial state."""
-        with self._guarded():
-            self._chain.reset()
-            self._summaries.clear()
-            self._become_idle()
+
+        def reset() -> None:
+            with self._guarded():
+                self._chain.reset()
+                self._summaries.clear()
+                self._become_idle()
+
+        self.post(reset)
 
     def replace_source(
         self, source: Source, recorder: EventRecorder | None = None, *, target_iterations: int | None = None
@@ -212,94 +355,63 @@ class Player(Engine[Frame, PlayerStatus]):
         target_iterations
             The new target; by default the old one.
         """
-        target = None if target_iterations is None else _at_least_1("target_iterations", target_iterations)
-        self._replace(source, recorder, target)
+        if target_iterations is not None:
+            check_count("target_iterations", target_iterations, least=1)
 
-    @posted()
-    def _replace(self, source: Source, recorder: EventRecorder | None, target: int | None) -> None:
-        self._catch_up()
-        if recorder is None:
-            recorder = self.recorder
-            recorder.clear()
-        self._chain = RecordedChain(source, recorder, self._chain.target if target is None else target)
-        self._summaries = RunningSummaries(recorder, self.burn_in)
-        self._take_up(self._chain)
-        self._is_prepared = self._is_announced = False
-        self._become_idle()
+        def change() -> None:
+            kept = self.recorder if recorder is None else recorder
+            if recorder is None:
+                kept.clear()
+            self._chain = RecordedChain(source, kept, target_iterations or self._chain.target)
+            self._summaries = RunningSummaries(kept, self.burn_in)
+            if self._answer is not None:
+                self._answer.clear()
+            self._take_up(self._chain)
+            self._is_prepared = self._is_announced = False
+            self._become_idle()
+
+        self.post(change)
+
+    def _become_idle(self) -> None:
+        self._shown = None
+        self._display.outdate(urgently=True)
+        self._enter(PlayerState.IDLE)
 
     def seek(self, iteration: int | None) -> None:
         """Pause, and show a recorded iteration; None shows the present again. The chain does not move."""
         if iteration is not None:
             first, last = self.status.first_iteration, self.status.iteration
-            if not first <= _at_least_0("iteration", iteration) <= last:
+            if not first <= check_count("iteration", iteration, least=0) <= last:
                 raise ValueError(
                     f"iteration {iteration} is not recorded; choose one from {first} to {last}, or None for "
                     "the present"
                 )
-        self._show_iteration(iteration)
 
-    @posted()
-    def _show_iteration(self, iteration: int | None) -> None:
-        self._halt()
-        if iteration is None or iteration >= self._chain.iteration:
+        def seek() -> None:
+            self._halt()
             self._shown = None
-        else:
-            self._shown = max(iteration, self._chain.first_iteration)
-        self._display.outdate(urgently=True)
-        self._publish()
+            if iteration is not None and iteration < self._chain.iteration:
+                self._shown = max(iteration, self._chain.first_iteration)
+            self._display.outdate(urgently=True)
+            self._publish()
+
+        self.post(seek)
 
     def on_status(self, listener: Callable[[PlayerStatus], None]) -> Callable[[], None]:
-        """Have changes of state, target, speed, message and following told at once, outside the frames.
+        """Call a listener at once when state, target, speed, message or following change.
 
         Returns
         -------
         function that ends this
         """
-        self.post(lambda: self._fan_out.listen(listener))
+        self.post(lambda: self._fan_out.listeners.append(listener))
         return lambda: self.post(lambda: self._fan_out.unlisten(listener))
 
-    def catch_up(self) -> None:
-        """Carry out the commands given before, and record what is under way: source and record agree."""
-        if not self.mailbox.is_elsewhere:
-            self._catch_up()
-            return
-        is_done = threading.Event()
-        self.post(self._catch_up)
-        self.post(is_done.set)
-        if not is_done.wait(_PATIENCE):
-            raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
-
-    @property
-    def _flight(self) -> "Future[Block] | None":
-        flight = self._chain.flight
-        return None if flight is None else flight.future
-
-    @property
-    def _can_work(self) -> bool:
-        return prepare(self.source)
-
-    def _launch(self) -> bool:
-        # Steps, slow motion and the first block, which compiles, stay on the loop, where they are shown.
-        is_free = self._state is PlayerState.PLAYING and self._is_prepared and not self._is_paced
-        if self._helper is None or not is_free or not self.source.runs_aside:
-            return False
-        self._chain.launch(self._sizer.size(self._pacing.flight), self._helper, self._clock)
-        return True
-
-    def _land(self) -> None:
-        flight = self._chain.flight
-        if flight is not None:
-            self._account(self._chain.land(), flight.seconds)
-
-    def _move_target(self, target: int) -> None:
-        self._catch_up()
-        self._chain.target = target
-        # A failed player stays failed, and one that never ran stays idle, wherever the target is.
-        if self._state is PlayerState.FINISHED and self._chain.iteration < target:
-            self._enter(PlayerState.PAUSED)
-        elif self._state.is_running and self._chain.is_done:
-            self._finish()
-        self._publish()
+    def complete(self) -> None:
+        """Show the latest state, with the answer if it is being worked out; for still pictures."""
+        self.refresh()
+        if self._answer is not None and self._answer.wait():
+            self.refresh()
 
     def _may_run(self) -> bool:
         if self._state is PlayerState.FAILED:
@@ -310,128 +422,38 @@ class Player(Engine[Frame, PlayerStatus]):
         self._chain.is_exhausted = False  # it may have more by now
         if super()._may_run():
             return True
-        self._finish()
+        self._enter(PlayerState.FINISHED)
         return False
 
-    @property
-    def _end_message(self) -> str:
-        if self._chain.is_exhausted:
-            return "The source has no more iterations."
-        return f"All {number_text(self._chain.target)} iterations are done."
+    def _send(self) -> None:
+        if self._answer is not None:
+            self._answer.ask(self.current_frame())
+        super()._send()
 
-    def _become_idle(self) -> None:
-        self._steps = 0
-        self._shown = None
-        self._display.outdate(urgently=True)
-        self._enter(PlayerState.IDLE)
-
-    def _make_frame(self, number: int) -> Frame:
-        self._publish()
-        shown = self.status.shown_iteration
+    def _make_frame(self, number: int, status: PlayerStatus) -> Frame:
+        shown = status.shown_iteration
         summary = self._summaries.up_to(self._chain.n_draws(shown))
-        return Frame(number=number, event=self._chain.event(shown), status=self.status, summary=summary)
+        frame = Frame(number, self._chain.event(shown), status, summary)
+        return frame if self._answer is None else self._answer.add_to(frame)
 
     def _make_status(self) -> PlayerStatus:
-        is_running, iteration = self._state.is_running, self._chain.iteration
+        is_running, chain = self._state.is_running, self._chain
         is_preparing = is_running and not self._is_prepared
+        message = compilation(chain.source) if is_running else self._message
+        if is_preparing:
+            message = message or self._preparing_message
+        elif self._state is PlayerState.FINISHED:
+            message = f"All {number_text(chain.target)} iterations are done."
+            if chain.is_exhausted:
+                message = "The source has no more iterations."
         return PlayerStatus(
             state=PlayerState.PREPARING if is_preparing else self._state,
-            iteration=iteration,
-            target=self._chain.target,
-            shown_iteration=iteration if self._shown is None else self._shown,
-            first_iteration=self._chain.first_iteration,
+            iteration=chain.iteration,
+            target=chain.target,
+            shown_iteration=chain.iteration if self._shown is None else self._shown,
+            first_iteration=chain.first_iteration,
             speed=None if self._to_end and is_running else self.speed,
             iterations_per_second=self._meter.rate(self._clock()) if is_running else 0.0,
             frames_per_second=self._display.frames_per_second if is_running else 0.0,
-            message=self._told_message(is_preparing),
+            message=message,
         )
-
-    def _told_message(self, is_preparing: bool) -> str:
-        if is_preparing:
-            return compilation(self.source) or self._preparing_message
-        return compilation(self.source) if self._state.is_running else self._message
-
-    @staticmethod
-    def _headline(status: PlayerStatus) -> object:
-        return status.state, status.target, status.speed, status.message, status.is_following
-
-
-class Worker(Engine[Tick, WorkerStatus]):
-    """Play, pause, step; or just run what is to be done.
-
-    The little sibling of the player, for teaching widgets whose work is no Markov chain: nothing is recorded,
-    and there is no past to look back at. Other work takes the place of the old at any time, so that the
-    latest settings win. A view that raises stops the work.
-
-    Parameters
-    ----------
-    work
-        What is to be done.
-    speed
-        Steps a frame, below 1 for slow motion, or None for as fast as it goes.
-    pacing
-        Lengths of work and rest, frame rate, time-outs.
-    clock, effort, sleep
-        The time, that which a thread has worked for, and how to wait; tests put their own here.
-    """
-
-    def __init__(
-        self,
-        work: Work,
-        *,
-        speed: float | None = None,
-        pacing: Pacing | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-        effort: Callable[[], float] = thread_seconds,
-        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
-    ) -> None:
-        super().__init__(
-            work,
-            FanOut(strict=True),
-            speed=check_speed("speed", speed),
-            pacing=Pacing() if pacing is None else pacing,
-            clock=clock,
-            effort=effort,
-            sleep=sleep,
-        )
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether there is an event loop to work on."""
-        return self.mailbox.capture_loop()
-
-    @posted(needs_loop=True, steps=_at_least_1)
-    def step(self, steps: int = 1) -> None:
-        """Do so many more steps."""
-        self._step(steps)
-
-    def run_sync(self, steps: int = 2**31) -> None:
-        """Do up to so many steps in the foreground, with or without a loop; raise what the work raises."""
-        self._run_in_foreground(_at_least_1("steps", steps), "run")
-
-    @posted()
-    def replace(self, work: Work) -> None:
-        """Turn to other work, at once; if work was under way, so is this."""
-        self._take_up(work)
-        if self._state.is_running and not work.is_done:
-            self._enter(self._state)
-        else:
-            self._steps = 0
-            self._enter(PlayerState.PAUSED)
-        self._display.outdate(urgently=True)
-
-    @posted()
-    def refresh(self) -> None:
-        """Show the work to all views now, whether or not anybody looks; raise what a view raises."""
-        self._display.send()
-
-    @posted()
-    def outdate(self) -> None:
-        """Have a frame sent as soon as the viewers can take it, as something else than the work changed."""
-        self._display.outdate(urgently=True)
-
-    def _make_status(self) -> WorkerStatus:
-        return WorkerStatus(self._state.is_running, self._message)
-
-    def _make_frame(self, number: int) -> Tick:
-        return Tick(number, self.status)

@@ -5,15 +5,17 @@ what nobody shows. Averages leave out the burn-in. While the chain is still with
 so far; otherwise there would be nothing to see.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.similarity import RunningSimilarity
-from ewens_widgets.playback.work import EventRecorder
 from ewens_widgets.sampling.draws import Block, Recorded, saved_columns
 from ewens_widgets.sampling.trace import Trace
+
+if TYPE_CHECKING:
+    from ewens_widgets.playback.player import EventRecorder
 
 __all__ = ["RunningSummaries", "Summary"]
 
@@ -157,7 +159,7 @@ class RunningSummaries:
         Number of first draws that averages leave out.
     """
 
-    def __init__(self, recorder: EventRecorder, burn_in: int = 0) -> None:
+    def __init__(self, recorder: "EventRecorder", burn_in: int = 0) -> None:
         self._recorder = recorder
         self.burn_in = burn_in
         self.epoch = 0

@@ -178,11 +178,6 @@ class Sampler:
         return "canonical" if self.raw_data is None else "euclidean"
 
     @property
-    def runs_aside(self) -> bool:
-        """Whether another thread should call `advance`: compiled, it lets this one work on meanwhile."""
-        return self._driver.is_compiled
-
-    @property
     def compilation(self) -> str:
         """What there is to say about the compiler, for a status line; empty where the chain is compiled."""
         if self._driver.is_compiled:

@@ -123,7 +123,7 @@ class CountView(View):
 
     def draw(self, frame: Frame) -> None:
         """Send the heights of the bars, and where the answer is on display its number of groups."""
-        reading = self.shared.live_answer.reading(frame) if self.shared.shown(frame) == "answer" else None
+        reading = frame.answer if self.shared.shown(frame) == "answer" else None
         groups = None if reading is None else reading.answer.n_clusters
         self._draw_bars(frame.summary.n_clusters[frame.summary.start :].astype(np.intp), groups)
 

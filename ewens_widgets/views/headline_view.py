@@ -78,7 +78,6 @@ class Headline(HBox):
     def show(self, frame: Frame) -> None:
         """Say what is on display."""
         self._frame = frame
-        self._shared.follow(frame)
         self.redraw()
 
     def redraw(self) -> None:
@@ -110,7 +109,7 @@ class Headline(HBox):
         """What all draws say so far, beside a single one, and whether the chain has found something."""
         if self._data is None or self._shared.shown(frame) != "draw" or not frame.status.iteration:
             return ""
-        reading = self._shared.live_answer.reading(frame)
+        reading = frame.answer
         parts = []
         if frame.status.is_running and reading is not None:
             draws = number_text(reading.iteration)
@@ -127,13 +126,13 @@ class Headline(HBox):
         alone = int((sizes == 1).sum())
         singles = "" if not alone else f", {alone} of a single {data.noun}"
         text = _with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
-        live = self._shared.live_answer
-        if live.is_busy and not frame.status.is_running:
+        if frame.answer_is_coming and not frame.status.is_running:
             return f"{text} · the answer is on its way"
-        return f"{text} · {live.reason}" if self._shared.colouring == "answer" and live.reason else text
+        problem = frame.answer_problem if self._shared.colouring == "answer" else ""
+        return f"{text} · {problem}" if problem else text
 
     def _of_answer(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
-        reading = self._shared.live_answer.reading(frame)
+        reading = frame.answer
         if reading is None:
             return ""
         # An answer may be older than the picture: while the chain runs, and when looking back.

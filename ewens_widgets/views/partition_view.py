@@ -154,9 +154,8 @@ class PartitionView(View):
         shown = self.shared.shown(frame)
         if labels is None or shown == "classes":
             return ""
-        reading = self.shared.live_answer.reading(frame)
-        if shown == "answer" and reading is not None:
-            return f"in its group with probability {reading.answer.certainty[found]:.2f}"
+        if shown == "answer" and frame.answer is not None:
+            return f"in its group with probability {frame.answer.answer.certainty[found]:.2f}"
         mates = np.flatnonzero(labels == labels[found])
         mates = mates[mates != found]
         if labels[found] < 0 or not mates.size:

@@ -7,50 +7,37 @@ views that observe it draw their last frame again.
 The tree is that of the draws on display. While the chain runs it is computed anew at a modest rate: at most a
 tenth of the time is spent on trees.
 
-The answer (`trace.answer()`, and the verdict on the chain) takes longer, up to some seconds. It is worked out
-when the chain has come to its end, or where colours are to show it; on a thread of its own, if there can be
-one. When the first one of a finished run is there, colours turn to it by themselves, and back to the draws
-when the chain goes on. While the chain runs there is a brief one from time to time, of few draws, for the
-sentence alone.
+Frames carry the answer of all draws (`playback/frame.py`). When a finished run has one, the colours turn to
+it by themselves, and back to the draws when the chain goes on. For this each frame is shown to the shared
+state before the views.
 """
 
-import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
 from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 from ewens_widgets.analysis.plots.palette import ClusterColours
 from ewens_widgets.analysis.trees import Tree, average_order, tree_of_distance
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.playback.work import helper_thread
 
 if TYPE_CHECKING:
-    from ewens_widgets.analysis.answer import Answer
     from ewens_widgets.model.posterior import Posterior
-    from ewens_widgets.sampling.trace import Trace
 
 __all__ = [
     "COLOURINGS",
     "MOST_OBJECTS",
     "TREE_KINDS",
-    "ChainAnswer",
     "Cut",
-    "LiveAnswer",
     "LiveTree",
     "Selection",
     "SharedState",
 ]
-
-_logger = logging.getLogger(__name__)
 
 IntArray = NDArray[np.intp]
 
@@ -75,11 +62,6 @@ MOST_CLUSTERS = 60
 
 MOST_OBJECTS = 2500
 """Most objects of a live similarity: its cost grows with the square of their number."""
-
-_MOST_LABELS = 1_000_000  # Objects times draws that an answer is made of; of more, every so manieth draw.
-_MOST_LABELS_AT_ONCE = 20_000  # The same where the page waits for it, or somebody reads it in passing.
-_FEWEST_IN_BRIEF = 50  # Draws before an answer is told that nobody has asked for.
-_GROWTH = 1.5  # So many times the draws of the last one, before there is another such answer.
 
 
 @dataclass(frozen=True)
@@ -120,15 +102,15 @@ class SharedState:
         self.colouring = "draw"
         self.classes: NDArray[Any] | None = None
         self.cut_problem = ""
-        self._frame: Frame | None = None
         self._turned_at: int | None = None  # iteration of the end at which colours turned to the answer
         self._has_turned = False  # by itself, and so it turns back by itself
         self.burn_in = 0
         self._cluster_colours = ClusterColours()
         self._observers: list[Callable[[], None]] = []
-        self._mailbox = Mailbox()
-        self.post = self._mailbox.post
-        self.live_answer = LiveAnswer(self._mailbox, self._on_answer)
+        self.post = Mailbox().post
+        # Brings a new frame, where another answer may have to be worked out; without a player, draws the
+        # last.
+        self.renew: Callable[[], None] = self.changed
         # The views observe this state alone, so that a new selection draws each of them once.
         self.selection.observe(self.changed)
         self._forget()
@@ -154,8 +136,7 @@ class SharedState:
         if self.colouring == "classes" and classes is None:
             self.colouring = "draw"
         self.live_tree.prepare(posterior)
-        self.live_answer.prepare()
-        self._frame = self._turned_at = None
+        self._turned_at = None
         if self._has_turned:
             self._turn("draw")
         self._cluster_colours.clear()
@@ -177,6 +158,10 @@ class SharedState:
         """Whether the colours stand for the tree's cut."""
         return self.colouring == "cut"
 
+    def wants_answer(self) -> bool:
+        """Whether the user chose to see the answer."""
+        return self.colouring == "answer" and not self._has_turned
+
     def set_colouring(self, kind: str) -> None:
         """Have the colours stand for something else; one of `COLOURINGS`."""
         if kind not in COLOURINGS:
@@ -184,38 +169,24 @@ class SharedState:
         if kind != self.colouring:
             self.colouring = kind
             self._has_turned = False
-            if self._frame is not None:
-                self._ask(self._frame)
-            self.changed()
+            if kind == "answer":
+                self.renew()
+            else:
+                self.changed()
 
-    def follow(self, frame: Frame) -> None:
-        """See to the answer that a frame calls for, and turn the colours to it at the end of the run."""
-        self._frame = frame
-        is_end = _is_end(frame)
+    def show(self, frame: Frame) -> None:
+        """Turn the colours to the answer at the end of a run, and back; the views follow."""
+        iteration, is_end = frame.status.iteration, frame.status.is_end
         if not is_end and self._has_turned:
             self._turned_at = None
             self._turn("draw")
-            self.changed()
-        self._ask(frame)
-        is_new = frame.status.iteration != self._turned_at
-        if is_end and is_new and self.colouring == "draw" and self.live_answer.is_of(frame):
-            self._turned_at = frame.status.iteration
+        is_new = iteration != self._turned_at
+        if is_end and is_new and self.colouring == "draw" and frame.answer_is_complete:
+            self._turned_at = iteration
             self._turn("answer", by_itself=True)
-            self.changed()
-
-    def _ask(self, frame: Frame) -> None:
-        if self.colouring == "answer" or (_is_end(frame) and self.colouring == "draw"):
-            self.live_answer.ask(frame)
-        elif frame.status.is_running and self.colouring == "draw":
-            self.live_answer.ask(frame, is_brief=True)
 
     def _turn(self, kind: str, *, by_itself: bool = False) -> None:
         self.colouring, self._has_turned = kind, by_itself
-
-    def _on_answer(self) -> None:
-        if self._frame is not None:
-            self.follow(self._frame)
-        self.changed()
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -276,8 +247,7 @@ class SharedState:
         """Labels on display: of the iteration, answer, cut, or known. None before the first iteration."""
         shown = self.shown(frame)
         if shown == "answer":
-            reading = self.live_answer.reading(frame)
-            return None if reading is None else reading.answer.labels
+            return None if frame.answer is None else frame.answer.answer.labels
         if shown == "cut":
             return self.cut_labels(frame)
         if shown == "classes":
@@ -290,7 +260,7 @@ class SharedState:
             return "draw"
         if self.colouring == "classes" and self.classes is None:
             return "draw"
-        if self.colouring == "answer" and self.live_answer.reading(frame) is None:
+        if self.colouring == "answer" and frame.answer is None:
             return "draw"
         return self.colouring
 
@@ -416,181 +386,3 @@ class LiveTree:
             distance = 1.0 - frame.summary.similarity().astype(np.float64)
             return tree_of_distance(distance, self.method, self._posterior.coordinates)
         return None
-
-
-@dataclass(frozen=True)
-class ChainAnswer:
-    """An answer, and what it was made of.
-
-    Attributes
-    ----------
-    answer
-        The answer.
-    verdict
-        Whether the chain agrees with itself: ``"agree"``, or another word of `Diagnostics.verdict`.
-    sentence
-        The same in words.
-    iteration
-        Last iteration that it counts.
-    """
-
-    answer: "Answer"
-    verdict: str
-    sentence: str
-    iteration: int
-
-
-def _is_end(frame: Frame) -> bool:
-    """Whether the end of a run is on display."""
-    status = frame.status
-    # Not by the state: a loaded run that had come to its end has not been finished here.
-    return not status.is_running and status.is_following and 0 < status.target <= status.iteration
-
-
-def _read(trace: "Trace") -> ChainAnswer:
-    numbers = diagnose(trace)
-    return ChainAnswer(trace.answer(), numbers.verdict, numbers.sentence(), int(trace.iterations[-1]))
-
-
-class LiveAnswer:
-    """Works the answer out, one at a time, and keeps the last one.
-
-    Parameters
-    ----------
-    mailbox
-        Brings an answer to the event loop. Without a loop everything is done at once.
-    on_answer
-        Called there when an answer has come.
-    rest
-        Least time between two answers while the chain runs, in seconds.
-    clock
-        Seconds from an arbitrary start.
-    """
-
-    def __init__(
-        self,
-        mailbox: Mailbox,
-        on_answer: Callable[[], None],
-        rest: float = 3.0,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._mailbox = mailbox
-        self._on_answer = on_answer
-        self._rest = rest
-        self._clock = clock
-        self._helper = helper_thread()
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Turn to other data or another model; what is under way there is not waited for."""
-        self.reason = ""
-        self._reading: ChainAnswer | None = None
-        self._key: tuple[int, ...] = ()
-        self._is_brief = False
-        self._future: Future[ChainAnswer] | None = None
-        self._future_key: tuple[int, ...] = ()
-        self._future_is_brief = False
-        self._started = self._clock()
-        self._due = 0.0
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an answer is being worked out."""
-        return self._future is not None
-
-    def reading(self, frame: Frame) -> ChainAnswer | None:
-        """The last answer of the run on display; None: see `reason`."""
-        return self._reading if self._key[:1] == (frame.summary.epoch,) else None
-
-    def is_of(self, frame: Frame) -> bool:
-        """Whether the answer is that of the draws on display, of all of them, and no older one."""
-        return self._reading is not None and self._key == _key_of(frame) and not self._is_brief
-
-    def ask(self, frame: Frame, *, is_brief: bool = False) -> None:
-        """Have the answer of the draws on display worked out, if it is due.
-
-        Parameters
-        ----------
-        frame
-            What is on display.
-        is_brief
-            Whether few of the draws are enough.
-        """
-        if self._future is not None and self._future.done():
-            self._land()
-        key = _key_of(frame)
-        if self._future is not None or (key == self._key and is_brief >= self._is_brief):
-            return
-        if frame.summary.n_draws < (_FEWEST_IN_BRIEF if is_brief else FEWEST_DRAWS):
-            self.reason = "An answer needs some more draws."
-            return
-        if frame.status.is_running and (self._helper is None or self._clock() < self._due):
-            return
-        # Few more draws say hardly anything new, and Python does one thing at a time: frames wait for this.
-        if is_brief and self.reading(frame) is not None and key[1] < _GROWTH * self._key[1]:
-            return
-        is_aside = self._helper is not None and self._mailbox.capture_loop()
-        # The first seconds of a chain are no time to speak unasked.
-        if is_brief and not (is_aside and self._clock() >= self._started + self._rest):
-            return
-        self._started, self._future_key, self._future_is_brief = self._clock(), key, is_brief
-        most = _MOST_LABELS if is_aside and not is_brief else _MOST_LABELS_AT_ONCE
-        trace, last = _thinned(frame.summary.trace(), most), int(frame.summary.iterations[-1])
-
-        def work() -> ChainAnswer:
-            # The last of every so many draws may be an earlier one.
-            return replace(_read(trace), iteration=last)
-
-        if self._helper is not None and is_aside:
-            self._future = self._helper.submit(work)
-            self._future.add_done_callback(self._tell)
-        else:
-            self._take(work)
-
-    def _tell(self, future: "Future[ChainAnswer]") -> None:
-        # On the helper's thread. Where the loop has gone, whoever asks next takes the answer over.
-        if self._mailbox.is_elsewhere:
-            self._mailbox.post(lambda: self._arrive(future))
-
-    def _arrive(self, future: "Future[ChainAnswer]") -> None:
-        if future is self._future:
-            self._land()
-            self._on_answer()
-
-    def wait(self) -> None:
-        """Wait for what is under way, for a still picture."""
-        while self._future is not None:
-            self._land()
-            self._on_answer()
-
-    def _land(self) -> None:
-        """Take over what was worked out, and wait for it if need be."""
-        future, self._future = self._future, None
-        if future is not None:
-            self._take(future.result)
-
-    def _take(self, work: Callable[[], ChainAnswer]) -> None:
-        self._key, self._is_brief = self._future_key, self._future_is_brief
-        self._reading, self.reason = None, ""
-        try:
-            self._reading = work()
-        except (TooLargeError, ValueError) as error:
-            self.reason = str(error)
-        except Exception as error:
-            # A fault of the answer must not stop the chain, nor a view.
-            _logger.warning("there is no answer", exc_info=error)
-            self.reason = f"There is no answer ({type(error).__name__}: {error})."
-        # One that takes long is worked out rarely.
-        self._due = self._clock() + max(self._rest, 9.0 * (self._clock() - self._started))
-
-
-def _key_of(frame: Frame) -> tuple[int, ...]:
-    """What tells the draws on display from others: the run, how many, and from which on they count."""
-    return frame.summary.epoch, len(frame.summary), frame.summary.start
-
-
-def _thinned(trace: "Trace", most: int) -> "Trace":
-    """Every so manieth draw, so that there are at most so many labels, but draws enough to judge by."""
-    wanted = max(10 * FEWEST_DRAWS, most // max(1, trace.n_objects))
-    step = -(-len(trace) // wanted)
-    return trace if step <= 1 else trace.thin(step)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
 from ewens_widgets.playback.loop import Engine
 from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import Block, Recorded
@@ -52,6 +52,9 @@ class FakeTime:
 
     def clock(self) -> float:
         return self.now
+
+    def pacing(self) -> Pacing:
+        return Pacing(clock=self.clock, effort=self.clock, sleep=self.sleep)
 
     def spend(self, seconds: float) -> None:
         self.now += seconds
@@ -115,8 +118,6 @@ def make_event(iteration: int) -> Event:
 
 class FakeSource:
     """Runs blocks; where a fault lies ahead, up to there, and the next block raises it."""
-
-    runs_aside = False
 
     def __init__(
         self, time: FakeTime | None = None, *, seconds: float = 0.001, first_seconds: float = 0.0
@@ -245,27 +246,21 @@ class Stage:
         self.acknowledged = 0
         self.acknowledges = watched
         options = {"target_iterations": 1_000_000, "strict": True, **options}
-        self.player = self.do(
-            lambda: Player(
-                self.source,
-                self.recorder,
-                clock=self.time.clock,
-                effort=self.time.clock,
-                sleep=self.time.sleep,
-                **options,
-            )
-        )
+        pacing = self.time.pacing()
+        self.player = self.do(lambda: Player(self.source, self.recorder, pacing=pacing, **options))
         self.do(lambda: self.player.attach(self.viewer))
         if watched:
             self.do(self.player.viewer_attached)
 
-    def do(self, command: Callable[[], Result]) -> Result:
-        """Give a command as a notebook cell does: on the thread of the running loop."""
+    def do(self, command: Callable[[], Result], seconds: float = 0.0) -> Result:
+        """Give a command as a notebook cell does, on the thread of the loop; then let time pass."""
 
         async def cell() -> Result:
             return command()
 
-        return self.run(cell())
+        result = self.run(cell())
+        self.advance(seconds)
+        return result
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run_until_complete(coroutine)

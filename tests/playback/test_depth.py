@@ -13,7 +13,6 @@ from ewens_widgets import Sampler
 from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Player, PlayerState
 from ewens_widgets.playback.loop import Engine
-from ewens_widgets.playback.work import helper_thread
 from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.recorder import Recorder
 
@@ -69,16 +68,3 @@ def test_from_the_task_to_the_kernel(stacks: list[Stack], moves: str) -> None:
         assert len(between) <= MOST_FRAMES, f"{len(between)} frames:\n{told(between)}"
         depths.append(len(between))
     assert depths
-
-
-@pytest.mark.skipif(helper_thread() is None, reason="there is no compiler, so no helper thread")
-def test_from_the_helper_thread_to_the_kernel(stacks: list[Stack]) -> None:
-    play(300, speed=None, moves="default")
-    flown = [
-        [frame for frame in stack if "ewens_widgets" in frame.f_globals["__name__"]]
-        for stack in stacks
-        if Engine._run.__code__ not in [frame.f_code for frame in stack]
-    ]
-    assert flown, "at full speed blocks run on the helper thread"
-    for between in flown:
-        assert len(between) <= MOST_FRAMES, f"{len(between)} frames:\n{told(between)}"

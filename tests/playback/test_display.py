@@ -1,13 +1,14 @@
-"""Who is shown frames, and when: the fan-out to the views, and the throttle that viewers open."""
+"""Who is shown frames, and when; rates and frame times."""
 
+import dataclasses
 import logging
 
 import pytest
-from playback.fakes import FakeRecorder, make_event
+from playback.fakes import FakeRecorder, FakeTime, make_event
 
-from ewens_widgets.playback.display import Display, FanOut, FrameThrottle
+from ewens_widgets.arguments import check_count
+from ewens_widgets.playback.display import Display, FanOut, FrameTimes, Pacing, RateMeter
 from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus
-from ewens_widgets.playback.pacing import Pacing
 from ewens_widgets.playback.summaries import RunningSummaries
 
 STATUS = PlayerStatus(PlayerState.PAUSED, 1, 10, 1)
@@ -112,8 +113,8 @@ def test_listeners(caplog: pytest.LogCaptureFixture) -> None:
         raise ValueError("deaf")
 
     fan_out = FanOut()
-    fan_out.listen(faulty)
-    fan_out.listen(heard.append)
+    fan_out.listeners.append(faulty)
+    fan_out.listeners.append(heard.append)
     with caplog.at_level(logging.WARNING):
         fan_out.tell(STATUS)
         fan_out.tell(STATUS)
@@ -124,183 +125,225 @@ def test_listeners(caplog: pytest.LogCaptureFixture) -> None:
     assert len(heard) == 2
 
 
+class Page(FakeTime):
+    """A display at times of the test's choice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.display = Display(self.pacing())
+
+    def at(self, now: float) -> Display:
+        self.now = now
+        return self.display
+
+    def send(self, *times: float, seconds: float = 0.0) -> None:
+        for now in times:
+            self.at(now).send(lambda _: self.spend(seconds))
+
+
 @pytest.fixture
-def throttle() -> FrameThrottle:
-    return FrameThrottle(Pacing())
+def page() -> Page:
+    page = Page()
+    page.at(0.0).greet("tab")
+    return page
 
 
-def test_closed_without_a_viewer(throttle: FrameThrottle) -> None:
-    assert not throttle.is_open(0.0)
-    assert not throttle.has_viewers(0.0)
+def test_closed_without_a_viewer() -> None:
+    display = Page().display
+    assert not display.is_open
+    assert not display.is_watched
+    display.greet("tab")
+    assert display.is_open, "as soon as somebody looks"
 
 
-def test_open_as_soon_as_somebody_looks(throttle: FrameThrottle) -> None:
-    assert throttle.greet("tab")
-    assert throttle.is_open(0.0)
-    assert not throttle.greet("tab"), "a heartbeat is no new viewer"
+def test_frame_rate(page: Page) -> None:
+    page.send(10.0)
+    page.at(10.02).acknowledge(1, "tab")
+    assert not page.at(10.049).is_open
+    assert page.at(10.04).wait_seconds() == pytest.approx(0.01)
+    assert page.at(10.051).is_open
 
 
-def test_frame_rate(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.acknowledge(1, "tab", 10.02)
-    assert not throttle.is_open(10.049)
-    assert throttle.wait_seconds(10.04) == pytest.approx(0.01)
-    assert throttle.is_open(10.051)
+def test_at_most_two_in_flight_until_acknowledged(page: Page) -> None:
+    page.send(10.0, 10.1)
+    assert page.at(10.2).unacknowledged() == 2
+    assert not page.display.is_open
+    page.display.acknowledge(1, "tab")
+    assert page.display.unacknowledged() == 1
+    assert page.display.is_open
+    page.send(10.2)
+    page.at(10.3).acknowledge(3, "tab")
+    assert page.display.unacknowledged() == 0, "an acknowledgement covers earlier frames"
 
 
-def test_at_most_two_in_flight_until_acknowledged(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    assert throttle.unacknowledged(10.2) == 2
-    assert not throttle.is_open(10.2)
-    throttle.acknowledge(1, "tab", 10.2)
-    assert throttle.unacknowledged(10.2) == 1
-    assert throttle.is_open(10.2)
+def test_lost_acknowledgements_time_out(page: Page) -> None:
+    page.send(10.0, 10.1)
+    assert not page.at(11.4).is_open
+    assert page.at(11.51).is_open
+    assert page.display.is_watched
 
 
-def test_acknowledgement_covers_earlier_frames(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    throttle.acknowledge(2, "tab", 10.2)
-    assert throttle.unacknowledged(10.2) == 0
-
-
-def test_lost_acknowledgements_time_out(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    assert not throttle.is_open(11.4)
-    assert throttle.is_open(11.5)
-    assert throttle.has_viewers(11.5)
-
-
-def test_a_page_that_is_always_late_is_not_sent_more_than_it_paints(throttle: FrameThrottle) -> None:
-    """It takes 4 s for a frame and says now and then that it is there: a queue could grow without end."""
-    throttle.greet("tab")
+def test_a_page_that_is_always_late_is_not_sent_more_than_it_paints(page: Page) -> None:
+    """It takes 4 s for a frame and sends a heartbeat now and then: a queue could grow without end."""
     queue: list[int] = []
-    number, longest, painted = 0, 0, 0
+    longest = painted = 0
     for tick in range(20 * 600):
-        now = tick / 20
+        display = page.at(tick / 20)
         if tick % 40 == 0:
-            throttle.greet("tab")
+            display.greet("tab")
         if tick % 80 == 79 and queue:
-            throttle.acknowledge(queue.pop(0), "tab", now)
+            display.acknowledge(queue.pop(0), "tab")
             painted += 1
-        if throttle.is_open(now):
-            number += 1
-            queue.append(number)
-            throttle.sent(number, now)
+        if display.is_open:
+            page.send(page.now)
+            queue.append(display.number)
         longest = max(longest, len(queue))
     assert painted == 150, "it always had something to paint"
     assert longest <= 4
 
 
-def test_patience_with_a_page_that_is_quick_again_is_short(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    throttle.greet("tab")
-    assert throttle.is_open(11.6)
-    throttle.sent(3, 11.6)
-    assert not throttle.is_open(12.9), "the frames before the last are waited for twice as long"
-    assert throttle.is_open(13.1)
-    throttle.acknowledge(3, "tab", 13.1)
-    throttle.sent(4, 14.0)
-    throttle.acknowledge(4, "tab", 14.1)
-    throttle.sent(5, 15.0)
-    throttle.sent(6, 15.1)
-    assert not throttle.is_open(16.4)
-    assert throttle.is_open(16.6)
+def test_patience_with_a_page_that_is_quick_again_is_short(page: Page) -> None:
+    page.send(10.0, 10.1)
+    page.display.greet("tab")
+    assert page.at(11.6).is_open
+    page.send(11.6)
+    assert not page.at(12.9).is_open, "the frames before the last are waited for twice as long"
+    assert page.at(13.1).is_open
+    page.display.acknowledge(3, "tab")
+    page.send(14.0)
+    page.at(14.1).acknowledge(4, "tab")
+    page.send(15.0, 15.1)
+    assert not page.at(16.4).is_open
+    assert page.at(16.6).is_open
 
 
-def test_silence_after_frames_means_gone(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    assert throttle.has_viewers(15.0)
-    assert not throttle.has_viewers(15.1)
-    assert throttle.acknowledge(1, "tab", 15.1), "a late sign of life brings it back, as a new viewer"
-    assert throttle.has_viewers(15.2)
+def test_silence_after_frames_means_gone(page: Page) -> None:
+    assert page.at(9.0).is_watched, "silence without frames means nothing"
+    page.send(10.0)
+    assert page.at(15.0).is_watched
+    assert not page.at(15.1).is_watched
+    page.display.is_urgent = False
+    page.display.acknowledge(1, "tab")
+    assert page.display.is_urgent, "a late message brings it back, as a new viewer"
+    assert page.at(15.2).is_watched
 
 
-def test_silence_without_frames_means_nothing(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    assert throttle.has_viewers(1e6)
+def test_heartbeat_keeps_a_viewer_and_is_owed_nothing(page: Page) -> None:
+    page.send(10.0)
+    page.display.greet("tab")
+    assert not page.display.is_urgent
+    assert page.at(16.0).is_watched
 
 
-def test_heartbeat_keeps_a_viewer(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0)
-    throttle.greet("tab")
-    assert throttle.has_viewers(16.0)
+def test_leaving(page: Page) -> None:
+    page.display.leave("tab")
+    page.display.leave("never seen")
+    assert not page.display.is_watched
 
 
-def test_leaving(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.leave("tab")
-    throttle.leave("never seen")
-    assert not throttle.has_viewers(0.0)
+def test_slowest_of_two_viewers_decides(page: Page) -> None:
+    page.display.greet("slow")
+    page.send(10.0, 10.1)
+    page.at(10.2).acknowledge(2, "tab")
+    assert not page.display.is_open
+    page.display.leave("slow")
+    assert page.display.is_open
+    page.send(10.3, 10.4)
+    page.display.leave("tab")
+    page.display.greet("new")
+    assert page.display.unacknowledged() == 0, "a new viewer owes nothing for earlier frames"
 
 
-def test_slowest_of_two_viewers_decides(throttle: FrameThrottle) -> None:
-    throttle.greet("fast")
-    throttle.greet("slow")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    throttle.acknowledge(2, "fast", 10.2)
-    assert not throttle.is_open(10.2)
-    throttle.leave("slow")
-    assert throttle.is_open(10.2)
+def test_number_never_sent_is_only_a_message(page: Page) -> None:
+    page.at(9.0).acknowledge(999, "page that outlived its kernel")
+    page.send(10.0, 10.1)
+    assert page.at(10.2).unacknowledged() == 2
 
 
-def test_new_viewer_owes_nothing_for_earlier_frames(throttle: FrameThrottle) -> None:
-    throttle.greet("old")
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    throttle.leave("old")
-    throttle.greet("new")
-    assert throttle.unacknowledged(10.2) == 0
+@pytest.mark.parametrize(("cost", "interval"), [(0.030, 0.05), (0.060, 0.09), (5.0, 0.25)])
+def test_slow_frames_are_made_rarer_within_bounds(page: Page, cost: float, interval: float) -> None:
+    page.send(10.0, seconds=cost)
+    assert page.at(10.0).wait_seconds() == pytest.approx(interval)  # a first frame counts half
 
 
-def test_number_never_sent_is_only_a_sign_of_life(throttle: FrameThrottle) -> None:
-    throttle.acknowledge(999, "page that outlived its kernel", 9.0)
-    throttle.sent(1, 10.0)
-    throttle.sent(2, 10.1)
-    assert throttle.unacknowledged(10.2) == 2
+def test_frames_are_made_rarer_for_the_work_they_take_and_not_for_the_time() -> None:
+    page, worked = Page(), 0.0
+    display = Display(Pacing(clock=page.clock, effort=lambda: worked))
+    display.send(lambda _: page.spend(0.2))
+    assert display.wait_seconds() == 0.0
+    assert display._next == pytest.approx(100.05)
 
 
-def test_dear_frames_are_made_rarer_within_bounds(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    throttle.sent(1, 10.0, cost=0.030)
-    assert throttle.wait_seconds(10.0) == pytest.approx(0.090)
-    throttle.sent(2, 20.0, cost=5.0)
-    assert throttle.wait_seconds(20.0) == pytest.approx(0.25)
+def test_books_stay_small(page: Page) -> None:
+    for number in range(1, 20_001):
+        page.send(number * 0.05)
+        page.display.acknowledge(number, "tab")
+    assert len(page.display._in_flight) <= 1
 
 
 @pytest.mark.parametrize(
-    ("taken", "worked", "interval"), [(0.2, 0.01, 0.05), (0.2, 0.12, 0.18), (0.03, 0.0, 0.05)]
+    "name", [field.name for field in dataclasses.fields(Pacing) if not callable(field.default)]
 )
-def test_frames_are_made_rarer_for_the_work_they_take_and_not_for_the_time(
-    taken: float, worked: float, interval: float
-) -> None:
-    now = {"clock": 100.0, "effort": 7.0}
-
-    def show(_: str) -> None:
-        now["clock"] += taken
-        now["effort"] += worked
-
-    display = Display(str, show, Pacing(), lambda: now["clock"], lambda: now["effort"])
-    display.greet("tab")
-    display.send()
-    assert display.throttle.wait_seconds(100.0) == pytest.approx(interval)  # a first frame counts half
+def test_pacing_refuses_what_would_stop_playback(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+        Pacing(**{name: 0})
 
 
-def test_books_stay_small(throttle: FrameThrottle) -> None:
-    throttle.greet("tab")
-    for number in range(1, 20_001):
-        throttle.sent(number, number * 0.05)
-        throttle.acknowledge(number, "tab", number * 0.05)
-        throttle.is_open(number * 0.05)
-    assert len(throttle._in_flight) <= 1
+def test_rate_over_the_last_second() -> None:
+    meter = RateMeter()
+    meter.restart(10.0)
+    assert meter.rate(10.0) == 0.0
+    meter.add(5, 10.5)
+    assert meter.rate(10.5) == pytest.approx(10.0)
+    meter.add(7, 11.2)
+    assert meter.rate(11.2) == pytest.approx(12.0)
+    assert meter.rate(11.6) == pytest.approx(7.0), "what is older than a second no longer counts"
+    assert meter.rate(13.0) == 0.0
+
+
+def test_rate_restarts() -> None:
+    meter = RateMeter()
+    meter.add(100, 5.0)
+    meter.restart(5.1)
+    assert meter.rate(5.2) == 0.0
+
+
+def test_frame_is_due_when_filled_and_passed() -> None:
+    times = FrameTimes(3.0, 0.05)
+    times.restart(10.0)
+    times.count(2)
+    assert times.remaining == 1
+    assert not times.is_due(11.0)
+    times.count(1)
+    assert times.is_due(10.0)
+    times.refill(10.0)
+    times.count(3)
+    assert not times.is_due(10.04)
+    assert times.wait_seconds(10.04) == pytest.approx(0.01)
+    assert times.is_due(10.06)
+
+
+def test_slow_motion_makes_frame_times_longer() -> None:
+    times = FrameTimes(0.1, 0.05)
+    times.refill(10.0)
+    assert times.remaining == 1
+    assert times.wait_seconds(10.0) == pytest.approx(0.5)
+
+
+def test_faster_speed_takes_effect_within_the_frame_time() -> None:
+    times = FrameTimes(0.01, 0.05)
+    times.refill(10.0)
+    times.change(1.0, 10.0)
+    assert times.wait_seconds(10.0) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("value", ["3", 2.5, None])
+def test_counts_must_be_whole(value: object) -> None:
+    with pytest.raises(TypeError, match="iterations must be a whole number; got"):
+        check_count("iterations", value, least=1)
+
+
+def test_counts_must_be_large_enough() -> None:
+    with pytest.raises(ValueError, match="burn_in must be at least 0; got -1"):
+        check_count("burn_in", -1, least=0)
+    assert check_count("burn_in", 0, least=0) == 0

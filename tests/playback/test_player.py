@@ -1,13 +1,16 @@
-"""What the player does, on fake time: playing and stepping."""
+"""What the player does, on fake time: playing, stepping, speed, looking back, and the foreground."""
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from playback.fakes import Stage, labels_at
+from playback.fakes import FakeRecorder, FakeSource, FakeViewer, Stage, labels_at
 
-from ewens_widgets.playback import PlayerState
+from ewens_widgets.analysis.similarity import similarity
+from ewens_widgets.playback import Player, PlayerState, PlayerStatus
+from ewens_widgets.playback.frame import status_text
 
 MakeStage = Callable[..., Stage]
 
@@ -28,8 +31,7 @@ def test_starts_idle_and_shows_the_initial_state(stage: MakeStage) -> None:
 
 def test_play_runs_records_and_shows(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert one.state is PlayerState.PLAYING
     assert one.iterations == [*range(1, one.source.iteration + 1)]
     assert one.source.iteration > 500, "most of the second is spent on iterations of a millisecond"
@@ -42,18 +44,15 @@ def test_play_runs_records_and_shows(stage: MakeStage) -> None:
 def test_play_twice_makes_no_second_task(stage: MakeStage) -> None:
     one = stage()
     one.do(one.player.play)
-    one.do(one.player.play)
-    one.advance(0.1)
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(one.player.play, 0.1)
+    one.do(one.player.play, 0.1)
     assert tasks(one) == 1
     assert one.iterations == [*range(1, one.source.iteration + 1)]
 
 
 def test_pause_stops_at_once_and_is_shown(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     one.do(one.player.pause)
     stopped = one.source.iteration
     assert one.state is PlayerState.PAUSED
@@ -68,10 +67,8 @@ def test_pause_stops_at_once_and_is_shown(stage: MakeStage) -> None:
 def test_play_after_pause_goes_on(stage: MakeStage) -> None:
     one = stage()
     for _ in range(3):
-        one.do(one.player.play)
-        one.advance(0.1)
-        one.do(one.player.pause)
-        one.advance(0.1)
+        one.do(one.player.play, 0.1)
+        one.do(one.player.pause, 0.1)
     assert one.iterations == [*range(1, one.source.iteration + 1)]
     assert one.source.resets == 0
 
@@ -84,8 +81,7 @@ def test_pause_when_nothing_runs_changes_nothing(stage: MakeStage) -> None:
 
 def test_target_is_reached_exactly(stage: MakeStage) -> None:
     one = stage(target_iterations=137)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert one.state is PlayerState.FINISHED
     assert one.iterations == [*range(1, 138)]
     assert one.viewer.shown[-1] == 137
@@ -96,25 +92,21 @@ def test_target_is_reached_exactly(stage: MakeStage) -> None:
 
 def test_play_at_the_target_stays_finished_until_extended(stage: MakeStage) -> None:
     one = stage(target_iterations=20)
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     for command in (one.player.play, one.player.step, one.player.run_to_end):
-        one.do(command)
-        one.advance(0.1)
+        one.do(command, 0.1)
         assert one.state is PlayerState.FINISHED
     one.do(lambda: one.player.extend(30))
     assert one.state is PlayerState.PAUSED
     assert one.player.target_iterations == 50
-    one.do(one.player.play)
-    one.advance(0.3)
+    one.do(one.player.play, 0.3)
     assert one.iterations == [*range(1, 51)]
     assert one.state is PlayerState.FINISHED
 
 
 def test_target_moved_below_the_present_finishes(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     one.do(lambda: setattr(one.player, "target_iterations", 5))
     reached = one.source.iteration
     one.advance(0.2)
@@ -125,8 +117,7 @@ def test_target_moved_below_the_present_finishes(stage: MakeStage) -> None:
 def test_source_that_ends_early(stage: MakeStage) -> None:
     one = stage()
     one.source.ends_at = 40
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.state is PlayerState.FINISHED
     assert one.iterations == [*range(1, 41)]
     assert "no more iterations" in one.player.status.message
@@ -135,8 +126,7 @@ def test_source_that_ends_early(stage: MakeStage) -> None:
 def test_step_runs_exactly_one_iteration(stage: MakeStage) -> None:
     one = stage()
     for expected in (1, 2, 3):
-        one.do(one.player.step)
-        one.advance(0.2)
+        one.do(one.player.step, 0.2)
         assert one.iterations[-1] == expected
         assert one.state is PlayerState.PAUSED
         assert one.viewer.shown[-1] == expected
@@ -156,39 +146,359 @@ def test_steps_add_up(stage: MakeStage) -> None:
 
 def test_step_while_playing_plays_no_further(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     before = one.source.iteration
-    one.do(one.player.step)
-    one.advance(0.2)
+    one.do(one.player.step, 0.2)
     assert one.source.iteration == before + 1
     assert one.state is PlayerState.PAUSED
 
 
 def test_pause_while_stepping_cancels_the_rest(stage: MakeStage) -> None:
     one = stage(seconds=0.02)
-    one.do(lambda: one.player.step(100))
-    one.advance(0.2)
+    one.do(lambda: one.player.step(100), 0.2)
     assert one.state is PlayerState.STEPPING
     one.do(one.player.pause)
     stopped = one.source.iteration
     assert 0 < stopped < 100
     one.advance(0.2)
     assert one.source.iteration == stopped
-    one.do(one.player.step)
-    one.advance(0.2)
+    one.do(one.player.step, 0.2)
     assert one.source.iteration == stopped + 1
 
 
 def test_play_while_stepping_forgets_the_steps(stage: MakeStage) -> None:
     one = stage(seconds=0.02)
-    one.do(lambda: one.player.step(100))
-    one.advance(0.1)
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(lambda: one.player.step(100), 0.1)
+    one.do(one.player.play, 0.1)
     assert one.state is PlayerState.PLAYING
     one.do(one.player.pause)
     one.do(one.player.step)
     before = one.source.iteration
     one.advance(0.2)
     assert one.source.iteration == before + 1
+
+
+def test_blocks_grow_until_they_take_about_ten_milliseconds(stage: MakeStage) -> None:
+    one = stage(seconds=0.0001)
+    one.do(one.player.play, 0.5)
+    assert one.source.blocks[0] == 1
+    assert 50 <= max(one.source.blocks) <= 110
+
+
+def test_speed_is_iterations_a_frame(stage: MakeStage) -> None:
+    one = stage(speed=3)
+    one.do(one.player.play, 1.0)
+    steps = np.diff(one.viewer.shown[3:])
+    assert set(steps) == {3}
+    assert len(steps) >= 10
+
+
+def test_speed_one_shows_every_iteration(stage: MakeStage) -> None:
+    one = stage(speed=1)
+    one.do(one.player.play, 1.0)
+    assert [*dict.fromkeys(one.viewer.shown)] == [*range(one.viewer.shown[-1] + 1)]
+    assert set(one.source.blocks) == {1}
+
+
+def test_slow_motion(stage: MakeStage) -> None:
+    one = stage(speed=0.1)
+    one.do(one.player.play, 3.0)
+    assert 5 <= one.source.iteration <= 7
+
+
+def test_speed_changes_while_playing(stage: MakeStage) -> None:
+    one = stage(speed=0.001)
+    one.do(one.player.play, 0.5)
+    assert one.source.iteration <= 3
+    one.do(lambda: setattr(one.player, "speed", None), 0.5)
+    assert one.source.iteration > 200
+    assert one.player.status.speed is None
+
+
+def test_run_to_end_ignores_the_speed(stage: MakeStage) -> None:
+    one = stage(speed=1, target_iterations=400)
+    one.do(one.player.run_to_end)
+    assert one.player.status.speed is None
+    one.advance(0.8)
+    assert one.state is PlayerState.FINISHED
+    assert one.iterations == [*range(1, 401)]
+    assert one.player.status.speed == 1
+
+
+def test_speed_paces_without_a_viewer_too(stage: MakeStage) -> None:
+    one = stage(speed=2, watched=False)
+    one.do(one.player.play, 2.0)
+    assert 60 <= one.source.iteration <= 84
+
+
+def test_preparing_is_told_before_the_first_block(stage: MakeStage) -> None:
+    one = stage(first_seconds=7.0, preparing_message="Compiling…")
+    heard: list[tuple[PlayerState, str, int]] = []
+    one.do(
+        lambda: one.player.on_status(
+            lambda status: heard.append((status.state, status.message, len(one.source.blocks)))
+        )
+    )
+    one.do(one.player.play)
+    assert heard == [(PlayerState.PREPARING, "Compiling…", 0)]
+    while one.viewer.states[-1] is not PlayerState.PREPARING:
+        one.run(one.time.advance(0.002))
+        assert one.source.blocks == [], "nothing is run before the message is sent"
+    assert one.time.now < 100.1
+    one.advance(8.0)
+    assert heard[1][:2] == (PlayerState.PLAYING, "")
+    assert one.source.blocks[0] == 1
+    assert max(one.source.blocks) > 4, "the slow first block is not taken as the measure"
+
+
+def test_a_source_that_is_being_compiled_is_told_of_and_waited_for(stage: MakeStage) -> None:
+    one = stage()
+    source: Any = one.source
+    source.compilation, source.prepare = "compiling (3 of 50)", lambda: False
+    heard: list[tuple[PlayerState, str]] = []
+    one.do(lambda: one.player.on_status(lambda status: heard.append((status.state, status.message))))
+    one.do(one.player.play, 1.0)
+    assert heard == [(PlayerState.PREPARING, "compiling (3 of 50)")]
+    source.compilation = "compiling (4 of 50)"
+    one.advance(1.0)
+    assert heard[1:] == [(PlayerState.PREPARING, "compiling (4 of 50)")]
+    assert one.source.blocks == []
+    source.compilation, source.prepare = "interpreted until then", lambda: True
+    one.advance(1.0)
+    assert heard[-1] == (PlayerState.PLAYING, "interpreted until then")
+    assert one.source.iteration > 10
+    shown = one.player.current_frame()
+    assert status_text(shown).endswith("iterations/s · interpreted until then")
+    source.compilation = ""
+    one.advance(0.1)
+    assert heard[-1] == (PlayerState.PLAYING, "")
+    one.do(one.player.pause)
+    assert heard[-1] == (PlayerState.PAUSED, "")
+
+
+def test_only_the_first_block_is_prepared_for(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.step, 0.1)
+    heard: list[PlayerState] = []
+    stop = one.do(lambda: one.player.on_status(lambda status: heard.append(status.state)))
+    one.do(one.player.reset)
+    one.do(one.player.step, 0.1)
+    assert heard == [PlayerState.IDLE, PlayerState.STEPPING, PlayerState.PAUSED]
+    one.do(stop)
+    one.do(one.player.play)
+    assert len(heard) == 3
+
+
+def test_seek_pauses_and_shows_the_past_only(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.play, 0.4)
+    present = one.source.iteration
+    one.do(lambda: one.player.seek(30), 0.2)
+    assert one.state is PlayerState.PAUSED
+    frame = one.viewer.frames[-1]
+    assert frame.event is not None
+    assert frame.event.iteration == frame.status.shown_iteration == 30
+    assert not frame.status.is_following
+    assert frame.status.iteration == present == one.source.iteration
+    assert frame.summary.iterations.tolist() == [*range(1, 31)]
+    assert np.allclose(frame.summary.similarity(), similarity(one.recorder.labels[:30]))
+
+
+@pytest.mark.parametrize("command", ["play", "step", "run_to_end"])
+def test_going_on_after_seek_starts_from_the_present(stage: MakeStage, command: str) -> None:
+    one = stage()
+    one.do(lambda: one.player.step(20), 1.0)
+    one.do(lambda: one.player.seek(5), 0.1)
+    one.do(getattr(one.player, command), 0.1)
+    assert one.iterations == [*range(1, one.source.iteration + 1)]
+    assert one.source.iteration > 20
+    assert one.viewer.frames[-1].status.is_following
+
+
+def test_seek_none_and_seek_to_the_present_follow_again(stage: MakeStage) -> None:
+    one = stage()
+    one.do(lambda: one.player.step(8), 0.5)
+    for back in (None, 8):
+        one.do(lambda: one.player.seek(3), 0.1)
+        assert one.viewer.shown[-1] == 3
+        one.do(lambda back=back: one.player.seek(back), 0.1)
+        assert one.viewer.shown[-1] == 8
+        assert one.player.status.is_following
+
+
+def test_seek_to_the_start_shows_the_initial_state(stage: MakeStage) -> None:
+    one = stage()
+    one.do(lambda: one.player.step(8), 0.5)
+    one.do(lambda: one.player.seek(0), 0.1)
+    event = one.viewer.frames[-1].event
+    assert event is not None
+    assert (event.iteration, event.moves) == (0, ())
+
+
+def test_seek_keeps_a_finished_player_finished(stage: MakeStage) -> None:
+    one = stage(target_iterations=10)
+    one.do(one.player.play, 0.3)
+    one.do(lambda: one.player.seek(4), 0.1)
+    assert one.state is PlayerState.FINISHED
+    assert one.viewer.shown[-1] == 4
+
+
+@pytest.mark.parametrize("iteration", [9, 1000])
+def test_seek_beyond_the_record_is_refused(stage: MakeStage, iteration: int) -> None:
+    one = stage()
+    one.do(lambda: one.player.step(8), 0.5)
+    with pytest.raises(ValueError, match=f"iteration {iteration} is not recorded; choose one from 0 to 8"):
+        one.do(lambda: one.player.seek(iteration))
+
+
+def test_reset_while_playing(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.play, 0.3)
+    one.do(one.player.reset)
+    assert one.state is PlayerState.IDLE
+    assert (one.source.resets, one.source.iteration, len(one.recorder)) == (1, 0, 0)
+    one.advance(0.3)
+    assert one.source.iteration == 0
+    frame = one.viewer.frames[-1]
+    assert frame.event is not None
+    assert frame.event.iteration == 0
+    assert len(frame.summary) == 0
+    one.do(one.player.play, 0.1)
+    assert one.iterations == [*range(1, one.source.iteration + 1)]
+
+
+def test_reset_while_looking_back(stage: MakeStage) -> None:
+    one = stage()
+    one.do(lambda: one.player.step(8), 0.5)
+    one.do(lambda: one.player.seek(3))
+    one.do(one.player.reset, 0.1)
+    assert one.viewer.shown[-1] == 0
+    assert one.player.status.is_following
+
+
+def test_reset_that_fails_is_shown(stage: MakeStage) -> None:
+    one = stage()
+
+    def broken() -> None:
+        raise OSError("no way back")
+
+    one.source.reset = broken
+    one.do(one.player.reset)
+    assert one.state is PlayerState.FAILED
+    assert one.player.status.message == "OSError: no way back"
+
+
+def test_other_source_while_playing(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.play, 0.3)
+    old, new = one.source, FakeSource(one.time)
+    one.do(lambda: one.player.replace_source(new, target_iterations=60))
+    reached = old.iteration
+    one.advance(0.2)
+    assert one.state is PlayerState.IDLE
+    assert one.viewer.shown[-1] == 0
+    assert one.player.source is new
+    one.do(one.player.play, 0.3)
+    assert old.iteration == reached
+    assert one.iterations == [*range(1, 61)]
+    assert one.state is PlayerState.FINISHED
+
+
+def test_other_source_with_its_own_recorder(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.play, 0.2)
+    kept = len(one.recorder)
+    recorder = FakeRecorder()
+    one.do(lambda: one.player.replace_source(FakeSource(one.time), recorder))
+    one.do(one.player.step, 0.2)
+    assert len(one.recorder) == kept, "the old record is left alone"
+    assert len(recorder) == 1
+    assert one.player.recorder is recorder
+
+
+def test_other_source_is_prepared_again(stage: MakeStage) -> None:
+    one = stage()
+    one.do(one.player.step, 0.1)
+    heard: list[PlayerStatus] = []
+    one.do(lambda: one.player.on_status(heard.append))
+    one.do(lambda: one.player.replace_source(FakeSource(one.time)))
+    one.do(one.player.play)
+    assert heard[-1].state is PlayerState.PREPARING
+
+
+def test_play_without_a_loop_says_what_to_do() -> None:
+    player = Player(FakeSource(), FakeRecorder(), target_iterations=10)
+    for command in ("play", "step", "run_to_end"):
+        with pytest.raises(
+            RuntimeError, match=rf"{command}\(\) works in the background.*call {command}_sync\(\)"
+        ):
+            getattr(player, command)()
+
+
+def test_running_in_the_foreground() -> None:
+    source, recorder, viewer = FakeSource(), FakeRecorder(), FakeViewer()
+    player = Player(source, recorder, target_iterations=100)
+    player.attach(viewer)
+    player.step_sync(3)
+    assert source.iteration == 3
+    assert player.status.state is PlayerState.PAUSED
+    player.seek(2)
+    assert player.status.shown_iteration == 2
+    player.run_to_end_sync()
+    assert player.status.state is PlayerState.FINISHED
+    assert [event.iteration for event in recorder.kept] == [*range(1, 101)]
+    player.refresh()
+    assert viewer.shown == [0, 100]
+    player.reset()
+    assert player.status.state is PlayerState.IDLE
+    player.step_sync()
+    assert len(recorder) == 1
+
+
+def test_foreground_faults_and_interrupts_raise() -> None:
+    source, recorder = FakeSource(), FakeRecorder()
+    player = Player(source, recorder, target_iterations=100)
+    source.raise_at[4] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        player.run_to_end_sync()
+    assert player.status.state is PlayerState.PAUSED
+    assert len(recorder) == 3
+    source.raise_at[10] = ArithmeticError("no")
+    with pytest.raises(ArithmeticError):
+        player.run_to_end_sync()
+    assert player.status.state is PlayerState.FAILED
+    assert len(recorder) == 9
+
+
+def test_foreground_while_playing_takes_over(stage: MakeStage) -> None:
+    one = stage(target_iterations=5000)
+    one.do(one.player.play, 0.2)
+    before = one.source.iteration
+    one.do(lambda: one.player.step_sync(5))
+    assert one.source.iteration == before + 5
+    assert one.state is PlayerState.PAUSED
+    one.advance(0.2)
+    assert one.source.iteration == before + 5
+    assert one.viewer.shown[-1] == before + 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target_iterations": 0}, "target_iterations must be at least 1; got 0"),
+        ({"target_iterations": 5, "speed": -1}, "speed must be positive"),
+        ({"target_iterations": 5, "burn_in": -1}, "burn_in must be at least 0"),
+    ],
+)
+def test_bad_settings_are_refused(options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Player(FakeSource(), FakeRecorder(), **options)
+
+
+def test_bad_speed_while_playing_leaves_the_chain_alone(stage: MakeStage) -> None:
+    one = stage(speed=5)
+    one.do(one.player.play, 0.1)
+    with pytest.raises(ValueError, match="speed must be positive"):
+        one.do(lambda: setattr(one.player, "speed", 0))
+    assert one.player.speed == 5
+    assert one.state is PlayerState.PLAYING

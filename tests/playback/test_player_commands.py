@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 from playback.fakes import FakeRecorder, FakeSource, Stage
 
 from ewens_widgets.playback import Frame, Pacing, PlayerState
-from ewens_widgets.playback.display import FrameThrottle
+from ewens_widgets.playback.display import Display
 
 PACING = Pacing()
 ROUNDING = 1e-9
@@ -228,13 +228,13 @@ def test_any_commands_in_any_order() -> None:
 
 
 def test_twin_without_back_pressure_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FrameThrottle, "unacknowledged", lambda *_: 0)
+    monkeypatch.setattr(Display, "unacknowledged", lambda *_: 0)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Commands, settings=TWIN)
 
 
 def test_twin_without_a_frame_rate_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FrameThrottle, "wait_seconds", lambda *_: 0.0)
+    monkeypatch.setattr(Display, "wait_seconds", lambda *_: 0.0)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Commands, settings=TWIN)
 

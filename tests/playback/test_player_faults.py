@@ -14,24 +14,20 @@ MakeStage = Callable[..., Stage]
 def test_fault_of_the_source(stage: MakeStage) -> None:
     one = stage()
     one.source.raise_at[51] = FloatingPointError("log of zero")
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.state is PlayerState.FAILED
     assert one.player.status.message == "FloatingPointError: log of zero"
     assert isinstance(one.player.error, FloatingPointError)
     assert one.iterations == [*range(1, 51)]
     assert one.viewer.states[-1] is PlayerState.FAILED
     assert one.viewer.shown[-1] == 50
-    one.do(one.player.play)
-    one.advance(0.1)
+    one.do(one.player.play, 0.1)
     assert one.state is PlayerState.FAILED, "only a reset helps"
-    one.do(lambda: one.player.seek(20))
-    one.advance(0.1)
+    one.do(lambda: one.player.seek(20), 0.1)
     assert one.viewer.shown[-1] == 20, "what was recorded can still be looked at"
     one.do(one.player.reset)
     assert one.player.error is None
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     assert one.state is PlayerState.PLAYING
     assert one.iterations == [*range(1, one.source.iteration + 1)]
 
@@ -58,14 +54,12 @@ def test_fault_of_the_recorder(stage: MakeStage) -> None:
             raise MemoryError("no room")
 
     one.recorder.before_append = full
-    one.do(one.player.play)
-    one.advance(3.0)
+    one.do(one.player.play, 3.0)
     assert one.state is PlayerState.FAILED
     assert one.iterations == [*range(1, 31)]
     one.recorder.before_append = None
     one.do(one.player.reset)
-    one.do(one.player.step)
-    one.advance(0.1)
+    one.do(one.player.step, 0.1)
     assert one.iterations == [1]
 
 
@@ -87,14 +81,12 @@ def test_kernel_interrupt_pauses(stage: MakeStage, where: str) -> None:
         view = FakeViewer()
         view.show = interrupt
         one.do(lambda: one.player.attach(view))
-    one.do(one.player.play)
-    one.advance(0.3)
+    one.do(one.player.play, 0.3)
     assert one.state is PlayerState.PAUSED
     assert "Interrupted" in one.player.status.message
     assert one.iterations == [*range(1, one.source.iteration + 1)]
     assert one.viewer.shown[-1] == one.source.iteration
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     assert one.state is PlayerState.PLAYING
     assert one.player.status.message == ""
     assert one.iterations == [*range(1, one.source.iteration + 1)]
@@ -136,8 +128,7 @@ def test_faulty_view_is_detached_and_the_chain_goes_on(stage: MakeStage) -> None
     faulty, last = FaultyView(at=50), FakeViewer()
     one.do(lambda: one.player.attach(faulty))
     one.do(lambda: one.player.attach(last))
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert reports == [faulty]
     assert len(faulty.boxed) == 1
     assert one.player.views == (one.viewer, last)
@@ -149,8 +140,7 @@ def test_faulty_view_is_detached_and_the_chain_goes_on(stage: MakeStage) -> None
 def test_faulty_view_fails_a_strict_player(stage: MakeStage) -> None:
     one = stage(strict=True)
     one.do(lambda: one.player.attach(FaultyView(at=50)))
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     assert one.state is PlayerState.FAILED
     assert isinstance(one.player.error, LookupError)
 
@@ -170,8 +160,7 @@ def test_recorder_comes_before_the_views(stage: MakeStage) -> None:
             seen.append(len(one.recorder) == frame.status.iteration == one.source.iteration)
 
     one.do(lambda: one.player.attach(Checking()))
-    one.do(one.player.play)
-    one.advance(0.3)
+    one.do(one.player.play, 0.3)
     assert len(seen) > 3
     assert all(seen)
 
@@ -185,7 +174,6 @@ def test_view_may_give_commands(stage: MakeStage) -> None:
                 one.player.reset()
 
     one.do(lambda: one.player.attach(Stopping()))
-    one.do(one.player.play)
-    one.advance(0.3)
+    one.do(one.player.play, 0.3)
     assert one.state is PlayerState.IDLE
     assert len(one.recorder) == 0

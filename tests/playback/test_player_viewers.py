@@ -1,12 +1,14 @@
-"""Frames and acknowledgements: viewers that come, go, stay silent or lag."""
+"""Frames and acknowledgements: viewers that come, go, stay silent or lag; memory stays flat."""
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
-from playback.fakes import Stage, empty_turns
+from playback.fakes import FakeRecorder, FakeSource, FakeTime, Stage, empty_turns
 
-from ewens_widgets.playback import Frame, PlayerState
+from ewens_widgets.playback import Frame, Player, PlayerState
 
 MakeStage = Callable[..., Stage]
 
@@ -17,8 +19,7 @@ def tasks(stage: Stage) -> int:
 
 def test_without_a_viewer_no_frames_and_no_waiting(stage: MakeStage) -> None:
     one = stage(watched=False, target_iterations=600)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert one.state is PlayerState.FINISHED
     assert one.iterations == [*range(1, 601)]
     assert one.viewer.shown == [0], "only the frame of its attachment"
@@ -27,28 +28,23 @@ def test_without_a_viewer_no_frames_and_no_waiting(stage: MakeStage) -> None:
 
 def test_viewer_that_comes_later_gets_the_latest_state_at_once(stage: MakeStage) -> None:
     one = stage(watched=False, target_iterations=100)
-    one.do(one.player.play)
-    one.advance(0.5)
-    one.do(one.player.viewer_attached)
-    one.advance(0.02)
+    one.do(one.player.play, 0.5)
+    one.do(one.player.viewer_attached, 0.02)
     assert one.viewer.shown == [0, 100]
 
 
 @pytest.mark.parametrize("speed", [None, 0.001])
 def test_viewer_that_comes_while_playing_is_served_at_once(stage: MakeStage, speed: float | None) -> None:
     one = stage(watched=False, speed=speed)
-    one.do(one.player.play)
-    one.advance(0.5)
-    one.do(one.player.viewer_attached)
-    one.advance(0.02)
+    one.do(one.player.play, 0.5)
+    one.do(one.player.viewer_attached, 0.02)
     assert len(one.viewer.frames) >= 2
 
 
 def test_lost_acknowledgements_do_not_stall(stage: MakeStage) -> None:
     one = stage()
     one.acknowledges = False
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     assert len(one.viewer.frames) == 3, "the first, and two in flight"
     before = one.source.iteration
     one.advance(1.0)
@@ -58,8 +54,7 @@ def test_lost_acknowledgements_do_not_stall(stage: MakeStage) -> None:
 
 def test_who_waits_for_pages_sleeps_until_they_have_painted(stage: MakeStage) -> None:
     one = stage(speed=1)
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     one.acknowledges = False
     one.advance(0.3)
     sent = len(one.viewer.frames)
@@ -79,8 +74,7 @@ def test_who_waits_for_pages_sleeps_until_they_have_painted(stage: MakeStage) ->
 
 def test_what_is_asked_for_in_a_turn_is_not_slept_over(stage: MakeStage) -> None:
     one = stage(speed=1)
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     one.acknowledges = False
     show = one.viewer.show
 
@@ -96,8 +90,7 @@ def test_what_is_asked_for_in_a_turn_is_not_slept_over(stage: MakeStage) -> None
 
 def test_closed_tab_and_reopened(stage: MakeStage) -> None:
     one = stage(seconds=0.005)
-    one.do(one.player.play)
-    one.advance(0.5)
+    one.do(one.player.play, 0.5)
     one.acknowledges = False  # the tab is closed without a word
     one.advance(8.0)
     sent = len(one.viewer.frames)
@@ -106,16 +99,14 @@ def test_closed_tab_and_reopened(stage: MakeStage) -> None:
     assert len(one.viewer.frames) == sent, "nobody looks, nothing is sent"
     assert one.source.iteration > before + 200
     one.acknowledges = True
-    one.do(one.player.viewer_attached)
-    one.advance(0.5)
+    one.do(one.player.viewer_attached, 0.5)
     assert len(one.viewer.frames) >= sent + 6
     assert one.iterations == [*range(1, one.source.iteration + 1)]
 
 
 def test_closed_tab_keeps_the_speed(stage: MakeStage) -> None:
     one = stage(speed=1)
-    one.do(one.player.play)
-    one.advance(1.0)
+    one.do(one.player.play, 1.0)
     one.acknowledges = False
     one.advance(8.0)
     before = one.source.iteration
@@ -125,8 +116,7 @@ def test_closed_tab_keeps_the_speed(stage: MakeStage) -> None:
 
 def test_viewer_that_takes_its_leave(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
+    one.do(one.player.play, 0.2)
     one.do(one.player.viewer_left)
     sent = len(one.viewer.frames)
     one.acknowledges = False
@@ -137,8 +127,7 @@ def test_viewer_that_takes_its_leave(stage: MakeStage) -> None:
 def test_slow_frames_leave_most_time_to_the_chain(stage: MakeStage) -> None:
     one = stage(seconds=0.005)
     one.viewer.seconds = 0.030
-    one.do(one.player.play)
-    one.advance(2.0)
+    one.do(one.player.play, 2.0)
     before, start = one.source.iteration, one.time.now
     one.advance(4.0)
     rate = (one.source.iteration - before) / (one.time.now - start)
@@ -147,14 +136,12 @@ def test_slow_frames_leave_most_time_to_the_chain(stage: MakeStage) -> None:
 
 def test_latest_state_wins(stage: MakeStage) -> None:
     one = stage()
-    one.do(lambda: one.player.step(50))
-    one.advance(2.0)
+    one.do(lambda: one.player.step(50), 2.0)
     one.acknowledges = False
     one.advance(2.0)
     sent = len(one.viewer.frames)
     for iteration in range(40):
-        one.do(lambda iteration=iteration: one.player.seek(iteration))
-        one.advance(0.01)
+        one.do(lambda iteration=iteration: one.player.seek(iteration), 0.01)
     assert len(one.viewer.frames) == sent + 2, "two in flight, the others are dropped"
     one.acknowledges = True
     one.advance(0.2)
@@ -164,16 +151,14 @@ def test_latest_state_wins(stage: MakeStage) -> None:
 
 def test_refresh_shows_without_a_viewer(stage: MakeStage) -> None:
     one = stage(watched=False)
-    one.do(lambda: one.player.step(3))
-    one.advance(0.2)
+    one.do(lambda: one.player.step(3), 0.2)
     one.do(one.player.refresh)
     assert one.viewer.shown == [0, 3]
 
 
 def test_current_frame_sends_nothing(stage: MakeStage) -> None:
     one = stage(watched=False)
-    one.do(lambda: one.player.step(3))
-    one.advance(0.2)
+    one.do(lambda: one.player.step(3), 0.2)
     frame = one.do(one.player.current_frame)
     assert frame.status.shown_iteration == 3
     assert one.viewer.shown == [0]
@@ -181,21 +166,54 @@ def test_current_frame_sends_nothing(stage: MakeStage) -> None:
 
 def test_burn_in_reaches_the_summaries(stage: MakeStage) -> None:
     one = stage(burn_in=4)
-    one.do(lambda: one.player.step(10))
-    one.advance(0.5)
+    one.do(lambda: one.player.step(10), 0.5)
     assert one.viewer.frames[-1].summary.n_draws == 6
-    one.do(lambda: setattr(one.player, "burn_in", 7))
-    one.advance(0.1)
+    one.do(lambda: setattr(one.player, "burn_in", 7), 0.1)
     assert one.viewer.frames[-1].summary.n_draws == 3
     assert one.player.burn_in == 7
 
 
 def test_close(stage: MakeStage) -> None:
     one = stage()
-    one.do(one.player.play)
-    one.advance(0.2)
-    one.do(one.player.close)
-    one.advance(0.1)
+    one.do(one.player.play, 0.2)
+    one.do(one.player.close, 0.1)
     assert one.player.views == ()
     assert one.state is PlayerState.PAUSED
     assert tasks(one) == 0
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_20_000_frames() -> None:
+    class Looking:
+        last = 0
+
+        def show(self, frame: Frame) -> None:
+            frame.summary.similarity()
+            frame.summary.theta_posterior()
+            self.last = frame.number
+
+    passing = FakeTime()
+    player = Player(FakeSource(), FakeRecorder(), target_iterations=8, pacing=passing.pacing())
+    view = Looking()
+    player.attach(view)
+    player.viewer_attached()
+    player.run_to_end_sync()
+
+    def show_frames(count: int) -> None:
+        for number in range(count):
+            passing.spend(0.05)
+            player.seek(number % 8)
+            player.refresh()
+            player.acknowledge(view.last)
+
+    show_frames(10)  # compiles what the frames need
+    tracemalloc.start()
+    show_frames(500)
+    gc.collect()
+    before, _ = tracemalloc.get_traced_memory()
+    show_frames(20_000)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert view.last == 20_510
+    assert after - before < 50_000

@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, most: int = 10**9, speed: float | None = None) -> None:
         self.time = FakeTime()
         self.work = Counting(self.time, most)
-        self.worker = Worker(self.work, speed=speed, clock=self.time.clock, sleep=self.time.sleep)
+        self.worker = Worker(self.work, speed=speed, pacing=self.time.pacing())
         self.screen = Screen(self)
         self.worker.attach(self.screen)
 

@@ -1,6 +1,7 @@
 """A recorded chain to be shown, and a stand-in for the connection to a page."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from traces import blob_trace, events_of
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
+from ewens_widgets.playback.frame import LiveAnswer
+from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.views import SharedState, View
@@ -60,6 +63,10 @@ class Chain:
         status = PlayerStatus(state, iteration, target or len(self.events), iteration)
         shown = None if iteration == 0 else self.events[iteration - 1]._replace(**event)
         return Frame(self.number, shown, status, self.summaries.up_to(iteration))
+
+    def answers(self, shared: SharedState, on_answer: Callable[[], None] = lambda: None) -> LiveAnswer:
+        """What a player has beside the chain, for views that share a state."""
+        return LiveAnswer(Mailbox(), on_answer, shared.wants_answer)
 
 
 def widgets_below(widget: Widget) -> set[Widget]:

@@ -47,9 +47,10 @@ def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
     headline.prepare(chain.dataset)
     view.show(chain.frame(30))
     assert not view.answer.visible
-    end = chain.frame(40, PlayerState.FINISHED)
-    view.show(end)
-    headline.show(end)
+    end, answers = chain.frame(40, PlayerState.FINISHED), chain.answers(shared)
+    answers.ask(end)
+    for screen in (shared, view, headline):
+        screen.show(answers.add_to(end))
     groups = chain.trace.answer().n_clusters
     assert view.answer.visible
     np.testing.assert_array_equal(view.answer.x, [groups, groups])

@@ -1,13 +1,14 @@
 """The sentence is about what is on display, and the buttons choose what that is."""
 
 import asyncio
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from views.chains import Chain, Wire
 
 from ewens_widgets.analysis.convergence import diagnose
-from ewens_widgets.playback import PlayerState
+from ewens_widgets.playback import Frame, PlayerState
 from ewens_widgets.views import PartitionView, SharedState
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.shared_state import Cut
@@ -108,147 +109,155 @@ def test_a_leap_is_told() -> None:
     assert headline.sentence.value.endswith(f"at iteration {found}</div>")
 
 
+class Screens:
+    """A shared state and a headline that are shown frames with answers, as a player does it."""
+
+    def __init__(self, chain: Chain, on_answer: Callable[[], None] = lambda: None) -> None:
+        self.shared = SharedState()
+        self.shared.prepare(chain.posterior, chain.dataset.labels)
+        self.headline = Headline(self.shared)
+        self.headline.prepare(chain.dataset)
+        self.answers = chain.answers(self.shared, on_answer)
+        self.shared.renew = lambda: self.show(self.frame)
+        self.drawn: list[str] = []
+        self.shared.observe(lambda: self.drawn.append("again"))
+
+    def show(self, frame: Frame) -> Frame:
+        self.answers.ask(frame)
+        self.frame = self.answers.add_to(frame)
+        self.shared.show(self.frame)
+        self.headline.show(self.frame)
+        return self.frame
+
+    @property
+    def sentence(self) -> str:
+        return str(self.headline.sentence.value)
+
+
+@pytest.mark.usefixtures("wire")
 class TestAnswer:
-    def test_at_the_end_the_colours_turn_to_it(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
-        headline.show(chain.frame(39))
-        assert shared.colouring == "draw"
-        end = chain.frame(40, PlayerState.FINISHED)
-        headline.show(end)
-        assert shared.colouring == headline.colouring.value == "answer"
+    @pytest.fixture
+    def screens(self, chain: Chain) -> Screens:
+        return Screens(chain)
+
+    def test_at_the_end_the_colours_turn_to_it(self, screens: Screens, chain: Chain) -> None:
+        screens.show(chain.frame(39))
+        assert screens.shared.colouring == "draw"
+        end = screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert screens.shared.colouring == screens.headline.colouring.value == "answer"
         answer = chain.trace.answer()
-        np.testing.assert_array_equal(shared.labels(end), answer.labels)
-        sentence = headline.sentence.value
-        assert f" {answer.n_clusters} groups" in sentence or "one group" in sentence
-        assert diagnose(chain.trace).sentence() in sentence
+        np.testing.assert_array_equal(screens.shared.labels(end), answer.labels)
+        assert f" {answer.n_clusters} groups" in screens.sentence or "one group" in screens.sentence
+        assert diagnose(chain.trace).sentence() in screens.sentence
+        assert not screens.drawn, "the frame draws the views, and nothing draws them again"
 
-    def test_when_the_chain_goes_on_they_turn_back(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
-        headline.show(chain.frame(20, PlayerState.FINISHED, target=20))
-        assert shared.colouring == "answer"
-        headline.show(chain.frame(21, PlayerState.PLAYING))
-        assert shared.colouring == "draw"
-        headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert shared.colouring == "answer"
+    def test_when_the_chain_goes_on_they_turn_back(self, screens: Screens, chain: Chain) -> None:
+        screens.show(chain.frame(20, PlayerState.FINISHED, target=20))
+        assert screens.shared.colouring == "answer"
+        screens.show(chain.frame(21, PlayerState.PLAYING))
+        assert screens.shared.colouring == "draw"
+        screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert screens.shared.colouring == "answer"
 
-    def test_it_has_the_best_colours(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
+    def test_it_has_the_best_colours(self, screens: Screens, chain: Chain) -> None:
         # Many clusters before, of which some have lost their colours to others.
         for count in (10, 9, 8):
-            shared.colours(chain.frame(39, labels=np.arange(30) % count))
-        end = chain.frame(40, PlayerState.FINISHED)
-        headline.show(end)
-        colours = shared.colours(end)
+            screens.shared.colours(chain.frame(39, labels=np.arange(30) % count))
+        colours = screens.shared.colours(screens.show(chain.frame(40, PlayerState.FINISHED)))
         assert colours is not None
         assert set(colours.tolist()) == set(range(chain.trace.answer().n_clusters))
 
-    def test_what_the_user_chose_stays(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
+    def test_what_the_user_chose_stays(self, screens: Screens, chain: Chain) -> None:
         end = chain.frame(40, PlayerState.FINISHED)
-        headline.show(end)
-        headline.colouring.value = "draw"
-        headline.show(end)
-        assert shared.colouring == "draw"
-        headline.colouring.value = "classes"
-        headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert shared.colouring == "classes"
+        screens.show(end)
+        screens.headline.colouring.value = "draw"
+        screens.show(end)
+        assert screens.shared.colouring == "draw"
+        screens.headline.colouring.value = "classes"
+        screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert screens.shared.colouring == "classes"
 
-    def test_what_was_restored_stays(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
-        shared.restore("draw", "single", Cut(height=0.5), (), 40)
-        headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert shared.colouring == "draw"
+    def test_what_was_restored_stays(self, screens: Screens, chain: Chain) -> None:
+        screens.shared.restore("draw", "single", Cut(height=0.5), (), 40)
+        screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert screens.shared.colouring == "draw"
 
-    def test_at_a_pause_it_is_that_of_the_draws_so_far(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
-        headline.show(chain.frame(20))
-        headline.colouring.value = "answer"
-        reading = shared.live_answer.reading(chain.frame(20))
-        assert reading is not None
-        assert reading.iteration == 20
-        np.testing.assert_array_equal(reading.answer.labels, chain.trace[:20].answer().labels)
-        assert "After" not in headline.sentence.value
+    def test_at_a_pause_it_is_that_of_the_draws_so_far(self, screens: Screens, chain: Chain) -> None:
+        screens.show(chain.frame(20))
+        screens.headline.colouring.value = "answer"
+        found = screens.frame.answer
+        assert found is not None
+        assert found.iteration == 20
+        np.testing.assert_array_equal(found.answer.labels, chain.trace[:20].answer().labels)
+        assert "After" not in screens.sentence
         # While the chain runs nothing is computed here, and the sentence says how old the answer is.
-        headline.show(chain.frame(21, PlayerState.PLAYING))
-        assert headline.sentence.value.startswith("After 20 iterations: ")
+        screens.show(chain.frame(21, PlayerState.PLAYING))
+        assert screens.sentence.startswith("After 20 iterations: ")
 
-    def test_with_few_draws_there_is_none(self, headline: Headline, chain: Chain) -> None:
-        headline.show(chain.frame(3))
-        headline.colouring.value = "answer"
-        assert headline.sentence.value.startswith("This draw")
-        assert headline.sentence.value.endswith("An answer needs some more draws.")
+    def test_with_few_draws_there_is_none(self, screens: Screens, chain: Chain) -> None:
+        screens.show(chain.frame(3))
+        screens.headline.colouring.value = "answer"
+        assert screens.sentence.startswith("This draw")
+        assert screens.sentence.endswith("An answer needs some more draws.")
 
     def test_a_fault_is_told_and_nothing_stops(
-        self, headline: Headline, chain: Chain, monkeypatch: pytest.MonkeyPatch
+        self, screens: Screens, chain: Chain, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(trace: object) -> None:
             raise ValueError("no memory for pairs")
 
-        monkeypatch.setattr("ewens_widgets.views.shared_state._read", fail)
-        headline.show(chain.frame(20))
-        headline.colouring.value = "answer"
-        assert headline.sentence.value.endswith("no memory for pairs")
-        headline.show(chain.frame(40, PlayerState.FINISHED))
-        assert headline.sentence.value.startswith("This draw")
+        monkeypatch.setattr("ewens_widgets.playback.frame.diagnose", fail)
+        screens.show(chain.frame(20))
+        screens.headline.colouring.value = "answer"
+        assert screens.sentence.endswith("no memory for pairs")
+        screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert screens.sentence.startswith("This draw")
 
-    def test_a_reset_forgets_it(self, headline: Headline, chain: Chain) -> None:
-        shared = shared_of(headline)
-        headline.show(chain.frame(40, PlayerState.FINISHED))
+    def test_a_reset_forgets_it(self, screens: Screens, chain: Chain) -> None:
+        screens.show(chain.frame(40, PlayerState.FINISHED))
         chain.summaries.clear()
-        frame = chain.frame(12)
-        headline.show(frame)
-        assert shared.shown(frame) == "draw"
-        assert shared.live_answer.reading(frame) is None
+        frame = screens.show(chain.frame(12))
+        assert screens.shared.shown(frame) == "draw"
+        assert frame.answer is None
 
-    @pytest.mark.usefixtures("wire")
     def test_on_an_event_loop_it_is_worked_out_aside(self, chain: Chain) -> None:
         async def run() -> list[str]:
-            shared = SharedState()
-            shared.prepare(chain.posterior, chain.dataset.labels)
-            headline = Headline(shared)
-            headline.prepare(chain.dataset)
-            headline.show(chain.frame(40, PlayerState.FINISHED))
-            texts = [headline.sentence.value]
             arrived = asyncio.Event()
-            shared.observe(arrived.set)
+            screens = Screens(chain, arrived.set)
+            end = chain.frame(40, PlayerState.FINISHED)
+            screens.show(end)
+            texts = [screens.sentence]
             await arrived.wait()
-            texts.append(headline.sentence.value)
-            return texts
+            screens.show(end)
+            return [*texts, screens.sentence]
 
         before, after = asyncio.run(run())
         assert before.startswith("This draw")
         assert before.endswith("the answer is on its way")
         assert "group" in after
 
-    @pytest.mark.usefixtures("wire")
     def test_while_the_chain_runs_a_brief_one_is_told_and_colours_stay(self) -> None:
         chain = Chain(n_draws=80)
 
         async def run() -> tuple[str, str]:
-            shared = SharedState()
-            shared.prepare(chain.posterior, chain.dataset.labels)
-            headline = Headline(shared)
-            headline.prepare(chain.dataset)
             arrived = asyncio.Event()
-            shared.observe(arrived.set)
+            screens = Screens(chain, arrived.set)
             frame = chain.frame(60, PlayerState.PLAYING)
-            headline.show(frame)
-            assert not shared.live_answer.is_busy, "too early to speak unasked"
-            shared.live_answer._started -= 60.0
-            headline.show(chain.frame(40, PlayerState.PLAYING))
-            assert not shared.live_answer.is_busy, "too few draws to speak unasked"
-            headline.show(frame)
+            assert not screens.show(frame).answer_is_coming, "too early to speak unasked"
+            screens.answers._started -= 60.0
+            few = screens.show(chain.frame(40, PlayerState.PLAYING))
+            assert not few.answer_is_coming, "too few draws to speak unasked"
+            assert screens.show(frame).answer_is_coming
             await arrived.wait()
-            told = headline.sentence.value
-            assert shared.shown(frame) == "draw"
+            assert screens.shared.shown(screens.show(frame)) == "draw"
+            told = screens.sentence
             # The same draws at the end: then all of them count.
             end = chain.frame(60, PlayerState.FINISHED, target=60)
-            assert not shared.live_answer.is_of(end)
             arrived.clear()
-            headline.show(end)
+            assert not screens.show(end).answer_is_complete
             await arrived.wait()
-            assert shared.live_answer.is_of(end)
-            return told, headline.sentence.value
+            assert screens.show(end).answer_is_complete
+            return told, screens.sentence
 
         running, ended = asyncio.run(run())
         assert running.startswith("This draw")
@@ -256,24 +265,20 @@ class TestAnswer:
         assert "All draws" not in ended
         assert "group" in ended
 
-    @pytest.mark.usefixtures("wire")
     def test_a_brief_one_waits_for_half_as_many_draws_again(self) -> None:
         chain = Chain(n_draws=100)
 
         async def run() -> list[bool]:
-            shared = SharedState()
-            shared.prepare(chain.posterior, chain.dataset.labels)
-            live = shared.live_answer
-            live._started -= 60.0
             arrived = asyncio.Event()
-            shared.observe(arrived.set)
-            shared.follow(chain.frame(60, PlayerState.PLAYING))
+            screens = Screens(chain, arrived.set)
+            live = screens.answers
+            live._started -= 60.0
+            screens.show(chain.frame(60, PlayerState.PLAYING))
             await arrived.wait()
             asked = []
             for iteration in (89, 90):
                 live._due, live._started = 0.0, live._started - 60.0
-                shared.follow(chain.frame(iteration, PlayerState.PLAYING))
-                asked.append(live.is_busy)
+                asked.append(screens.show(chain.frame(iteration, PlayerState.PLAYING)).answer_is_coming)
             live.wait()
             return asked
 

@@ -138,7 +138,9 @@ class Explorer(Dashboard):
             target_iterations=iterations,
             speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
+            wants_answer=self.shared.wants_answer,
         )
+        self.shared.renew = self.player.refresh
         super().__init__(self.player, self.shared.post)
         self.views: dict[str, View] = {
             "partition": PartitionView(self.shared),
@@ -192,7 +194,7 @@ class Explorer(Dashboard):
         )
         self.panel.say(notice)
         self._prepare_views()
-        self.attach(*self.views.values(), self.headline, self.transport)
+        self.attach(self.shared, *self.views.values(), self.headline, self.transport)
 
     def _make_data_panel(self, first: Dataset, table: Any) -> DataPanel:  # noqa: ANN401 - a DataFrame
         """Panel with the data of the constructor on offer, whatever has been chosen since."""
@@ -380,8 +382,10 @@ class Explorer(Dashboard):
         heatmap = cast("HeatmapView", self.views["heatmap"])
         if shown.heatmap in heatmap.colours.options:
             heatmap.colours.value = shown.heatmap
-        self.shared.changed()
-        self.headline.redraw()
+        if self.shared.wants_answer():
+            self.player.refresh()
+        else:
+            self.shared.changed()
 
     @property
     def _partition(self) -> PartitionView:
@@ -426,8 +430,7 @@ class Explorer(Dashboard):
 
     def packed(self) -> bytes:
         """Content of the file that `save` writes."""
-        self.player.pause()
-        self.player.catch_up()  # Where this is a command itself, the pause comes after it.
+        self.player.pause(wait=True)
         settings = {
             "iterations": self.player.target_iterations,
             "burn_in": self.player.burn_in,
@@ -489,7 +492,8 @@ class Explorer(Dashboard):
         self.player.replace_source(sampler, recorder)
         self._prepare_views()
         self.player.detach(self.page)  # so that it stays the last one
-        self.attach(*self.views.values(), self.headline)  # one that was switched off by a fault comes back
+        # One that was switched off by a fault comes back.
+        self.attach(self.shared, *self.views.values(), self.headline)
         self.player.refresh()
 
     def _prepare_views(self) -> None:
@@ -536,8 +540,7 @@ class Explorer(Dashboard):
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""
-        self.player.refresh()  # nobody may have looked, and then nobody has asked
-        self.shared.live_answer.wait()
+        self.player.complete()
         return super().picture(kind)
 
     def status_line(self) -> str:

@@ -1,0 +1,450 @@
+"""Sources and their records: one chain, several chains played as one, and the real sampler."""
+
+import asyncio
+import itertools
+import signal
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from playback.fakes import FakeRecorder, FakeSource, kernel_entries, make_event
+from traces import blob_trace
+
+import ewens_widgets as ew
+from ewens_widgets.datasets import unit_square
+from ewens_widgets.playback import Frame, Player, PlayerState
+from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
+from ewens_widgets.playback.player import RecordedChain
+from ewens_widgets.sampling import driver
+from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.trace import Trace
+
+TARGET = 1_000_000
+
+
+@pytest.fixture
+def source() -> FakeSource:
+    return FakeSource()
+
+
+@pytest.fixture
+def recorder() -> FakeRecorder:
+    return FakeRecorder()
+
+
+def iterations(recorder: FakeRecorder) -> list[int]:
+    return [event.iteration for event in recorder.kept]
+
+
+def test_every_iteration_is_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(1) == 1
+    assert chain.advance(7) == 7
+    assert iterations(recorder) == [*range(1, 9)]
+    assert source.blocks == [1, 7]
+    assert chain.iteration == 8
+    assert chain.latest is not None
+    assert chain.latest.iteration == 8
+
+
+def test_initial_state_is_known_through_the_snapshot(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.first_iteration == 0
+    assert chain.latest is not None
+    assert (chain.latest.iteration, chain.latest.moves) == (0, ())
+    chain.advance(3)
+    start = chain.event(0)
+    assert start is not None
+    assert start.iteration == 0
+    middle = chain.event(2)
+    assert middle is not None
+    assert middle.iteration == 2
+
+
+def test_source_without_snapshot(recorder: FakeRecorder) -> None:
+    class Plain:
+        iteration = 0
+
+        def advance(self, n: int) -> list[Event]:
+            self.iteration += n
+            return [make_event(iteration) for iteration in range(self.iteration - n + 1, self.iteration + 1)]
+
+        def snapshot(self) -> None:
+            return None
+
+        def reset(self) -> None:
+            self.iteration = 0
+
+    chain = RecordedChain(Plain(), recorder, TARGET)
+    assert chain.latest is None
+    assert chain.first_iteration == 0
+    chain.advance(2)
+    assert chain.first_iteration == 1, "nothing is known of the start"
+
+
+def test_resumed_source_continues_its_record(source: FakeSource, recorder: FakeRecorder) -> None:
+    RecordedChain(source, recorder, TARGET).advance(5)
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.iteration == 5
+    assert chain.first_iteration == 1
+    assert chain.n_draws(5) == 5
+    chain.advance(2)
+    assert iterations(recorder) == [*range(1, 8)]
+
+
+def test_resumed_source_with_a_new_record(source: FakeSource) -> None:
+    RecordedChain(source, FakeRecorder(), TARGET).advance(500)
+    chain = RecordedChain(source, FakeRecorder(), TARGET)
+    assert (chain.first_iteration, chain.iteration) == (500, 500)
+    chain.advance(3)
+    assert chain.n_draws(502) == 2
+    shown = chain.event(502)
+    assert shown is not None
+    assert shown.iteration == 502
+
+
+def test_exhausted_source(source: FakeSource, recorder: FakeRecorder) -> None:
+    source.ends_at = 3
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(5) == 3
+    assert chain.advance(5) == 0
+
+
+def test_fault_keeps_what_was_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
+    source.raise_at[4] = ArithmeticError("log of zero")
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(8) == 3
+    with pytest.raises(ArithmeticError):
+        chain.advance(8)
+    assert iterations(recorder) == [1, 2, 3]
+    chain.reset()
+    assert (len(recorder), source.iteration, chain.iteration) == (0, 0, 0)
+    chain.advance(8)
+    assert iterations(recorder) == [*range(1, 9)]
+
+
+def interrupt_once(at: int) -> Callable[[Event], None]:
+    pending = [at]
+
+    def interrupt(event: Event) -> None:
+        if pending and event.iteration == pending[0]:
+            pending.clear()
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+@pytest.mark.parametrize("moment", ["before_append", "after_append"])
+@pytest.mark.parametrize("at", [1, 3, 6])
+def test_interrupt_while_recording_loses_nothing(
+    source: FakeSource, recorder: FakeRecorder, moment: str, at: int
+) -> None:
+    setattr(recorder, moment, interrupt_once(at))
+    chain = RecordedChain(source, recorder, TARGET)
+    with pytest.raises(KeyboardInterrupt):
+        chain.advance(6)
+    assert iterations(recorder) == [*range(1, 7)]
+    assert chain.latest is recorder.kept[-1]
+    chain.advance(2)
+    assert iterations(recorder) == [*range(1, 9)]
+
+
+def test_interrupt_inside_the_source(source: FakeSource, recorder: FakeRecorder) -> None:
+    source.raise_at[3] = KeyboardInterrupt()
+    chain = RecordedChain(source, recorder, TARGET)
+    assert chain.advance(6) == 2
+    with pytest.raises(KeyboardInterrupt):
+        chain.advance(6)
+    assert iterations(recorder) == [1, 2]
+    chain.advance(6)
+    assert iterations(recorder) == [*range(1, 9)]
+
+
+def test_source_moved_from_outside_is_noticed(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, TARGET)
+    chain.advance(2)
+    source.advance(5)
+    with pytest.raises(RuntimeError, match=r"at iteration 7, its record at 2.*reset to start again"):
+        chain.advance(1)
+    chain.reset()
+    chain.advance(1)
+    assert iterations(recorder) == [1]
+
+
+class AtomicSource(FakeSource):
+    """Runs a block as a whole; interrupted, it goes back to where the record ends."""
+
+    def advance(self, n: int) -> list[Event]:
+        before = self.iteration
+        events: list[Event] = []
+        while len(events) < n:
+            try:
+                events += super().advance(n - len(events))
+            except KeyboardInterrupt:
+                self.iteration = before
+                raise
+        return events
+
+
+def test_a_block_goes_into_the_record_as_a_whole(recorder: FakeRecorder) -> None:
+    source = AtomicSource()
+    chain = RecordedChain(source, recorder, TARGET)
+    chain.advance(1)
+    assert source.blocks == [1], "stepping wants the whole event"
+    assert chain.advance(6) == 6
+    assert source.blocks == [1, 6]
+    assert iterations(recorder) == [*range(1, 8)]
+    assert chain.latest is recorder.kept[-1]
+
+
+def test_interrupt_of_a_source_that_takes_the_block_back(recorder: FakeRecorder) -> None:
+    source = AtomicSource()
+    chain = RecordedChain(source, recorder, TARGET)
+    chain.advance(3)
+    source.raise_at[5] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        chain.advance(6)
+    assert iterations(recorder) == [1, 2, 3]
+    assert chain.latest is recorder.kept[-1]
+    chain.advance(6)
+    assert iterations(recorder) == [*range(1, 10)]
+
+
+def test_a_signal_between_run_and_record_waits(source: FakeSource, recorder: FakeRecorder) -> None:
+    class Signalling(FakeSource):
+        def advance(self, n: int) -> list[Event]:
+            block = super().advance(n)
+            signal.raise_signal(signal.SIGINT)  # the source has moved on, and nobody knows
+            return block
+
+    chain = RecordedChain(Signalling(), recorder, TARGET)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            chain.advance(6)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert iterations(recorder) == [*range(1, 7)]
+    assert chain.latest is recorder.kept[-1]
+
+
+def test_the_target_is_never_passed(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, 10)
+    assert [chain.advance(6), chain.advance(6)] == [6, 4]
+    assert chain.is_done
+    assert not chain.is_exhausted
+
+
+def ensemble(n_chains: int = 3, n_draws: int = 40) -> Ensemble:
+    traces = [blob_trace(n_objects=12, n_draws=n_draws) for _ in range(n_chains)]
+    replays = [TraceReplay(trace) for trace in traces]
+    recorders = [
+        Recorder(trace.posterior, one.move_names) for trace, one in zip(traces, replays, strict=True)
+    ]
+    return Ensemble(replays, recorders)
+
+
+def lengths(together: Ensemble) -> list[int]:
+    return [len(recorder) for recorder in together.recorders]
+
+
+def test_blocks_and_steps_are_recorded_for_every_chain() -> None:
+    together = ensemble()
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.step_sync(9)
+    player.step_sync()
+    assert lengths(together) == [10, 10, 10]
+    assert together.iteration == 10
+    player.run_to_end_sync()
+    assert player.status.state is PlayerState.FINISHED
+    assert lengths(together) == [40, 40, 40]
+    for chain, recorder in zip(together.chains, together.recorders, strict=True):
+        np.testing.assert_array_equal(recorder.labels, chain._draws.labels)
+        np.testing.assert_array_equal(recorder.iterations, np.arange(1, 41))
+
+
+def test_a_chain_that_is_behind_after_an_interrupt_catches_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = ensemble()
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.step_sync(4)
+    with monkeypatch.context() as patched:
+        patched.setattr(together.chains[2], "advance", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            player.step_sync(5)
+    assert lengths(together)[0] == 4
+    assert player.status.iteration == 4
+    player.step_sync(8)
+    assert lengths(together) == [12, 12, 12]
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_draws_that_are_used_up_end_the_run() -> None:
+    together = ensemble(2, n_draws=6)
+    player = Player(together, together.recorders[0], target_iterations=50)
+    player.run_to_end_sync()
+    assert player.status.state is PlayerState.FINISHED
+    assert player.status.iteration == 6
+
+
+def test_a_reset_takes_all_chains_back() -> None:
+    together = ensemble()
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.step_sync(7)
+    player.reset()
+    assert lengths(together) == [0, 0, 0]
+    assert [chain.iteration for chain in together.chains] == [0, 0, 0]
+    assert together.runs == 2
+
+
+def test_one_chain_is_no_ensemble() -> None:
+    trace = blob_trace(n_objects=12, n_draws=5)
+    with pytest.raises(ValueError, match="two chains at least"):
+        Ensemble([TraceReplay(trace)], [Recorder(trace.posterior, ())])
+
+
+def test_samplers_are_chains_too() -> None:
+    data = ew.datasets.unit_square(per_cluster=3, seed=0)
+    samplers = [ew.Sampler(data, model="I", seed=seed) for seed in range(2)]
+    recorders = [Recorder(sampler.posterior, sampler.move_names) for sampler in samplers]
+    player = Player(Ensemble(samplers, recorders), recorders[0], target_iterations=20)
+    player.step_sync(3)
+    player.run_to_end_sync()
+    for seed, recorder in enumerate(recorders):
+        expected = ew.Sampler(data, model="I", seed=seed).sample(20, progress=False)
+        np.testing.assert_array_equal(recorder.labels, expected.labels)
+
+
+def test_what_counts_is_the_later_half_until_the_burn_in_is_over() -> None:
+    together = ensemble()
+    record = ChainsRecord(together, ("a", "b", "c"), target=40, burn_in=10)
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.run_to_end_sync()
+    assert [record.start(length) for length in (0, 8, 19, 20, 40)] == [0, 4, 9, 10, 10]
+    assert record.agreement(40).n_draws == 30
+    assert record.agreement(12).is_known is False
+    places = [place for place, _ in record.course(40)]
+    assert places[-1] == 40
+    assert places == sorted(places)
+    similarity = record.summaries(40)[0].similarity()
+    labels = together.recorders[0].labels[10:]
+    np.testing.assert_allclose(
+        similarity, np.mean(labels[:, :, None] == labels[:, None, :], axis=0), atol=1e-6
+    )
+    assert record.course(0) == []
+
+
+ITERATIONS = 300
+
+
+def make_sampler(**options: object) -> Sampler:
+    return Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5, **options)
+
+
+def make_player(sampler: Sampler, **options: object) -> tuple[Player, Recorder]:
+    recorder = Recorder(sampler.posterior, sampler.move_names)
+    return Player(sampler, recorder, target_iterations=ITERATIONS, strict=True, **options), recorder
+
+
+def assert_same_chain(played: Trace, sampled: Trace) -> None:
+    for name in ("labels", "theta_index", "log_posterior", "concentration", "iterations"):
+        assert np.array_equal(getattr(played, name), getattr(sampled, name)), name
+    assert played.acceptance == pytest.approx(sampled.acceptance)
+
+
+@pytest.fixture(scope="module")
+def sampled() -> Trace:
+    return make_sampler().sample(draws=ITERATIONS, progress=False)
+
+
+def test_played_chain_is_the_sampled_chain(sampled: Trace) -> None:
+    async def main() -> Recorder:
+        player, recorder = make_player(make_sampler())
+        player.step(5)
+        await player.wait()
+        player.play()
+        await player.wait(timeout=0.02)
+        player.pause()
+        player.seek(2)
+        player.run_to_end()
+        assert (await player.wait()).state is PlayerState.FINISHED
+        return recorder
+
+    assert_same_chain(asyncio.run(main()).trace(), sampled)
+
+
+def test_interrupts_lose_nothing_and_repeat_nothing(sampled: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = itertools.count(1)
+
+    def interrupted(entry: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            if next(calls) % 3 == 0:
+                signal.raise_signal(signal.SIGINT)
+            return entry(*args)
+
+        return call
+
+    for name in kernel_entries():
+        monkeypatch.setattr(driver, name, interrupted(getattr(driver, name)))
+    player, recorder = make_player(make_sampler())
+    interrupts = 0
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        while player.status.state is not PlayerState.FINISHED:
+            try:
+                player.step_sync(20)
+            except KeyboardInterrupt:
+                interrupts += 1
+                assert player.status.state is PlayerState.PAUSED
+                assert player.status.iteration == player.source.iteration == len(recorder)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert interrupts > 3
+    assert_same_chain(recorder.trace(), sampled)
+
+
+def test_reset_plays_the_same_chain_again(sampled: Trace) -> None:
+    player, recorder = make_player(make_sampler())
+    player.step_sync(40)
+    player.reset()
+    player.run_to_end_sync()
+    assert_same_chain(recorder.trace(), sampled)
+
+
+def test_frames_carry_what_the_trace_says(sampled: Trace) -> None:
+    frames: list[Frame] = []
+
+    class Keeping:
+        def show(self, frame: Frame) -> None:
+            frames.append(frame)
+
+    player, _ = make_player(make_sampler(), burn_in=100)
+    player.attach(Keeping())
+    player.run_to_end_sync()
+    player.refresh()
+    player.seek(150)
+    player.refresh()
+    for frame, kept in zip(frames[1:], (sampled[100:], sampled[100:150]), strict=True):
+        assert np.allclose(frame.summary.similarity(), kept.similarity(), atol=1e-6)
+        assert np.allclose(frame.summary.theta_posterior(), kept.theta_posterior(), atol=1e-6)
+        assert frame.summary.acceptance() == pytest.approx(kept.acceptance)
+        assert frame.event is not None
+        assert np.array_equal(frame.event.labels, kept.labels[-1])
+    best = frames[1].summary.best()
+    assert best is not None
+    assert np.array_equal(best[1], sampled.best)
+
+
+def test_stepping_a_metropolis_move_tells_the_proposal() -> None:
+    player, recorder = make_player(make_sampler(moves="paper-1"))
+
+    async def main() -> None:
+        player.step(20)
+        await player.wait()
+
+    asyncio.run(main())
+    assert any(recorder.event(place).proposed_labels is not None for place in range(20))
