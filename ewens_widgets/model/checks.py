@@ -31,7 +31,6 @@ LARGEST_THETA = 2.0**30
 _MOST_NAMED = 10
 _NEARLY = 1e-4  # Largest 1 − R² of a column that is said to follow from others.
 _COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
-_ALMOST = 1e-2  # The same for `misleading_columns`, before a model is chosen.
 _MOST_CODES = 10  # So few different whole numbers may be codes.
 _STAND_INS = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)  # Numbers that often mean a missing value.
 _FEW_ROWS = 10  # In fewer rows columns follow from one another by chance.
@@ -359,9 +358,7 @@ def misleading_columns(X: FloatArray, names: Sequence[str]) -> list[str]:
             "repeat one: equal values may become clusters of their own. Measure them more finely, or leave "
             "them out and see what changes."
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = X - X.mean(axis=0)
-        alike = dependent_columns(centred / np.abs(centred).max(axis=0), _ALMOST)
+    alike = dependent_columns(X)
     if alike:
         listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
         found.append(
