@@ -426,7 +426,8 @@ def test_an_interrupt_goes_through_and_the_draws_are_kept(
     monkeypatch.setattr(module, "_HAS_CALLBACKS", has_callbacks)
     X, _ = blobs
     whole = AffineClustering(**SHORT).fit(X).trace_
-    clustering = AffineClustering(**SHORT).fit(X[:30])
+    # In the main thread, which gets the signal: a thread would be at its end by then.
+    clustering = AffineClustering(**SHORT, n_jobs=1).fit(X[:30])
     press_ctrl_c(monkeypatch, 30)
     with pytest.raises(KeyboardInterrupt):
         clustering.fit(X)
@@ -443,7 +444,7 @@ def test_an_interrupt_goes_through_and_the_draws_are_kept(
 def test_an_interrupt_goes_through_while_callbacks_watch(
     monkeypatch: pytest.MonkeyPatch, blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    watched = AffineClustering(**SHORT).set_callbacks(Recorder())
+    watched = AffineClustering(**SHORT, n_jobs=1).set_callbacks(Recorder())
     press_ctrl_c(monkeypatch, 20)
     with pytest.raises(KeyboardInterrupt):
         watched.fit(blobs[0])
