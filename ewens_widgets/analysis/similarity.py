@@ -34,7 +34,8 @@ from scipy.sparse import csr_array
 from ewens_widgets.arguments import check_count
 from ewens_widgets.memory import check_fits
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.compiled import at_once, entry, jit
+from ewens_widgets.sampling.cold_start import at_once
+from ewens_widgets.sampling.compiled import entry, jit
 
 __all__ = [
     "MOST_REPRESENTATIVES",

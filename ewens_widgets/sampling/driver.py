@@ -9,7 +9,7 @@ move is a *guest*: its kernel is called from here, once for each repeat. A sched
 is run in turns, an iteration at a time.
 
 While there is no machine code yet, blocks are run interpreted, an iteration at a time, and the chain changes
-over when a child process has made it (`compiled.Code`). Where an interpreted iteration would take too long,
+over when a child process has made it (`cold_start.Code`). Where an interpreted iteration would take too long,
 the driver waits instead. Schedules with guests are compiled here, at their first call: nobody could keep what
 is compiled for them.
 
@@ -36,16 +36,8 @@ from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
-from ewens_widgets.sampling.compiled import (
-    Code,
-    by_family,
-    code_for,
-    entry,
-    inlined,
-    interpreted,
-    jit,
-    must_wait,
-)
+from ewens_widgets.sampling.cold_start import Code, code_for, must_wait
+from ewens_widgets.sampling.compiled import by_family, entry, inlined, interpreted, jit
 from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
 from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
 from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
@@ -501,12 +493,6 @@ class Driver:
     def is_compiled(self) -> bool:
         """Whether no iteration will be interpreted, as far as is known; nothing is looked for."""
         return all(code.is_known for code in self._codes.values())
-
-    @property
-    def made(self) -> tuple[int, int]:
-        """How many functions have been compiled of those that were missing, and of how many."""
-        missing = [code for code in self._codes.values() if not code.is_known]
-        return sum(code.n_made for code in missing), sum(code.n_functions for code in missing)
 
     def _is_compiled(self, segment: _Segment) -> bool:
         """Whether a segment runs compiled; if not, have its loop compiled."""

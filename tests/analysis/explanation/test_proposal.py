@@ -14,7 +14,7 @@ import ewens_widgets as ew
 from ewens_widgets.analysis.explanation.inspection import stages_of
 from ewens_widgets.analysis.explanation.proposal import Proposal, explain, explain_sweep
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling import cold_start
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
@@ -240,7 +240,7 @@ def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.Monkey
     calls: list[object] = []
     absent = SimpleNamespace(is_at_hand=lambda: calls.append(1))
     monkeypatch.setenv("EWENS_WIDGETS_WAIT", "")
-    monkeypatch.setattr(compiled, "code_for", lambda *_: absent)
+    monkeypatch.setattr(cold_start, "code_for", lambda *_: absent)
     found = explain_sweep(sampler.posterior, sampler.state, Gibbs())
     assert len(calls) == len(found) == DATA.n_objects
     for one, other in zip(found, expected, strict=True):
