@@ -39,6 +39,7 @@ _SOURCES = (
     "sampling/driver.py",
     "sampling/kernel/*.py",
     "sampling/moves/*.py",
+    "paper/moves/*.py",
     "analysis/similarity.py",
 )
 

@@ -42,7 +42,7 @@ from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_byt
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
-from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.move import pair_distances
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, first_state

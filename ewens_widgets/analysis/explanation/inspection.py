@@ -21,8 +21,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.move import Move, Scene, Way, count, from_log, signed
+from ewens_widgets.sampling.moves.move import Move, Scene, Way, count, from_log, pair_distances, signed
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import State

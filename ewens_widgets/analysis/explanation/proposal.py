@@ -35,8 +35,7 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_outcome,
     make_problem,
 )
-from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.move import BareProposal, Factor, Move, Notes, Way, frozen
+from ewens_widgets.sampling.moves.move import BareProposal, Factor, Move, Notes, Way, frozen, pair_distances
 from ewens_widgets.sampling.moves.schedule import Repeated
 from ewens_widgets.sampling.state import State
 

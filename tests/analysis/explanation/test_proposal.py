@@ -18,8 +18,7 @@ from ewens_widgets.sampling import cold_start
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
-from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.move import Move
+from ewens_widgets.sampling.moves.move import Move, pair_distances
 
 PROPOSALS = 200
 CLOSE = 1e-9
