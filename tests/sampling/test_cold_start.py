@@ -149,7 +149,7 @@ def test_where_nobody_can_compile_in_the_background_the_call_does(
     else:
         monkeypatch.setattr(cold_start.subprocess, "Popen", refuse)
     assert code.is_at_hand()
-    assert asked == [(object,)]
+    assert asked == ([] if fault == "no cache" else [(object,)])  # Without a cache the call itself compiles.
 
 
 # A chain in a process of its own, whose folder of machine code is empty at first; what is said, and the draws
