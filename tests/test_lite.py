@@ -120,7 +120,7 @@ def test_chains_are_compiled_once_for_their_sources(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(pyodide.subprocess, "run", run)
     assert [pyodide.browser_module(tmp_path / "cache") for _ in range(2)] == [b"compiled"] * 2
     assert len(asked) == 1
-    monkeypatch.setattr("ewens_widgets.sampling.compiled.fingerprint", lambda _: "other sources")
+    monkeypatch.setattr("ewens_widgets.sampling.compiled.fingerprint", lambda: "other sources")
     pyodide.browser_module(tmp_path / "cache")
     assert len(set(asked)) == 2
 

@@ -34,12 +34,11 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.sampling.compiled import at_once
+from ewens_widgets.sampling.cold_start import at_once
 from ewens_widgets.sampling.draws import Records
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCOUNT, NOTED, make_outcome, make_problem
-from ewens_widgets.sampling.moves.distances import pair_distances
 from ewens_widgets.sampling.moves.move import (
     BareProposal,
     Factor,
@@ -50,6 +49,7 @@ from ewens_widgets.sampling.moves.move import (
     count,
     from_log,
     frozen,
+    pair_distances,
     signed,
 )
 from ewens_widgets.sampling.moves.schedule import Repeated

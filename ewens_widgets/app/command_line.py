@@ -209,7 +209,7 @@ def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 
 def start_compiling() -> None:
     """Have a process of its own compile the chains, in the background."""
-    from ewens_widgets.sampling.compiled import run_aside
+    from ewens_widgets.sampling.cold_start import run_aside
 
     with contextlib.suppress(OSError):  # Then who needs them will compile them.
         run_aside([sys.executable, "-c", f"from {__name__} import compile_chains; compile_chains()"])

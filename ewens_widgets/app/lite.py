@@ -265,7 +265,7 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
     module
         The compiled loops as WebAssembly; without them chains are interpreted.
     """
-    from ewens_widgets.sampling.webassembly import MODULE
+    from ewens_widgets.app.webassembly import MODULE
 
     distribution = importlib.metadata.distribution(_PACKAGE)
     package = Path(__file__).resolve().parent.parent
@@ -281,6 +281,9 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
         raise StartError(f"{foreign[0]} is machine code: a browser could not run this package")
     if module is not None:
         files[f"{package.name}/{MODULE.relative_to(package).as_posix()}"] = module
+        # Through this module, which no other installation has, the sampler finds the loops.
+        hook = MODULE.with_name("browser_loops.py").relative_to(package).as_posix()
+        files[f"{package.name}/{hook}"] = b"from ewens_widgets.app.webassembly import loaded\n"
     stem = f"{package.name}-{distribution.version}"
     files[f"{stem}.dist-info/METADATA"] = (distribution.read_text("METADATA") or "").encode()
     files[f"{stem}.dist-info/WHEEL"] = (

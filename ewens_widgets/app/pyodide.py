@@ -261,12 +261,13 @@ def browser_module(cache: Path) -> bytes:
     cache
         Folder in which it is kept, under a name that tells sources and compilers; made if need be.
     """
-    from ewens_widgets.sampling import compiled, webassembly
+    from ewens_widgets.app import webassembly
+    from ewens_widgets.sampling import compiled
 
     sources = (__file__, webassembly.__file__)
     made_from = [f"{name} {importlib.metadata.version(name)}" for name in ("llvmlite", "numba", "ziglang")]
     made_from += [Path(path).read_text(encoding="utf-8") for path in sources]
-    made_from.append(compiled.fingerprint(Path(compiled.__file__).parent))
+    made_from.append(compiled.fingerprint())
     path = cache / f"kernels-{hashlib.sha256(''.join(made_from).encode()).hexdigest()[:16]}.wasm"
     if not path.is_file():
         cache.mkdir(parents=True, exist_ok=True)
@@ -288,11 +289,11 @@ def write_browser_module(target: str) -> None:
     """Write the loops of chains, of both families of shapes, into a file as WebAssembly."""
     import numpy as np
 
+    from ewens_widgets.app.webassembly import make_module
     from ewens_widgets.model.posterior import Posterior
     from ewens_widgets.sampling.driver import Driver
     from ewens_widgets.sampling.moves.schedule import resolve_schedule
     from ewens_widgets.sampling.state import first_state
-    from ewens_widgets.sampling.webassembly import make_module
 
     calls = []
     for shapes, moves in product(("common", "own"), ("default", "paper-2")):

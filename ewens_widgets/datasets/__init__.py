@@ -16,13 +16,13 @@ loader                     n × d       what
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets._dataset import ColumnSummary, Dataset, TableSummary
-from ewens_widgets.datasets._denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._loaders import half_moons, leukemia, unit_square, wine
 from ewens_widgets.files import cache_directory
@@ -42,13 +42,25 @@ __all__ = [
     "wine",
 ]
 
+
+def _from_paper(name: str) -> Any:  # noqa: ANN401 - a loader
+    """A loader of the paper's chapter, which is imported when it is asked for."""
+    return getattr(import_module("ewens_widgets.paper.denmark"), name)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a loader
+    if name in ("denmark_roads", "denmark_roads_standin"):
+        return _from_paper(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 LOADERS: dict[str, Callable[[], Dataset]] = {
     "unit square": lambda: unit_square(seed=0),
     "unit square, sheared": lambda: unit_square(transform="III", seed=0),
     "half-moons": lambda: half_moons(seed=0),
     "wine": wine,
     "leukemia": leukemia,
-    "Denmark roads (stand-in)": lambda: denmark_roads_standin(seed=0),
+    "Denmark roads (stand-in)": lambda: _from_paper("denmark_roads_standin")(seed=0),
 }
 """Data sets that need no network, by name."""
 

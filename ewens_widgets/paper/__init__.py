@@ -1,9 +1,19 @@
-"""The paper's experiments as code: run again with its algorithm and with ours, beside two standard methods.
+"""The paper's chapter: its two moves, its road data, and its experiments as code.
 
+The experiments are run again with the paper's algorithm and with ours, beside two standard methods:
 ``run_paper("results")``, or ``ewens-widgets paper`` on the command line, writes a Markdown table and figures.
+Samplers load the moves from here, so the experiments are imported only when they are asked for.
 """
 
-from ewens_widgets.paper.experiments import EXPERIMENTS, Experiment, Settings
-from ewens_widgets.paper.reproduction import run_paper
+from importlib import import_module
+from typing import Any
 
 __all__ = ["EXPERIMENTS", "Experiment", "Settings", "run_paper"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever is public here
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(
+        import_module(f"{__name__}.{'reproduction' if name == 'run_paper' else 'experiments'}"), name
+    )

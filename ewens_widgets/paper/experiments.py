@@ -17,6 +17,7 @@ from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.paper.denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.paper.simulations import Simulation, gaussian_mixture, k_means, mclust_score, our_answer
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.sampler import Sampler
@@ -116,11 +117,11 @@ class Experiment:
 def _roads(seed: int) -> Dataset:
     """Load the real roads where their file is at hand, or draw the stand-in, whose name says so."""
     try:
-        return datasets.denmark_roads(os.environ.get(ROADS_VARIABLE) or None, download=False)
+        return denmark_roads(os.environ.get(ROADS_VARIABLE) or None, download=False)
     except FileNotFoundError:
         if os.environ.get(ROADS_VARIABLE):
             raise
-        return datasets.denmark_roads_standin(seed=seed)
+        return denmark_roads_standin(seed=seed)
 
 
 def _wine(_seed: int) -> Dataset:

@@ -9,7 +9,7 @@ move is a *guest*: its kernel is called from here, once for each repeat. A sched
 is run in turns, an iteration at a time.
 
 While there is no machine code yet, blocks are run interpreted, an iteration at a time, and the chain changes
-over when a child process has made it (`compiled.Code`). Where an interpreted iteration would take too long,
+over when a child process has made it (`cold_start.Code`). Where an interpreted iteration would take too long,
 the driver waits instead. Schedules with guests are compiled here, at their first call: nobody could keep what
 is compiled for them.
 
@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -36,16 +37,8 @@ from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.model.priors.partition_prior import log_rising_factorial
-from ewens_widgets.sampling.compiled import (
-    Code,
-    by_family,
-    code_for,
-    entry,
-    inlined,
-    interpreted,
-    jit,
-    must_wait,
-)
+from ewens_widgets.sampling.cold_start import Code, code_for, must_wait
+from ewens_widgets.sampling.compiled import by_family, entry, inlined, interpreted, jit
 from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
 from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
 from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
@@ -64,22 +57,10 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_outcome,
     make_problem,
 )
-from ewens_widgets.sampling.moves.distances import STALE, Distances, empty_distances, make_distances
 from ewens_widgets.sampling.moves.gibbs import gibbs_sweep
 from ewens_widgets.sampling.moves.informed import informed_split_merge
-from ewens_widgets.sampling.moves.reassign import reassign
 from ewens_widgets.sampling.moves.schedule import Repeated
-from ewens_widgets.sampling.moves.split_merge import split_merge
-from ewens_widgets.sampling.moves.split_merge_proposal import SplitMergeOptions
 from ewens_widgets.sampling.state import State
-
-__all__ = [
-    "Driver",
-    "Schedule",
-    "advance_by_distance",
-    "advance_by_likelihood",
-    "interrupts_deferred",
-]
 
 
 @contextmanager
@@ -100,7 +81,7 @@ def interrupts_deferred() -> Iterator[None]:
         previous(*arrived[-1])
 
 
-REASSIGN, SPLIT_MERGE, GIBBS, INFORMED = 0, 1, 2, 3
+GIBBS, INFORMED = 0, 1
 
 
 class Schedule(NamedTuple):
@@ -115,7 +96,6 @@ class Schedule(NamedTuple):
     repeats: NDArray[np.int64]
     places: NDArray[np.int64]
     begins: bool
-    options: SplitMergeOptions
     shape: float
     rate: float
     log_normaliser: float
@@ -162,7 +142,7 @@ def _write_canonical(workspace: AnyWorkspace, out: NDArray[np.int32]) -> None:
 
 
 @jit
-def _begin(
+def begin(
     problem: AnyProblem,
     workspace: AnyWorkspace,
     schedule: Schedule,
@@ -198,7 +178,7 @@ _record_shapes: Callable[..., None] = by_family({Workspace: _record_nothing, Own
 
 
 @jit
-def _record(
+def record(
     problem: AnyProblem, workspace: AnyWorkspace, schedule: Schedule, records: Records, row: int
 ) -> None:
     """Write down the state at the end of an iteration."""
@@ -225,7 +205,7 @@ def advance_by_likelihood(
     for row in range(rows):
         for _ in range(thin):
             if schedule.begins:
-                _begin(problem, workspace, schedule, records.theta_weights[row], rng)
+                begin(problem, workspace, schedule, records.theta_weights[row], rng)
             for move in range(schedule.kinds.shape[0]):
                 place = schedule.places[move]
                 for _ in range(schedule.repeats[move]):
@@ -238,63 +218,51 @@ def advance_by_likelihood(
                         accepted = informed_split_merge(problem, workspace, outcome, rng)
                         records.proposals[row, place] += 1
                         records.acceptances[row, place] += accepted
-        _record(problem, workspace, schedule, records, row)
+        record(problem, workspace, schedule, records, row)
 
 
-@entry
-def advance_by_distance(
+KERNELS: dict[Callable[..., int], int] = {gibbs_sweep: GIBBS, informed_split_merge: INFORMED}
+
+
+def call(
     problem: AnyProblem,
     workspace: AnyWorkspace,
-    distances: Distances,
-    schedule: Schedule,
-    records: Records,
-    outcome: Outcome,
-    rows: int,
-    thin: int,
-    rng: np.random.Generator,
-) -> None:
-    """Run the paper's moves, reassign and split-merge, and record every `thin`-th iteration."""
-    for row in range(rows):
-        for _ in range(thin):
-            if schedule.begins:
-                _begin(problem, workspace, schedule, records.theta_weights[row], rng)
-            for move in range(schedule.kinds.shape[0]):
-                place = schedule.places[move]
-                for _ in range(schedule.repeats[move]):
-                    if schedule.kinds[move] == REASSIGN:
-                        accepted = reassign(problem, workspace, outcome, rng)
-                        distances.flags[STALE] |= accepted
-                    else:
-                        accepted = split_merge(problem, workspace, distances, schedule.options, outcome, rng)
-                    if accepted >= 0:
-                        records.proposals[row, place] += 1
-                        records.acceptances[row, place] += accepted
-        _record(problem, workspace, schedule, records, row)
+    memory: None,  # noqa: ARG001 - there is none
+    options: None,  # noqa: ARG001 - there are none
+    rest: tuple[Any, ...],
+) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    """The compiled loop, and its arguments; it has no memory and no options."""
+    return advance_by_likelihood, (problem, workspace, *rest)
+
+
+def make_memory(pairs: FloatArray | None) -> None:
+    """Nothing is kept from one move to the next."""
+
+
+def forget(memory: None) -> None:
+    """Nothing was kept."""
 
 
 # Seconds: where an interpreted iteration would take longer, the compiler is waited for.
 _PATIENCE = 0.5
-# Loops that segments run in, and the kernels that are named in the compiled ones.
-BY_LIKELIHOOD, BY_DISTANCE, AS_GUESTS = 0, 1, 2
-_LOOPS: dict[Callable[..., int], tuple[int, int]] = {
-    gibbs_sweep: (BY_LIKELIHOOD, GIBBS),
-    informed_split_merge: (BY_LIKELIHOOD, INFORMED),
-    reassign: (BY_DISTANCE, REASSIGN),
-    split_merge: (BY_DISTANCE, SPLIT_MERGE),
-}
+# Where a segment has no loop of its own: its kernels are called from Python.
+_AS_GUESTS = ""
 
 
 @dataclass
 class _Segment:
     """Consecutive moves of a schedule that one loop can run.
 
-    `distances` are there only where the loop takes them; `guests` are moves, with places in the records and
-    options, that no compiled loop knows: the schedule is then empty but for the draws of θ and λ.
+    `loop` names the module of the loop: its `KERNELS` have numbers in the compiled code, `call` is how it is
+    called, and `make_memory` and `forget` keep what it remembers of the partition between its moves. `guests`
+    are moves, with places in the records and options, that no compiled loop knows: the schedule is then empty
+    but for the draws of θ and λ, and the memory is the distances between objects.
     """
 
-    loop: int
+    loop: str
     schedule: Schedule
-    distances: Distances | None
+    memory: Any
+    options: Any = None
     guests: tuple[tuple[int, Repeated, Any], ...] = ()
 
 
@@ -330,7 +298,7 @@ class Driver:
         self._generator = np.random.Generator(np.random.PCG64(0))
         self.iteration = 0
         self._workspace: AnyWorkspace
-        self._codes: dict[int, Code] = {}  # By loop.
+        self._codes: dict[str, Code] = {}  # By loop.
         self._seconds = 0.0  # Longest that an interpreted iteration has taken.
         # Compiled code lets other threads run meanwhile: one that saves the chain waits for the block's end.
         self._lock = threading.RLock()
@@ -349,27 +317,27 @@ class Driver:
         self, places: Sequence[int], schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
     ) -> _Segment:
         moves = [schedule[place] for place in places]
-        loop = _loop_of(moves[0])[0] if moves else BY_LIKELIHOOD
+        loop = moves[0].move.loop if moves else __name__
         options = [made.move.options(as_printed) for made in moves]
-        known = [] if loop == AS_GUESTS else moves
+        known = [] if loop == _AS_GUESTS else moves
+        kernels = import_module(loop).KERNELS if known else {}
         prior, n_objects = self._posterior.concentration, self._posterior.n_objects
         compiled = Schedule(
-            kinds=np.array([_loop_of(made)[1] for made in known], dtype=np.int64),
+            kinds=np.array([kernels[made.move.kernel] for made in known], dtype=np.int64),
             repeats=np.array([made.repeats for made in known], dtype=np.int64),
             places=np.array(places, dtype=np.int64),
             begins=not places or places[0] == 0,
-            options=next((given for given in options if known and given is not None), SplitMergeOptions()),
             shape=prior.shape if isinstance(prior, Gamma) else 0.0,
             rate=prior.rate if isinstance(prior, Gamma) else 0.0,
             log_normaliser=_log_normaliser(prior, n_objects),
             log_counts=self._log_counts,
         )
-        if loop == BY_LIKELIHOOD:
-            return _Segment(loop, compiled, None)
-        needed = pairs is not None and any(made.move.needs_distances for made in moves)
-        distances = make_distances(pairs) if needed and pairs is not None else empty_distances()
-        guests = () if known else tuple(zip(places, moves, options, strict=True))
-        return _Segment(loop, compiled, distances, guests)
+        needed = pairs if any(made.move.needs_distances for made in moves) else None
+        if loop == _AS_GUESTS:
+            nothing = np.zeros((0, 0)) if needed is None else needed
+            return _Segment(loop, compiled, nothing, guests=tuple(zip(places, moves, options, strict=True)))
+        given = next((option for option in options if option is not None), None)
+        return _Segment(loop, compiled, import_module(loop).make_memory(needed), given)
 
     def load(self, state: State) -> None:
         """Put the chain into a state; an interrupt is held back, so that it is there as a whole."""
@@ -377,7 +345,7 @@ class Driver:
             self._workspace = state.workspace(self._problem)
             self._generator.bit_generator.state = state.generator
             self.iteration = state.iteration
-            self._forget_distances()
+            self._forget()
 
     def state(self) -> State:
         """Copy the state that the chain is in."""
@@ -421,7 +389,7 @@ class Driver:
         with self._lock:
             for segment, part, count, every in self._turns(records, rows, thin):
                 with interrupts_deferred():
-                    if segment.loop == AS_GUESTS:
+                    if segment.loop == _AS_GUESTS:
                         self._advance_guests(segment, part, outcome, count, every)
                         continue
                     loop, arguments = self._call(segment, part, outcome, count, every)
@@ -439,9 +407,10 @@ class Driver:
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """The loop that runs a segment, and its arguments."""
         rest = (segment.schedule, records, outcome, rows, thin, self._generator)
-        if segment.loop == BY_LIKELIHOOD:
-            return advance_by_likelihood, (self._problem, self._workspace, *rest)
-        return advance_by_distance, (self._problem, self._workspace, segment.distances, *rest)
+        run: tuple[Callable[..., None], tuple[Any, ...]] = import_module(segment.loop).call(
+            self._problem, self._workspace, segment.memory, segment.options, rest
+        )
+        return run
 
     def _turns(self, records: Records, rows: int, thin: int) -> Iterator[tuple[_Segment, Records, int, int]]:
         """Calls that make up a block: segment, records, how many of them, and iterations for each."""
@@ -454,7 +423,7 @@ class Driver:
                         before = int(single.acceptances.sum())
                         yield segment, single, 1, 1
                         if int(single.acceptances.sum()) != before:
-                            self._forget_distances(keep=segment)
+                            self._forget(keep=segment)
             return
         done = 0
         while done < rows * thin and not self._is_compiled(first):
@@ -476,7 +445,7 @@ class Driver:
 
     def trials(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]]:
         """Calls of all loops that an iteration runs in."""
-        return [self._trial(segment) for segment in self._segments if segment.loop != AS_GUESTS]
+        return [self._trial(segment) for segment in self._segments if segment.loop != _AS_GUESTS]
 
     def prepare(self) -> bool:
         """Have machine code made where there is none yet; say whether a block can be run now.
@@ -501,12 +470,6 @@ class Driver:
     def is_compiled(self) -> bool:
         """Whether no iteration will be interpreted, as far as is known; nothing is looked for."""
         return all(code.is_known for code in self._codes.values())
-
-    @property
-    def made(self) -> tuple[int, int]:
-        """How many functions have been compiled of those that were missing, and of how many."""
-        missing = [code for code in self._codes.values() if not code.is_known]
-        return sum(code.n_made for code in missing), sum(code.n_functions for code in missing)
 
     def _is_compiled(self, segment: _Segment) -> bool:
         """Whether a segment runs compiled; if not, have its loop compiled."""
@@ -542,22 +505,18 @@ class Driver:
                     advance_by_likelihood(problem, workspace, segment.schedule, single, outcome, 1, 1, rng)
                 for place, made, options in segment.guests:
                     for _ in range(made.repeats):
-                        accepted = made.move.kernel(
-                            problem, workspace, segment.distances, options, outcome, rng
-                        )
+                        accepted = made.move.kernel(problem, workspace, segment.memory, options, outcome, rng)
                         if made.move.is_sweep:
                             single.proposals[0, place] += problem.coordinates.shape[0]
                         elif accepted >= 0:
                             single.proposals[0, place] += 1
                         single.acceptances[0, place] += max(accepted, 0)
-                        if accepted > 0 and segment.distances is not None:
-                            segment.distances.flags[STALE] = 1
             advance_by_likelihood(problem, workspace, alone, single, outcome, 1, 1, rng)
 
-    def _forget_distances(self, keep: _Segment | None = None) -> None:
+    def _forget(self, keep: _Segment | None = None) -> None:
         for segment in self._segments:
-            if segment is not keep and segment.distances is not None:
-                segment.distances.flags[STALE] = 1
+            if segment is not keep and segment.loop != _AS_GUESTS:
+                import_module(segment.loop).forget(segment.memory)
 
 
 def _log_counts(posterior: Posterior, problem: AnyProblem) -> FloatArray:
@@ -576,19 +535,14 @@ def _log_normaliser(concentration: float | Gamma | None, n_objects: int) -> floa
     return 0.0 if concentration is None else float(log_rising_factorial(concentration, n_objects))
 
 
-def _loop_of(made: Repeated) -> tuple[int, int]:
-    """The loop that a move runs in, and the number that its kernel has there."""
-    return _LOOPS.get(made.move.kernel, (AS_GUESTS, 0))
-
-
 def _grouped(schedule: Sequence[Repeated]) -> list[list[int]]:
     """Places of the moves, grouped so that each group suits one loop and, compiled, one set of options."""
     groups: list[list[int]] = []
     for place, made in enumerate(schedule):
         group = groups[-1] if groups else []
         present = [schedule[other] for other in group]
-        together = bool(present) and _loop_of(present[0])[0] == _loop_of(made)[0]
-        if together and _loop_of(made)[0] != AS_GUESTS:
+        together = bool(present) and present[0].move.loop == made.move.loop
+        if together and made.move.loop != _AS_GUESTS:
             options = [other.move.options() for other in (*present, made)]
             together = len({given for given in options if given is not None}) <= 1
         if together:

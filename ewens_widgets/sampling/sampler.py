@@ -42,7 +42,7 @@ from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_byt
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
-from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves.move import pair_distances
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.state import State, first_state
@@ -182,10 +182,7 @@ class Sampler:
         """What there is to say about the compiler, for a status line; empty where the chain is compiled."""
         if self._driver.is_compiled:
             return ""
-        if self._driver.may_interpret:
-            return _INTERPRETED
-        done, total = self._driver.made
-        return f"{_WAITING} ({done} of about {max(done, total)} functions)"
+        return _INTERPRETED if self._driver.may_interpret else _WAITING
 
     @property
     def state(self) -> State:
@@ -504,16 +501,13 @@ class Sampler:
             done(rows * step)
 
     def _wait(self, is_over: Callable[[], bool], progress: bool) -> None:
-        """Wait for the compiler, with a bar that counts functions."""
-        options = {"desc": _WAITING, "unit": " functions", "total": self._driver.made[1]}
+        """Wait for the compiler, with a bar that shows the time."""
+        options = {"desc": _WAITING, "bar_format": "{desc} ({elapsed})"}
         with progress_bar(**options) if progress else nullcontext() as bar:
             while not is_over():
                 self._driver.wait()
                 if bar is not None:
-                    bar.n = min(self._driver.made[0], bar.total)
                     bar.refresh()
-            if bar is not None:
-                bar.n = bar.total  # How many functions there would be was a guess.
 
     def _largest_block(self) -> int:
         return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))

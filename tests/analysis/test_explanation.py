@@ -13,12 +13,11 @@ import pytest
 import ewens_widgets as ew
 from ewens_widgets.analysis.explanation import Inspection, Proposal, Sweep, explain, stages_of
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling import cold_start
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
-from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.move import Move, count, from_log, signed
+from ewens_widgets.sampling.moves.move import Move, count, from_log, pair_distances, signed
 
 PROPOSALS = 200
 CLOSE = 1e-9
@@ -249,7 +248,7 @@ def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.Monkey
     calls: list[object] = []
     absent = SimpleNamespace(is_at_hand=lambda: calls.append(1))
     monkeypatch.setenv("EWENS_WIDGETS_WAIT", "")
-    monkeypatch.setattr(compiled, "code_for", lambda *_: absent)
+    monkeypatch.setattr(cold_start, "code_for", lambda *_: absent)
     found = explain_sweep(sampler)
     assert len(calls) == len(found) == DATA.n_objects
     for one, other in zip(found, expected, strict=True):

@@ -32,7 +32,7 @@ def test_lab_compiles_in_the_background(
 
 def test_what_runs_in_the_background_is_all_kinds_of_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
-    monkeypatch.setattr("ewens_widgets.sampling.compiled.run_aside", commands.append)
+    monkeypatch.setattr("ewens_widgets.sampling.cold_start.run_aside", commands.append)
     command_line.start_compiling()
     ((interpreter, option, code),) = commands
     assert (interpreter, option) == (sys.executable, "-c")

@@ -156,17 +156,18 @@ def test_an_environment_that_cannot_run_it_is_told(
 
 
 def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ewens_widgets.paper.moves import loop
     from ewens_widgets.sampling import driver
 
     called = set()
-    for name in ("advance_by_likelihood", "advance_by_distance"):
-        original = getattr(driver, name)
+    for module, name in ((driver, "advance_by_likelihood"), (loop, "advance_by_distance")):
+        original = getattr(module, name)
 
         def noted(*given: object, _name: str = name, _original: Callable[..., object] = original) -> object:
             called.add(_name)
             return _original(*given)
 
-        monkeypatch.setattr(driver, name, noted)
+        monkeypatch.setattr(module, name, noted)
     assert app.main(["compile"]) == 0
     assert called == {"advance_by_likelihood", "advance_by_distance"}
 

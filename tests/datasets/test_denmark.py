@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ewens_widgets.datasets import _denmark, denmark_roads
+from ewens_widgets.datasets import denmark_roads
+from ewens_widgets.paper import denmark
 
 FILE_NAME = "3D_spatial_network.txt"
 # Made-up roads: (OSM id, number of points, cluster). Roads of one to three points must be passed over, and
@@ -55,7 +56,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give each test an empty cache, and a network that must not be reached."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("EWENS_WIDGETS_DATA", str(folder))
-    monkeypatch.setattr(_denmark, "DOWNLOAD_ADDRESS", (tmp_path / "nothing.zip").as_uri())
+    monkeypatch.setattr(denmark, "DOWNLOAD_ADDRESS", (tmp_path / "nothing.zip").as_uri())
     yield folder
     # Whatever happened, no temporary file stays behind.
     assert not folder.is_dir() or [path.name for path in folder.iterdir()] in ([], [FILE_NAME])
@@ -66,7 +67,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a path whose content is what a download gets."""
     path = tmp_path / "served.zip"
     path.write_bytes(archive_content())
-    monkeypatch.setattr(_denmark, "DOWNLOAD_ADDRESS", path.as_uri())
+    monkeypatch.setattr(denmark, "DOWNLOAD_ADDRESS", path.as_uri())
     return path
 
 
@@ -218,7 +219,7 @@ class TestCacheAndDownload:
             assert timeout > 0
             raise fault
 
-        monkeypatch.setattr(_denmark, "urlopen", broken)
+        monkeypatch.setattr(denmark, "urlopen", broken)
         with pytest.raises(FileNotFoundError, match=f"{type(fault).__name__}.*denmark_roads_standin"):
             denmark_roads()
         assert not cache.exists()
@@ -243,13 +244,13 @@ class TestCacheAndDownload:
     @pytest.mark.usefixtures("served")
     @pytest.mark.parametrize("limit", ["_LARGEST_DOWNLOAD", "_LARGEST_FILE"])
     def test_oversized_answers_are_refused(self, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-        monkeypatch.setattr(_denmark, limit, 100)
+        monkeypatch.setattr(denmark, limit, 100)
         with pytest.raises(FileNotFoundError, match="larger than 100 bytes"):
             denmark_roads()
 
     @pytest.mark.usefixtures("served")
     def test_download_can_be_forbidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_denmark, "urlopen", lambda *_, **__: pytest.fail("the network was tried"))
+        monkeypatch.setattr(denmark, "urlopen", lambda *_, **__: pytest.fail("the network was tried"))
         with pytest.raises(FileNotFoundError, match="not tried, since download=False"):
             denmark_roads(download=False)
 
@@ -266,4 +267,4 @@ class TestCacheAndDownload:
 
     def test_real_address_is_https(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
-        assert _denmark.DOWNLOAD_ADDRESS.startswith("https://archive.ics.uci.edu/static/public/246/")
+        assert denmark.DOWNLOAD_ADDRESS.startswith("https://archive.ics.uci.edu/static/public/246/")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ewens_widgets.datasets import Dataset, denmark_roads_standin, half_moons, unit_square
-from ewens_widgets.datasets._denmark import _DEVIATIONS, _MEANS
+from ewens_widgets.paper.denmark import _DEVIATIONS, _MEANS
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 SHEAR = np.array([[4.1, 1.1], [2.1, 1.1]])

@@ -24,9 +24,10 @@ from scipy.special import logsumexp
 import ewens_widgets as ew
 from ewens_widgets.model.enumeration import ExactPosterior
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.paper.moves import reassign, split_merge_proposal
 from ewens_widgets.partition import all_partitions
-from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed, reassign, split_merge_proposal
-from ewens_widgets.sampling.moves.distances import pair_distances
+from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed
+from ewens_widgets.sampling.moves.move import pair_distances
 
 Floats = NDArray[np.float64]
 Labels = tuple[int, ...]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import typing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,63 +80,79 @@ def test_the_interpreted_decorators_change_nothing() -> None:
     assert fresh_interpreter(code, EWENS_WIDGETS_INTERPRETED="1").strip() == "[1, 1, 2, 2]"
 
 
+def package_of(place: Path) -> Path:
+    """A package with one kernel."""
+    (place / "sampling" / "moves").mkdir(parents=True)
+    (place / "sampling" / "moves" / "gibbs.py").write_text("first")
+    return place
+
+
 def test_machine_code_belongs_to_the_content_of_all_sources(tmp_path: Path) -> None:
     """Numba compares with the file of a function alone, not with the files of what it calls."""
-    inner = tmp_path / "moves"
-    inner.mkdir()
-    source = inner / "gibbs.py"
-    source.write_text("first")
+    source = package_of(tmp_path) / "sampling" / "moves" / "gibbs.py"
     first = compiled.fingerprint(tmp_path)
     os.utime(source, ns=(1, 1))
     assert compiled.fingerprint(tmp_path) == first  # So a copy is as good as the original.
-    (tmp_path / "unrelated.py").write_text("no kernel")
+    (tmp_path / "sampling" / "unrelated.py").write_text("no kernel")
     assert compiled.fingerprint(tmp_path) == first
     source.write_text("second")
     assert compiled.fingerprint(tmp_path) != first
     source.write_text("first")
-    (inner / "other.py").write_text("")
+    (source.parent / "other.py").write_text("")
     assert compiled.fingerprint(tmp_path) != first
 
 
-@pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
-def test_what_numba_keeps_is_stamped_with_them() -> None:
-    sources = compiled.fingerprint(Path(compiled.__file__).parent)
-    functions: list[Any] = [driver.advance_by_likelihood, partition_changes.choose]
-    for function in functions:
-        stamp = function._cache._cache_file._source_stamp
-        assert stamp[0] == sources
-    # Operations of a family are decorated by numba itself, when they are compiled.
-    place = compiled._StampedPlaces.from_function(functions[1].py_func, partition_changes.__file__)
-    assert place.get_source_stamp() == functions[1]._cache._cache_file._source_stamp
-    assert compiled._StampedPlaces.from_function(stranger, __file__) is None
+needs_compiler = pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
 
 
-def stranger() -> None:
-    """A function of somebody else's."""
+@needs_compiler
+def test_entries_are_kept_in_a_folder_of_these_sources_and_nothing_of_numba_changes() -> None:
+    import numba
+
+    folder = str(compiled.FOLDER)
+    assert driver.advance_by_likelihood.stats.cache_path.startswith(folder)
+    assert partition_changes.choose.stats.cache_path is None  # It is part of the entries that call it.
+    assert not str(numba.config.CACHE_DIR).startswith(folder)
+    assert not str(numba.njit(cache=True)(package_of).stats.cache_path).startswith(folder)
 
 
+@needs_compiler
+def test_other_sources_have_another_folder_and_old_ones_go(tmp_path: Path) -> None:
+    package, chosen = package_of(tmp_path / "package"), tmp_path / "chosen"
+    source = package / "sampling" / "moves" / "gibbs.py"
+    folders = []
+    for edit in range(8):
+        source.write_text(f"edit {edit}")
+        folder = compiled._find_folder(str(chosen), package)
+        assert folder is not None
+        os.utime(folder, (edit, edit))
+        folders.append(folder)
+    assert compiled._find_folder(str(chosen), package) == folders[-1]
+    assert len(set(folders)) == 8
+    assert sorted(chosen.iterdir()) == sorted(folders[-4:])
+    beside = compiled._find_folder("", package)
+    assert beside is not None
+    assert beside.parent == package / "__pycache__"
+
+
+@needs_compiler
 def test_code_that_came_with_an_installation_is_taken_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    came, place = tmp_path / "installed", tmp_path / "mine"
-    came.mkdir()
-    place.mkdir()
+    package = package_of(tmp_path / "package")
+    came = compiled._find_folder("", package)
+    assert came is not None
     (came / "loop.nbi").write_text("index")
-    (came / "loop.1.nbc").write_text("code")
-    (place / "loop.nbi").write_text("of older sources")
-    compiled._carry(came, place, "writable")
-    assert (place / "loop.nbi").read_text() == "of older sources"  # Numba uses the installed one itself.
+    place = compiled._find_folder(str(tmp_path / "writable"), package)
+    assert place is not None
+    assert list(place.iterdir()) == []  # Who can write beside the sources may ask for an empty place.
     monkeypatch.setattr(compiled.os, "access", lambda *_: False)
-    compiled._carry(came, place, "sources")
-    assert {path.name: path.read_text() for path in place.iterdir()} == {
-        "loop.nbi": "index",
-        "loop.1.nbc": "code",
-        "carried.txt": "sources",
-    }
-    (place / "loop.nbi").write_text("with more")
-    compiled._carry.cache_clear()
-    compiled._carry(came, place, "sources")
-    assert (place / "loop.nbi").read_text() == "with more"
+    mine = compiled._find_folder(str(tmp_path / "mine"), package)
+    assert mine is not None
+    assert (mine / "loop.nbi").read_text() == "index"
+    (mine / "loop.nbi").write_text("with more")
+    assert compiled._find_folder(str(tmp_path / "mine"), package) == mine
+    assert (mine / "loop.nbi").read_text() == "with more"
 
 
 def test_inner_functions_return_no_arrays() -> None:

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
+from ewens_widgets.paper.moves import loop
 from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.moves import Gibbs
 from ewens_widgets.sampling.recorder import Recorder
@@ -184,8 +185,8 @@ def interrupt_later(monkeypatch: pytest.MonkeyPatch, calls: int, fault: type[Bas
 
         return call
 
-    for name in ("advance_by_likelihood", "advance_by_distance"):
-        monkeypatch.setattr(driver, name, wrapped(getattr(driver, name)))
+    for module, name in ((driver, "advance_by_likelihood"), (loop, "advance_by_distance")):
+        monkeypatch.setattr(module, name, wrapped(getattr(module, name)))
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
@@ -352,7 +353,7 @@ BAD_SETTINGS = [
     ({"moves": []}, ValueError, "empty"),
     ({"moves": None}, TypeError, "moves must be"),
     ({"moves": 3}, TypeError, "moves must be"),
-    ({"moves": ["split"]}, ValueError, "no move 'split'; the moves are reassign"),
+    ({"moves": ["split"]}, ValueError, "no move 'split'; the moves are gibbs"),
     ({"moves": [Gibbs]}, TypeError, "not a move"),
     ({"moves": [3]}, TypeError, "3 is not a move"),
     ({"moves": [("gibbs", 0)]}, ValueError, "repeats of gibbs"),

@@ -46,7 +46,6 @@ from ewens_widgets.sampling.kernel.workspace import (
     note,
     report,
 )
-from ewens_widgets.sampling.moves.distances import Distances
 from ewens_widgets.sampling.moves.move import MOVES, OWN, BareProposal, Choice, Move, Notes, Option, register
 from ewens_widgets.sampling.moves.schedule import Repeated, from_plain, resolve_schedule, to_plain
 
@@ -71,7 +70,7 @@ def exchange(problem: Problem, workspace: Workspace, item: int, other: int) -> N
 def swap(
     problem: Problem,
     workspace: Workspace,
-    distances: Distances,
+    pairs: NDArray[np.float64],
     options: tuple[float, float],
     outcome: Outcome,
     rng: np.random.Generator,
@@ -309,7 +308,7 @@ def test_a_kind_that_is_not_registered_is_refused_everywhere(tmp_path: Path) -> 
         ew.Explorer(DATA, moves=[Stranger()])
     with pytest.raises(TypeError, **refused):
         explain(sampler.posterior, sampler.state, Stranger())
-    with pytest.raises(ValueError, match="no move 'stranger'; the moves are reassign"):
+    with pytest.raises(ValueError, match="no move 'stranger'; the moves are gibbs"):
         resolve_schedule(["stranger"])
     with pytest.raises(ValueError, match="no move 'stranger'"):
         from_plain([{"name": "stranger", "repeats": 1}])

@@ -335,9 +335,10 @@ def _log_determinant_with(problem: Problem, workspace: Workspace, item: int, tar
     matrix[:] = 0.0
     for i in range(n_objects):
         slot = target if i == item else workspace.labels[i]
-        size = (slot == target) - (slot == own) + (workspace.sizes[slot] if slot < n_clusters else 0)
+        joined = int(slot == target) - int(slot == own)
+        size = joined + (workspace.sizes[slot] if slot < n_clusters else 0)
         for r in range(n_features):
-            total = ((slot == target) - (slot == own)) * problem.coordinates[item, r]
+            total = joined * problem.coordinates[item, r]
             if slot < n_clusters:
                 total += workspace.sums[slot, r]
             mean[r] = total / size

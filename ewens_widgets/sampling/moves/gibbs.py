@@ -107,6 +107,7 @@ class Gibbs(Move):
     name: ClassVar[str] = "gibbs"
     title: ClassVar[str] = "Gibbs draw"
     kernel = staticmethod(gibbs_sweep)
+    loop: ClassVar[str] = "ewens_widgets.sampling.driver"
     is_sweep: ClassVar[bool] = True
     draw = staticmethod(_noted_draw)
 

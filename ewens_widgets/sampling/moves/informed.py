@@ -208,6 +208,7 @@ class InformedSplitMerge(Move):
     name: ClassVar[str] = "informed-split-merge"
     title: ClassVar[str] = "informed split-merge"
     kernel = staticmethod(informed_split_merge)
+    loop: ClassVar[str] = "ewens_widgets.sampling.driver"
     factors: ClassVar[tuple[str, ...]] = ("certain, given the pair", "each member on its side")
 
     def account(self, notes: Notes) -> BareProposal:

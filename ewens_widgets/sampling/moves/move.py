@@ -8,18 +8,19 @@ the partition, and words. `register` makes it known, under its name, to samplers
 .. math:: \min\left\{1, \; \frac{\pi(B^*) \, q(B \mid B^*)}{\pi(B) \, q(B^* \mid B)}\right\} ;
 
 a sweep draws each object from its exact conditional. The moves of the package's own schedules run in loops
-compiled for them (`sampling.driver`). The kernel of any other move is called from Python, for each repeat,
+compiled for them (`Move.loop`). The kernel of any other move is called from Python, for each repeat,
 
 .. code-block:: python
 
-    kernel(problem, workspace, distances, options, outcome, rng) -> int
+    kernel(problem, workspace, pairs, options, outcome, rng) -> int
 
-and returns 1 if the proposal was accepted, 0 if it was rejected, −1 if nothing was proposed (a sweep: how
-many objects changed their cluster). It changes the workspace by the operations of `sampling.kernel`, draws
-from `rng` alone. In the package it is decorated with `compiled.entry` (kept on disk), elsewhere with
-`compiled.guest`; one that is left plain is compiled by `register`, since the operations of the kernel can be
-called by compiled code only. Where `outcome.flags[WANTED]` is set it calls `report` with the proposal, the
-ratio, the uniform draw and log q both ways.
+with the distances between the objects (an empty array where the move does not need them). It returns 1 if
+the proposal was accepted, 0 if it was rejected, −1 if nothing was proposed (a sweep: how many objects changed
+their cluster). It changes the workspace by the operations of `sampling.kernel` and draws from `rng` alone. In
+the package it is decorated with `compiled.entry` (kept on disk), elsewhere with `compiled.guest`. `register`
+compiles one that is left plain, since only compiled code can call the operations of the kernel. Where
+`outcome.flags[WANTED]` is set it calls `report` with the proposal, the ratio, the uniform draw and log q both
+ways.
 
 **Its account.** If even `ACCOUNT` is wanted, a kernel takes notes as it goes: what it chose, with which
 probabilities, who fell on which side, the factors of q. `Move.account` reads them, and `Move.tell` puts them
@@ -35,6 +36,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist, squareform
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
@@ -67,6 +69,7 @@ __all__ = [
     "count",
     "from_log",
     "frozen",
+    "pair_distances",
     "register",
     "signed",
 ]
@@ -392,6 +395,9 @@ class Move:
         What it is called in menus.
     kernel
         What changes the partition; see the module.
+    loop
+        Name of the module with a compiled loop that calls the kernel (see `sampling.driver`); without one,
+        the kernel is called from Python.
     needs_distances
         Whether the kernel needs the distances between all objects.
     is_sweep
@@ -414,6 +420,7 @@ class Move:
     name: ClassVar[str]
     title: ClassVar[str]
     kernel: ClassVar[Callable[..., int]]
+    loop: ClassVar[str] = ""
     needs_distances: ClassVar[bool] = False
     is_sweep: ClassVar[bool] = False
     draw: ClassVar[Callable[..., None] | None] = None
@@ -438,6 +445,18 @@ class Move:
             text = f"Chosen with probability {choice.probability:.3g}, one of {options}."
             title = choice.what[:1].upper() + choice.what[1:]
             yield Scene("choice", title, text, ringed=choice.objects, shares=choice.by_object)
+
+
+def pair_distances(coordinates: FloatArray) -> FloatArray:
+    """Euclidean distances between objects (n × n), on a grid where sums over pairs are exact."""
+    # Only ratios of distances matter; scaled exactly, data in huge or tiny units neither overflow nor vanish.
+    spread = coordinates - coordinates[0]
+    _, exponent = np.frexp(np.abs(spread).max())
+    condensed = pdist(np.ldexp(spread, -exponent))
+    total = float(condensed.sum())
+    _, exponent = np.frexp(max(total, np.finfo(np.float64).tiny))
+    step = np.ldexp(1.0, int(exponent) - 51)
+    return squareform(np.round(condensed / step) * step)
 
 
 MOVES: dict[str, type[Move]] = {}

@@ -8,8 +8,6 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.move import MOVES, Move
-from ewens_widgets.sampling.moves.reassign import Reassign
-from ewens_widgets.sampling.moves.split_merge import SplitMerge
 
 __all__ = ["SCHEDULES", "Repeated", "from_plain", "move_kind", "resolve_schedule", "to_plain"]
 
@@ -41,8 +39,8 @@ class Repeated:
 
 
 SCHEDULES: dict[str, tuple[Repeated, ...]] = {
-    "paper-1": (Repeated(Reassign()),),
-    "paper-2": (Repeated(SplitMerge()),),
+    "paper-1": (Repeated(MOVES["reassign"]()),),
+    "paper-2": (Repeated(MOVES["split-merge"]()),),
     "default": (Repeated(InformedSplitMerge(), 20), Repeated(Gibbs())),
 }
 # With own shapes ν and Σ follow the partition slowly: more sweeps between their draws are worth their time.

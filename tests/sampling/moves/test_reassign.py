@@ -18,7 +18,7 @@ from sampling.exact import (
 )
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.moves.reassign import log_proposal
+from ewens_widgets.paper.moves.reassign import log_proposal
 
 FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 

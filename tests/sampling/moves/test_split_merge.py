@@ -25,10 +25,10 @@ from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.paper.moves.split_merge_proposal import log_proposal
 from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.moves import SplitMerge
-from ewens_widgets.sampling.moves.distances import pair_distances
-from ewens_widgets.sampling.moves.split_merge_proposal import log_proposal
+from ewens_widgets.sampling.moves.move import pair_distances
 
 WITHIN = ("average", "maximum", "minimum")
 BETWEEN = ("average", "maximum", "minimum", "hausdorff")

@@ -14,6 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.paper.moves.distances import (
+    AVERAGE,
+    FLOOR,
+    MINIMUM,
+    PAIR_TOTAL,
+    Distances,
+    between_weight,
+    combine,
+    make_distances,
+    rebuild,
+    within_weight,
+)
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, inlined, jit
 from ewens_widgets.sampling.kernel.partition_changes import choose, gather_members, single_split
@@ -28,42 +40,10 @@ from ewens_widgets.sampling.kernel.workspace import (
     make_workspace,
     note,
 )
-from ewens_widgets.sampling.moves.distances import (
-    AVERAGE,
-    FLOOR,
-    MINIMUM,
-    PAIR_TOTAL,
-    Distances,
-    between_weight,
-    combine,
-    make_distances,
-    pair_distances,
-    rebuild,
-    within_weight,
-)
-from ewens_widgets.sampling.moves.move import CORES, FORWARD, MEMBER, OWN
+from ewens_widgets.sampling.moves.move import CORES, FORWARD, MEMBER, OWN, pair_distances
 
 if TYPE_CHECKING:
-    from ewens_widgets.sampling.moves.split_merge import SplitMerge
-
-__all__ = [
-    "ACTION",
-    "CHOSEN",
-    "FACTORS",
-    "JUMPED",
-    "OPTION",
-    "SplitMergeOptions",
-    "choose_cluster",
-    "choose_pair",
-    "draw_sides",
-    "log_merge_proposal",
-    "log_proposal",
-    "log_split_proposal",
-    "merged_within",
-    "note_sides",
-    "split_total",
-]
-
+    from ewens_widgets.paper.moves.split_merge import SplitMerge
 
 # Notes: which of split, merge and nothing was tried; a cluster, or two, with the weight of choosing it; which
 # was chosen; the core that jumped, or −1.

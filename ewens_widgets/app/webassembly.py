@@ -32,10 +32,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MODULE", "Loaded", "loaded", "make_module", "pack"]
-
-# Where a wheel for browsers has its module; in an ordinary installation there is none.
-MODULE = Path(__file__).with_name("kernels.wasm")
+# Where a wheel for browsers has its module, beside the module of Python that brings it in
+# (`lite.package_wheel`); in an ordinary installation there are none.
+MODULE = Path(__file__).parent.parent / "sampling" / "kernels.wasm"
 
 _TRIPLE = "wasm32-unknown-emscripten"
 # What browsers have had for years, and Pyodide asks for itself.

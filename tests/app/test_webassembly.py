@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ewens_widgets.sampling import compiled, webassembly
+from ewens_widgets.app import webassembly
+from ewens_widgets.sampling import compiled
 
 needs_compiler = pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
 
@@ -125,9 +126,9 @@ def test_an_error_in_the_module_is_not_lost() -> None:
 MADE = """
 import sys
 import numpy as np
-from sampling.test_webassembly import ARGUMENTS, foreign, total
+from app.test_webassembly import ARGUMENTS, foreign, total
 from ewens_widgets.sampling.compiled import entry
-from ewens_widgets.sampling.webassembly import make_module
+from ewens_widgets.app.webassembly import make_module
 calls = {"total": (entry(total), (*ARGUMENTS, np.zeros(1))), "foreign": (entry(foreign), (np.zeros(1),))}
 sys.stdout.buffer.write(make_module([calls[sys.argv[1]]]))
 """

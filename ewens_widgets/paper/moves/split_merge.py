@@ -32,6 +32,39 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ewens_widgets.paper.moves.distances import (
+    BETWEEN,
+    FLOOR,
+    PAIR_TOTAL,
+    STALE,
+    WITHIN,
+    Distances,
+    between_weight,
+    drop_distances,
+    install_row,
+    rebuild,
+    refresh_totals,
+    row_statistics,
+    union_farthest,
+    within_statistic,
+    within_weight,
+)
+from ewens_widgets.paper.moves.split_merge_proposal import (
+    ACTION,
+    CHOSEN,
+    FACTORS,
+    JUMPED,
+    OPTION,
+    SplitMergeOptions,
+    choose_cluster,
+    choose_pair,
+    draw_sides,
+    log_merge_proposal,
+    log_split_proposal,
+    merged_within,
+    note_sides,
+    split_total,
+)
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.family import (
     log_change_of_merge,
@@ -52,23 +85,6 @@ from ewens_widgets.sampling.kernel.workspace import (
     note,
     report,
 )
-from ewens_widgets.sampling.moves.distances import (
-    BETWEEN,
-    FLOOR,
-    PAIR_TOTAL,
-    STALE,
-    WITHIN,
-    Distances,
-    between_weight,
-    drop_distances,
-    install_row,
-    rebuild,
-    refresh_totals,
-    row_statistics,
-    union_farthest,
-    within_statistic,
-    within_weight,
-)
 from ewens_widgets.sampling.moves.move import (
     BACKWARD,
     FORWARD,
@@ -82,24 +98,6 @@ from ewens_widgets.sampling.moves.move import (
     count,
     frozen,
 )
-from ewens_widgets.sampling.moves.split_merge_proposal import (
-    ACTION,
-    CHOSEN,
-    FACTORS,
-    JUMPED,
-    OPTION,
-    SplitMergeOptions,
-    choose_cluster,
-    choose_pair,
-    draw_sides,
-    log_merge_proposal,
-    log_split_proposal,
-    merged_within,
-    note_sides,
-    split_total,
-)
-
-__all__ = ["SplitMerge", "split_merge"]
 
 KEPT, REJECTED, MADE = -1, 0, 1
 _ACTIONS = ("split", "merge", "nothing")
@@ -326,6 +324,7 @@ class SplitMerge(Move):
     name: ClassVar[str] = "split-merge"
     title: ClassVar[str] = "split-merge (paper 2)"
     kernel = staticmethod(split_merge)
+    loop: ClassVar[str] = "ewens_widgets.paper.moves.loop"
     needs_distances: ClassVar[bool] = True
     from_paper: ClassVar[bool] = True
     has_printed_ratio: ClassVar[bool] = True

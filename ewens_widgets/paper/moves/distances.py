@@ -16,36 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist, squareform
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, AnyWorkspace
-
-__all__ = [
-    "AVERAGE",
-    "BETWEEN",
-    "HAUSDORFF",
-    "MAXIMUM",
-    "MINIMUM",
-    "PAIR_TOTAL",
-    "STALE",
-    "WITHIN",
-    "Distances",
-    "between_weight",
-    "combine",
-    "drop_distances",
-    "empty_distances",
-    "install_row",
-    "make_distances",
-    "pair_distances",
-    "rebuild",
-    "refresh_totals",
-    "row_statistics",
-    "union_farthest",
-    "within_statistic",
-    "within_weight",
-]
 
 AVERAGE, MAXIMUM, MINIMUM, HAUSDORFF = 0, 1, 2, 3
 WITHIN = {"average": AVERAGE, "maximum": MAXIMUM, "minimum": MINIMUM}
@@ -73,18 +47,6 @@ class Distances(NamedTuple):
     flags: NDArray[np.int64]
 
 
-def pair_distances(coordinates: FloatArray) -> FloatArray:
-    """Euclidean distances between objects (n × n), on a grid where sums over pairs are exact."""
-    # Only ratios of distances matter; scaled exactly, data in huge or tiny units neither overflow nor vanish.
-    spread = coordinates - coordinates[0]
-    _, exponent = np.frexp(np.abs(spread).max())
-    condensed = pdist(np.ldexp(spread, -exponent))
-    total = float(condensed.sum())
-    _, exponent = np.frexp(max(total, np.finfo(np.float64).tiny))
-    step = np.ldexp(1.0, int(exponent) - 51)
-    return squareform(np.round(condensed / step) * step)
-
-
 def make_distances(pairs: FloatArray) -> Distances:
     """Cache for a chain on these objects; it is filled by the first move."""
     slots = pairs.shape[0] + 1
@@ -100,11 +62,6 @@ def make_distances(pairs: FloatArray) -> Distances:
         reals=np.array([floor if floor > 0.0 else 1.0, 0.0]),
         flags=np.ones(1, dtype=np.int64),
     )
-
-
-def empty_distances() -> Distances:
-    """Stand-in for schedules that use no distances: no n × n array is made."""
-    return make_distances(np.zeros((0, 0)))
 
 
 @inlined
