@@ -4,6 +4,7 @@ import csv
 import io
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def to_arviz(
         with warnings.catch_warnings():
             # ArviZ 0.23 announces 1.0 when it is imported; this module works with both.
             warnings.simplefilter("ignore", FutureWarning)
-            import arviz
+            arviz: Any = import_module("arviz")
     except ImportError as fault:
         raise ImportError("exporting to ArviZ needs the package arviz: pip install arviz.") from fault
     groups: dict[str, Any] = {"posterior": {}, "sample_stats": {}}
