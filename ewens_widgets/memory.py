@@ -31,9 +31,11 @@ def memory_limit() -> int:
     return int(_SHARE * _available())
 
 
-def check_fits(n_bytes: int, what: str, way_out: str) -> None:
-    """Refuse early what would not fit."""
+def check_fits(n_bytes: int, what: str, way_out: str, most: int | None = None) -> None:
+    """Refuse early what would not fit; also what takes more than `most`, unless the limit is set by hand."""
     limit = memory_limit()
+    if most is not None and not os.environ.get(_VARIABLE):
+        limit = min(limit, most)
     if n_bytes > limit:
         raise TooLargeError(
             f"{what} would take {_readable(n_bytes)} of memory; the limit is {_readable(limit)}. {way_out} "

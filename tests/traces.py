@@ -7,7 +7,7 @@ from ewens_widgets.model.own_shapes import pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.event import Event, MoveCount
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.trace import Trace
 
 
@@ -55,16 +55,15 @@ def synthetic_trace(
     """A trace with the given labels and their log posterior; the rest is drawn at random."""
     n_draws, n_values = len(labels), posterior.theta_grid.size
     made = rng.integers(1, 20, (len(moves), n_draws))
-    return Trace(
-        labels=labels,
-        theta_index=rng.integers(0, n_values, n_draws),
-        theta_weights=rng.dirichlet(np.ones(n_values), n_draws),
-        log_posterior=np.array([posterior.log_marginal(row) for row in labels]),
-        concentration=rng.gamma(2.0, 1.0, n_draws),
-        iterations=np.arange(1, n_draws + 1),
-        move_counts={name: (made[k], made[k] // 2) for k, name in enumerate(moves)},
-        posterior=posterior,
-    )
+    columns = {
+        "labels": labels,
+        "theta_index": rng.integers(0, n_values, n_draws),
+        "theta_weights": rng.dirichlet(np.ones(n_values), n_draws),
+        "log_posterior": np.array([posterior.log_marginal(row) for row in labels]),
+        "concentration": rng.gamma(2.0, 1.0, n_draws),
+        "iterations": np.arange(1, n_draws + 1),
+    }
+    return Trace(posterior, moves, {**columns, "proposals": made.T, "acceptances": made.T // 2})
 
 
 def own_trace(posterior: Posterior, rng: np.random.Generator, n_draws: int) -> Trace:
@@ -74,21 +73,24 @@ def own_trace(posterior: Posterior, rng: np.random.Generator, n_draws: int) -> T
     full = roots @ np.swapaxes(roots, 1, 2) + 0.05 * np.eye(d)
     form = {"I": full[:, 0, 0], "II": np.diagonal(full, axis1=1, axis2=2), "III": full}[posterior.model]
     n_values = posterior.nu_grid.size
-    return Trace(
-        labels=random_partitions(rng, n_draws, posterior.n_objects, 6),
-        theta_index=rng.integers(4, 10, n_draws),
-        theta_weights=rng.dirichlet(np.ones(posterior.theta_grid.size), n_draws),
-        log_posterior=rng.normal(size=n_draws),
-        concentration=np.ones(n_draws),
-        iterations=np.arange(1, n_draws + 1),
-        move_counts={},
-        posterior=posterior,
-        more={
-            "nu_index": rng.integers(0, n_values, n_draws),
-            "nu_weights": rng.dirichlet(np.ones(n_values), n_draws),
-            "sigma": pack_sigma(form, posterior.model),
-        },
-    )
+    columns = {
+        "labels": random_partitions(rng, n_draws, posterior.n_objects, 6),
+        "theta_index": rng.integers(4, 10, n_draws),
+        "theta_weights": rng.dirichlet(np.ones(posterior.theta_grid.size), n_draws),
+        "log_posterior": rng.normal(size=n_draws),
+        "concentration": np.ones(n_draws),
+        "iterations": np.arange(1, n_draws + 1),
+        "nu_index": rng.integers(0, n_values, n_draws),
+        "nu_weights": rng.dirichlet(np.ones(n_values), n_draws),
+        "sigma": pack_sigma(form, posterior.model),
+    }
+    return Trace(posterior, (), columns)
+
+
+def altered(trace: Trace, move_names: tuple[str, ...] | None = None, **columns: object) -> Trace:
+    """A trace with other columns; other moves need their counts."""
+    names = trace.move_names if move_names is None else move_names
+    return Trace(trace.posterior, names, {**trace.columns(), **columns})
 
 
 def blob_trace(
@@ -111,21 +113,4 @@ def blob_trace(
 
 def events_of(trace: Trace) -> list[Event]:
     """The events that would have made a trace."""
-    names = list(trace.move_counts)
-    return [
-        Event(
-            iteration=int(trace.iterations[k]),
-            theta=float(trace.theta[k]),
-            theta_index=int(trace.theta_index[k]),
-            theta_weights=trace.theta_weights[k].astype(np.float64),
-            labels=trace.labels[k].astype(np.intp),
-            n_clusters=int(trace.n_clusters[k]),
-            log_posterior=float(trace.log_posterior[k]),
-            concentration=float(trace.concentration[k]),
-            moves=tuple(
-                MoveCount(name, int(trace.move_counts[name][0][k]), int(trace.move_counts[name][1][k]))
-                for name in names
-            ),
-        )
-        for k in range(len(trace))
-    ]
+    return list(trace)

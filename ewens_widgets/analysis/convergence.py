@@ -62,9 +62,8 @@ from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import same_posterior
-from ewens_widgets.sampling.draws import SCHEMA
+from ewens_widgets.sampling.draws import SCHEMA, DrawTable
 from ewens_widgets.sampling.moves.move import MOVES
-from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.trace import Trace
 
 QUANTITIES = {
@@ -357,7 +356,7 @@ def followed_names(posterior: Posterior) -> tuple[str, ...]:
     return tuple(name for name in QUANTITIES if name not in SCHEMA or SCHEMA[name].varies(posterior))
 
 
-def followed(source: Trace | Recorder, rows: slice = slice(None)) -> dict[str, FloatArray]:
+def followed(source: DrawTable, rows: slice = slice(None)) -> dict[str, FloatArray]:
     """What is followed of one chain, finished or running; `rows` chooses draws."""
     columns: dict[str, NDArray[Any]] = {
         "n_clusters": source.n_clusters[rows],

@@ -61,7 +61,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 
 if TYPE_CHECKING:
-    from ewens_widgets.sampling.draws import Recorded
+    from ewens_widgets.sampling.draws import DrawTable
     from ewens_widgets.sampling.trace import Trace
 
 FloatArray = NDArray[np.float64]
@@ -160,7 +160,7 @@ class OwnEvidence(Evidence):
 
 
 def evidence_of(
-    posterior: Posterior, draws: "Recorded | Trace", start: int = 0, most: int = _PARAMETER_DRAWS
+    posterior: Posterior, draws: "DrawTable", start: int = 0, most: int = _PARAMETER_DRAWS
 ) -> Evidence:
     """What merges lose in the family of a posterior.
 

@@ -35,9 +35,8 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.cold_start import at_once
-from ewens_widgets.sampling.draws import Records
+from ewens_widgets.sampling.draws import Event, Records
 from ewens_widgets.sampling.driver import Driver
-from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCOUNT, NOTED, make_outcome, make_problem
 from ewens_widgets.sampling.moves.move import (
     BareProposal,

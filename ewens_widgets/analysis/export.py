@@ -108,9 +108,8 @@ def to_arviz(
         if entry.arviz and entry.varies(posterior):
             groups[entry.arviz][entry.name] = np.stack([trace.column(entry.name) for trace in traces])
             dims |= {entry.name: list(entry.axes)} if entry.axes else {}
-    # A trace that was put together by hand may hold totals of its moves only.
     counts = [trace.move_counts for trace in traces]
-    moves = [name for name in counts[0] if all(np.ndim(one.get(name, (0,))[0]) == 1 for one in counts)]
+    moves = [name for name in counts[0] if all(name in one for one in counts)]
     if moves:
         made, taken = (np.array([[one[name][k] for name in moves] for one in counts]) for k in (0, 1))
         rates = np.divide(taken, made, out=np.full(made.shape, np.nan), where=made > 0)

@@ -29,7 +29,7 @@ from ewens_widgets.datasets._loaders import SCALING, SHEAR
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.posterior import ShapesName
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 
 MODELS: tuple[ModelName, ...] = ("I", "II", "III")
@@ -86,7 +86,7 @@ class SideChain:
         self._sampler = Sampler(
             X, model=model, seed=run.seed, concentration=run.concentration, shapes=run.shapes, prior=run.prior
         )
-        self._recorder = Recorder(self._sampler.posterior, self._sampler.move_names)
+        self._recorder = DrawTable(self._sampler.posterior, self._sampler.move_names)
 
     def labels(self, start: int, stop: int) -> NDArray[np.integer]:
         """Labels of some iterations, a row each."""

@@ -9,7 +9,6 @@ display.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ewens_widgets.analysis.convergence import (
     Diagnostics,
@@ -22,8 +21,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.playback.loop import can_work
 from ewens_widgets.playback.player import Source, compilation
 from ewens_widgets.playback.summaries import RunningSummaries, Summary
-from ewens_widgets.sampling.draws import Block
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["ChainsRecord", "Ensemble", "TraceReplay"]
@@ -39,13 +37,12 @@ class TraceReplay:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.move_names = tuple(trace.move_counts)
+        self.move_names = trace.move_names
         self.iteration = 0
         columns = {**trace.columns(), "iterations": np.arange(1, len(trace) + 1)}
-        columns["proposals"], columns["acceptances"] = (_counts(trace, side) for side in (0, 1))
-        self._draws = Block(trace.posterior, self.move_names, columns)
+        self._draws = DrawTable(trace.posterior, self.move_names, columns)
 
-    def advance(self, n: int) -> Block:
+    def advance(self, n: int) -> DrawTable:
         """Give out the next `n` draws, or as many as are left."""
         block = self._draws[self.iteration : self.iteration + n]
         self.iteration += len(block)
@@ -57,15 +54,6 @@ class TraceReplay:
     def reset(self) -> None:
         """Begin with the first draw again."""
         self.iteration = 0
-
-
-def _counts(trace: Trace, side: int) -> NDArray[np.int64]:
-    """Counts of moves, a column each; of one that is known in total only, all are with the first draw."""
-    counts = np.zeros((len(trace), len(trace.move_counts)), dtype=np.int64)
-    for move, pair in enumerate(trace.move_counts.values()):
-        given = np.asarray(pair[side])
-        counts[slice(None) if given.ndim else slice(1), move] = given
-    return counts
 
 
 class Ensemble:
@@ -84,7 +72,7 @@ class Ensemble:
         How often the chains have begun at their start.
     """
 
-    def __init__(self, chains: Sequence[Source], recorders: Sequence[Recorder]) -> None:
+    def __init__(self, chains: Sequence[Source], recorders: Sequence[DrawTable]) -> None:
         if len(chains) < 2 or len(chains) != len(recorders):
             raise ValueError(
                 f"an ensemble has two chains at least, each with a recorder; got {len(chains)} and "
@@ -109,7 +97,7 @@ class Ensemble:
         """Number of the last iteration that all chains have done."""
         return self.chains[0].iteration
 
-    def advance(self, n: int) -> Block:
+    def advance(self, n: int) -> DrawTable:
         """Run `n` iterations of every chain, record those of the others, and return those of the first."""
         goal = self.iteration + n
         for chain, recorder in zip(self.chains[1:], self.recorders[1:], strict=True):
@@ -169,7 +157,7 @@ class ChainsRecord:
             self._clear()
 
     @property
-    def recorders(self) -> tuple[Recorder, ...]:
+    def recorders(self) -> tuple[DrawTable, ...]:
         """Records of the chains."""
         return self._ensemble.recorders
 
@@ -201,7 +189,9 @@ class ChainsRecord:
             self._agreements[length] = compare(
                 {name: np.stack([each[name][start:] for each in columns]) for name in columns[0]},
                 theta_grid=self.recorders[0].posterior.theta_grid,
-                acceptance=pooled_acceptance([summary.move_counts() for summary in self.summaries(length)]),
+                acceptance=pooled_acceptance(
+                    [summary.trace().move_counts for summary in self.summaries(length)]
+                ),
             )
         return self._agreements[length]
 

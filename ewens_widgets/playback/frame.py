@@ -24,7 +24,7 @@ from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.playback.summaries import Summary
 from ewens_widgets.sampling.compiled import COMPILED
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.moves.move import MOVES
 
 if TYPE_CHECKING:

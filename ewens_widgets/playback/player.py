@@ -35,16 +35,15 @@ The event loop shuts down
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, overload
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
 from ewens_widgets.playback.frame import Frame, LiveAnswer, PlayerState, PlayerStatus, number_text
 from ewens_widgets.playback.loop import Engine, can_work
 from ewens_widgets.playback.summaries import RunningSummaries
-from ewens_widgets.sampling.draws import Block
+from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.driver import interrupts_deferred
-from ewens_widgets.sampling.event import Event
 
 _PREPARING = "Preparing the sampler. Its first use compiles it, which can take some seconds."
 
@@ -60,7 +59,7 @@ class Source(Protocol):
     def iteration(self) -> int:
         """Number of the last iteration done, 0 at the start."""
 
-    def advance(self, n: int) -> Block:
+    def advance(self, n: int) -> DrawTable:
         """Run up to `n` iterations as one block; an empty one says that there are no more.
 
         Interrupted, nothing has happened.
@@ -74,21 +73,22 @@ class Source(Protocol):
 
 
 class EventRecorder(Protocol):
-    """Where every iteration is kept, such as `Recorder`."""
+    """Where every iteration is kept, such as `DrawTable`."""
 
     def __len__(self) -> int: ...
 
     def reserve(self, extra: int) -> None:
         """Make room for so many more iterations, so that keeping them cannot fail for lack of memory."""
 
-    def extend(self, block: Block) -> None:
+    def extend(self, block: DrawTable) -> None:
         """Keep a block; interrupted, all of it or nothing."""
 
-    def event(self, index: int) -> Event:
-        """Return the event at a place, 0 being the first one kept."""
-
-    def block(self) -> Block:
-        """Give all that is kept as one block, without copying it; later iterations do not change it."""
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> DrawTable: ...
+    def __getitem__(self, index: int | slice) -> Event | DrawTable:
+        """Return one event, or some as a view that later iterations do not change."""
 
     def clear(self) -> None:
         """Forget everything."""
@@ -131,7 +131,7 @@ class RecordedChain:
         self._start = self.source.iteration - len(self.recorder)
         # Where there is a record, the source has left its initial state: it cannot be described any more.
         self._initial = None if len(self.recorder) else self.source.snapshot()
-        self._newest: Block | None = None
+        self._newest: DrawTable | None = None
 
     @property
     def first_iteration(self) -> int:
@@ -149,7 +149,7 @@ class RecordedChain:
         if not len(self.recorder):
             return self._initial
         # The block itself holds more than its record: what was proposed, and weights in full precision.
-        return self._newest[-1] if self._newest else self.recorder.event(len(self.recorder) - 1)
+        return self._newest[-1] if self._newest else self.recorder[len(self.recorder) - 1]
 
     def event(self, iteration: int) -> Event | None:
         """Return what was recorded at an iteration."""
@@ -157,7 +157,7 @@ class RecordedChain:
             return self.latest
         if iteration == self._start:
             return self._initial
-        return self.recorder.event(self.n_draws(iteration) - 1)
+        return self.recorder[self.n_draws(iteration) - 1]
 
     def n_draws(self, iteration: int) -> int:
         """Return how many draws are recorded up to an iteration."""
@@ -184,7 +184,7 @@ class RecordedChain:
         with interrupts_deferred():
             return self._record(self.source.advance(count))
 
-    def _record(self, block: Block) -> int:
+    def _record(self, block: DrawTable) -> int:
         """Record a block that the source has run, whatever interrupts that."""
         before, interrupt = len(self.recorder), None
         try:

@@ -1,85 +1,65 @@
-"""What is recorded of every iteration: the one table, and blocks of records made after it.
+"""What is recorded of every iteration: one table of quantities, and one class that holds them.
 
-`SCHEMA` says of each quantity its name, meaning, type and shape, who makes it, and where it goes. All else is
-derived from it: the arrays that compiled code fills (`Records`), the `Event` that a watcher is told, the
-growing arrays of a `Recorder`, the columns of a `Trace`, the files, and the export to ArviZ. A quantity is
-added by one entry here. One that is computed from others, say the size of the largest cluster, needs a
-function ``make`` of a block and nothing more; one that only the chain knows needs a line in the driver too,
-which writes it.
+`SCHEMA` lists every quantity with its meaning, types and shape. The arrays that compiled code fills
+(`Records`), the events, traces, files and exports all follow from it, so a quantity is added by one entry. A
+quantity that is computed from others has a function `make`. A quantity that only the chain knows also needs a
+line in `_record` of the driver. The order of the entries is part of the signature of the compiled loops, and
+it is the order of the variables in an export.
 
-A `Block` is the record of a run of iterations. It is a sequence of events that are views into its arrays, so
-that there is one stream from the kernel to every watcher, whether it looks at each event or keeps whole
-blocks: ``for event in block`` and ``recorder.extend(block)`` see the same arrays.
+A `DrawTable` holds the columns. Its rows are events, its slices are views, and it grows. The record of a
+block of iterations and that of a whole chain are such tables, and so is a `Trace`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast, overload
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling.event import Event, MoveCount
 
-__all__ = [
-    "SCHEMA",
-    "Block",
-    "BlockSizer",
-    "Column",
-    "Counts",
-    "Recorded",
-    "Records",
-    "StepReport",
-    "axis_sizes",
-    "check_canonical",
-    "column",
-    "draw_bytes",
-    "empty_columns",
-    "label_type",
-    "make_records",
-    "move_count_pair",
-    "pooled_counts",
-    "read_only",
-    "saved_columns",
-    "windows",
-]
+if TYPE_CHECKING:
+    from typing import Self
 
-_CHECKED_ENTRIES = 4_000_000  # Labels checked at once: the check takes little memory beside the labels.
+    from ewens_widgets.sampling.trace import Trace
 
-Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
+__all__ = ["SCHEMA", "BlockSizer", "Column", "DrawTable", "Event", "MoveCount", "Records", "StepReport"]
+
+_EVENTS_AT_ONCE = 4096  # Events made from columns together: bounds the memory of going through many draws.
+_COUNTS = ("proposals", "acceptances")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Column:
     """One quantity that is recorded of every iteration.
 
     Attributes
     ----------
     name, meaning
-        What it is called, in every array, file and export, and what it is.
+        Its name in every array, file and export, and what it is.
     axes
-        What it has an entry for, besides the iteration: ``"object"``, ``"theta"`` (value of the grid),
-        ``"move"`` (of the schedule), ``"feature"``, ``"nu"`` (value of its grid) or ``"scale"`` (number of
-        the packed Σ); of a single number, nothing.
+        Axes of one entry: ``"object"``, ``"theta"`` (values of the grid), ``"move"`` (of the schedule),
+        ``"nu"`` (values of its grid) or ``"scale"`` (entries of the packed Σ). A single number
+        has none.
     kept
-        Type in which recorder, trace and file keep it.
+        Type in which it is kept and saved.
     below
-        Axis whose entries it numbers: then it is kept in the smallest type that holds these numbers.
+        Axis that it is an index of. It is then kept in the smallest type that holds the indices.
     written
-        Type in which compiled code writes it; None where it does not.
+        Type in which compiled code writes it; None if compiled code does not.
     make
-        Computes it from the rest of a block that does not have it.
+        Computes it from the other columns.
     saved
-        Whether traces and files hold it, rather than computing it when they are asked.
-    absent
-        What stands for it in draws that were saved before it was recorded, where it cannot be computed.
+        Whether traces and files hold it. Otherwise it is computed when it is asked for.
+    constant
+        Its value under posteriors where it does not vary.
     arviz
-        Group of the export to ArviZ that it belongs to: ``"posterior"`` for what diagnostics make sense of,
-        ``"sample_stats"`` for the rest; None to leave it out.
+        Group of the export to ArviZ: ``"posterior"`` if convergence diagnostics make sense for it, otherwise
+        ``"sample_stats"``; None to leave it out.
     varies
-        Whether it differs from draw to draw at all under a posterior; where not, exports leave it out.
+        Whether it differs from draw to draw under a posterior. If not, exports leave it out.
     """
 
     name: str
@@ -88,9 +68,9 @@ class Column:
     kept: DTypeLike = np.float64
     below: str | None = None
     written: DTypeLike | None = None
-    make: "Callable[[Block], NDArray[Any]] | None" = None
+    make: "Callable[[DrawTable], NDArray[Any]] | None" = None
     saved: bool = True
-    absent: float | None = None
+    constant: float | None = None
     arviz: str | None = None
     varies: Callable[[Posterior], bool] = lambda posterior: True  # noqa: ARG005 - most do, under any
 
@@ -103,125 +83,112 @@ class Column:
         return tuple(sizes[axis] for axis in self.axes)
 
 
-def _no_counts(block: "Block") -> NDArray[np.int64]:
-    return np.zeros((len(block), len(block.move_names)), dtype=np.int64)
+def _n_clusters(draws: "DrawTable") -> NDArray[Any]:
+    return np.asarray(draws.labels.max(axis=1, initial=0).astype(np.intp) + 1)
+
+
+def _no_counts(draws: "DrawTable") -> NDArray[np.int64]:
+    return np.zeros((len(draws), len(draws.move_names)), dtype=np.int64)
+
+
+def _samples_concentration(posterior: Posterior) -> bool:
+    return posterior.samples_concentration
 
 
 def _has_own_shapes(posterior: Posterior) -> bool:
     return posterior.shapes == "own"
 
 
-SCHEMA: dict[str, Column] = {
-    entry.name: entry
-    for entry in (
-        Column(name="iterations", meaning="Number of the iteration; the first is 1.", kept=np.int64),
-        Column(
-            name="log_posterior",
-            meaning="Unnormalised log posterior of the state.",
-            written=np.float64,
-            arviz="sample_stats",
-        ),
-        Column(
-            name="labels",
-            meaning="Canonical labels of the partition.",
-            axes=("object",),
-            below="object",
-            written=np.int32,
-            arviz="sample_stats",
-        ),
-        Column(
-            name="n_clusters",
-            meaning="Number of clusters.",
-            kept=np.int32,
-            written=np.int64,
-            make=lambda block: block.labels.max(axis=1, initial=0).astype(np.intp) + 1,
-            saved=False,
-            arviz="posterior",
-        ),
-        Column(
-            name="theta_index",
-            meaning="Place of the variance ratio θ on its grid.",
-            below="theta",
-            written=np.int64,
-        ),
-        Column(
-            name="theta",
-            meaning="Variance ratio θ.",
-            make=lambda block: block.posterior.theta_grid[block.theta_index],
-            saved=False,
-            arviz="posterior",
-        ),
-        Column(
-            name="theta_weights",
-            meaning="Exact conditional probabilities of the grid's values that θ was drawn from.",
-            axes=("theta",),
-            kept=np.float32,
-            written=np.float64,
-        ),
-        Column(
-            name="concentration",
-            meaning="Concentration λ of the state.",
-            written=np.float64,
-            arviz="posterior",
-            varies=lambda posterior: posterior.samples_concentration,
-        ),
-        Column(
-            name="nu_index",
-            meaning="Place of the likeness ν of own shapes on its grid.",
-            below="nu",
-            written=np.int64,
-            absent=0,
-            varies=_has_own_shapes,
-        ),
-        Column(
-            name="nu",
-            meaning="Likeness ν of own shapes: the larger, the more alike; infinite where shapes are common.",
-            make=lambda block: block.posterior.nu_grid[block.nu_index],
-            saved=False,
-            arviz="posterior",
-            varies=_has_own_shapes,
-        ),
-        Column(
-            name="nu_weights",
-            meaning="Exact conditional probabilities of the grid's values that ν was drawn from.",
-            axes=("nu",),
-            kept=np.float32,
-            written=np.float64,
-            absent=1.0,
-            varies=_has_own_shapes,
-        ),
-        Column(
-            name="sigma",
-            meaning="Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`).",
-            axes=("scale",),
-            written=np.float64,
-            absent=0.0,
-            arviz="sample_stats",
-            varies=_has_own_shapes,
-        ),
-        Column(
-            name="proposals",
-            meaning="Proposals of each move of the schedule.",
-            axes=("move",),
-            kept=np.int64,
-            written=np.int64,
-            make=_no_counts,
-            saved=False,  # a trace has them by name, as totals where the draws were thinned elsewhere
-        ),
-        Column(
-            name="acceptances",
-            meaning="Accepted proposals of each move of the schedule.",
-            axes=("move",),
-            kept=np.int64,
-            written=np.int64,
-            make=_no_counts,
-            saved=False,
-        ),
-    )
-}
-"""The table. Its order is that of the variables in an export."""
-
-_TOLD_OTHERWISE = {"iterations": "iteration", "proposals": "moves", "acceptances": "moves"}
+_TABLE = (
+    Column("iterations", "Number of the iteration; the first is 1.", kept=np.int64),
+    Column("log_posterior", "Unnormalised log posterior.", written=np.float64, arviz="sample_stats"),
+    Column(
+        "labels", "Canonical labels.", ("object",), below="object", written=np.int32, arviz="sample_stats"
+    ),
+    Column(
+        "n_clusters",
+        "Number of clusters.",
+        kept=np.int32,
+        written=np.int64,
+        make=_n_clusters,
+        saved=False,
+        arviz="posterior",
+    ),
+    Column("theta_index", "Index of the variance ratio θ on its grid.", below="theta", written=np.int64),
+    Column(
+        "theta",
+        "Variance ratio θ.",
+        make=lambda draws: draws.posterior.theta_grid[draws.theta_index],
+        saved=False,
+        arviz="posterior",
+    ),
+    Column(
+        "theta_weights",
+        "Exact conditional probabilities of the grid's values that θ was drawn from.",
+        ("theta",),
+        kept=np.float32,
+        written=np.float64,
+    ),
+    Column(
+        "concentration",
+        "Concentration λ; 1 under priors that have none.",
+        written=np.float64,
+        arviz="posterior",
+        varies=_samples_concentration,
+    ),
+    Column(
+        "nu_index",
+        "Index of the pooling ν of own shapes on its grid.",
+        below="nu",
+        written=np.int64,
+        constant=0,
+        varies=_has_own_shapes,
+    ),
+    Column(
+        "nu",
+        "Pooling ν of own shapes; infinite for common shapes.",
+        make=lambda draws: draws.posterior.nu_grid[draws.nu_index],
+        saved=False,
+        arviz="posterior",
+        varies=_has_own_shapes,
+    ),
+    Column(
+        "nu_weights",
+        "Exact conditional probabilities of the grid's values that ν was drawn from.",
+        ("nu",),
+        kept=np.float32,
+        written=np.float64,
+        constant=1.0,
+        varies=_has_own_shapes,
+    ),
+    Column(
+        "sigma",
+        "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`).",
+        ("scale",),
+        written=np.float64,
+        constant=0.0,
+        arviz="sample_stats",
+        varies=_has_own_shapes,
+    ),
+    Column(
+        "proposals",
+        "Proposals of each move since the draw before.",
+        ("move",),
+        kept=np.int64,
+        written=np.int64,
+        make=_no_counts,
+    ),
+    Column(
+        "acceptances",
+        "Accepted proposals of each move.",
+        ("move",),
+        kept=np.int64,
+        written=np.int64,
+        make=_no_counts,
+    ),
+)
+SCHEMA: dict[str, Column] = {entry.name: entry for entry in _TABLE}
+"""The table by name."""
 
 
 def axis_sizes(posterior: Posterior, n_moves: int = 0) -> dict[str, int]:
@@ -229,7 +196,6 @@ def axis_sizes(posterior: Posterior, n_moves: int = 0) -> dict[str, int]:
     return {
         "object": posterior.n_objects,
         "theta": posterior.theta_grid.size,
-        "feature": posterior.n_features,
         "nu": posterior.nu_grid.size if posterior.shapes == "own" else 0,
         "scale": posterior.sigma_length,
         "move": n_moves,
@@ -241,17 +207,8 @@ def saved_columns() -> tuple[Column, ...]:
     return tuple(entry for entry in SCHEMA.values() if entry.saved)
 
 
-def empty_columns(rows: int, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """Make room for so many kept draws of every column but those that take no time to compute."""
-    return {
-        entry.name: np.empty((rows, *entry.shape(sizes)), dtype=entry.kept_type(sizes))
-        for entry in SCHEMA.values()
-        if entry.saved or entry.written is not None
-    }
-
-
 def draw_bytes(posterior: Posterior, n_moves: int = 0, written: bool = False) -> int:
-    """Memory that one draw takes where it is kept, or where compiled code writes it."""
+    """Memory of one draw where it is kept, or where compiled code writes it."""
     sizes = axis_sizes(posterior, n_moves)
     types = {
         entry: np.dtype(entry.written) if written else entry.kept_type(sizes)
@@ -261,11 +218,11 @@ def draw_bytes(posterior: Posterior, n_moves: int = 0, written: bool = False) ->
     return sum(int(np.prod(entry.shape(sizes))) * dtype.itemsize for entry, dtype in types.items())
 
 
-_WRITTEN = tuple(entry for entry in SCHEMA.values() if entry.written is not None)
+_WRITTEN = tuple(entry for entry in _TABLE if entry.written is not None)
 if TYPE_CHECKING:
-    Records: TypeAlias = Any  # what numba sees is the class below
+    Records: TypeAlias = Any  # numba sees the class below
 else:
-    # One array for each column that compiled code writes, a row for each recorded iteration.
+    # One array for each column that compiled code writes, with a row for each recorded iteration.
     Records = NamedTuple("Records", [(entry.name, NDArray[Any]) for entry in _WRITTEN])
 
 
@@ -274,12 +231,117 @@ def make_records(rows: int, sizes: Mapping[str, int]) -> Records:
     return Records(*(np.zeros((rows, *entry.shape(sizes)), dtype=entry.written) for entry in _WRITTEN))
 
 
-class Recorded:
-    """Anything that has the recorded quantities as attributes, each an array with a row for each iteration.
+_NOTHING = np.empty(0)
+_NOTHING.setflags(write=False)
 
-    The ones below are spelled out for type checkers and readers; whatever else is in the table is there too.
+
+class MoveCount(NamedTuple):
+    """How often a move of the schedule was proposed and accepted in one iteration."""
+
+    name: str
+    proposals: int
+    acceptances: int
+
+
+class StepReport(NamedTuple):
+    """What a single Metropolis step proposed and decided; see `Event`."""
+
+    proposed_labels: NDArray[np.integer[Any]] | None
+    accepted: bool | None
+    log_ratio: float | None
+
+
+class Event(NamedTuple):
+    """One iteration, as a frozen value. Its arrays are read-only, so that a watcher cannot disturb the chain.
+
+    Attributes
+    ----------
+    iteration
+        Number of the iteration just done; the first is 1.
+    theta, theta_index
+        Variance ratio θ of the state, and its index on the grid.
+    theta_weights
+        Exact conditional probabilities of the values of the grid that θ was drawn from.
+    labels
+        Canonical labels of the partition.
+    n_clusters
+        Number of clusters.
+    log_posterior
+        Unnormalised log posterior of the state.
+    concentration
+        Concentration λ of the state.
+    moves
+        Proposals and acceptances of each move of the schedule.
+    proposed_labels, accepted, log_ratio
+        The proposal, the decision and the log Metropolis–Hastings ratio, π(B*) q(B|B*) / (π(B) q(B*|B)).
+        They are known only when a schedule of one Metropolis move is stepped.
+    nu, nu_index, nu_weights
+        Pooling ν of own shapes, its index on the grid, and the exact conditional probabilities that it was
+        drawn from. For common shapes: infinite, 0 and empty.
+    sigma
+        Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`).
+    more
+        Pairs of name and value of all other recorded quantities; each is an attribute too.
     """
 
+    iteration: int
+    theta: float
+    theta_index: int
+    theta_weights: NDArray[np.float64]
+    labels: NDArray[np.integer[Any]]
+    n_clusters: int
+    log_posterior: float
+    concentration: float
+    moves: tuple[MoveCount, ...]
+    proposed_labels: NDArray[np.integer[Any]] | None = None
+    accepted: bool | None = None
+    log_ratio: float | None = None
+    nu: float = np.inf
+    nu_index: int = 0
+    nu_weights: NDArray[np.float64] = _NOTHING
+    sigma: NDArray[np.float64] = _NOTHING
+    more: tuple[tuple[str, Any], ...] = ()
+
+
+def _recorded(event: Event, name: str) -> Any:  # noqa: ANN401 - a number or an array
+    for recorded, value in event.more:
+        if recorded == name:
+            return value
+    raise AttributeError(f"an event has no attribute {name!r}")
+
+
+# Not in the class, so that type checkers still find a misspelt attribute of an event.
+setattr(Event, "__getattr__", _recorded)  # noqa: B010 - mypy would refuse an assignment
+
+Kind = TypeVar("Kind", bound="DrawTable")
+Value = TypeVar("Value")
+
+
+class DrawTable(Sequence[Event]):
+    """Recorded iterations: read-only columns after the table, rows that are events, slices that are views.
+
+    Every quantity of the table is an attribute: an array with a row for each iteration, such as `labels`,
+    `n_clusters`, `theta` or `log_posterior`. A quantity without a column of its own is computed when it is
+    asked for. A slice with a step adds up the counts of the moves, so that none is lost.
+
+    `extend` and `append` add iterations. The arrays double when they are full, and recorded rows are never
+    overwritten: slices and columns taken before stay valid. The number of rows is raised last, so a block is
+    added as a whole or, if that is interrupted, not at all.
+
+    Parameters
+    ----------
+    posterior
+        The posterior that was sampled.
+    move_names
+        Names of the schedule's moves. If they are left out, the first block that is added brings them.
+    columns
+        Recorded quantities by name. The arrays are taken over and become read-only.
+    report
+        What the last iteration proposed, if it is known.
+    """
+
+    posterior: Posterior
+    reports: dict[int, StepReport]  # by number of the iteration, so that slices can share them
     iterations: NDArray[np.int64]
     labels: NDArray[Any]
     n_clusters: NDArray[Any]
@@ -295,11 +357,24 @@ class Recorded:
     proposals: NDArray[np.int64]
     acceptances: NDArray[np.int64]
 
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a recorded quantity by its name."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        posterior: Posterior,
+        move_names: Sequence[str] = (),
+        columns: Mapping[str, NDArray[Any]] | None = None,
+        report: StepReport | None = None,
+    ) -> None:
+        self.posterior = posterior
+        self.move_names = tuple(move_names)
+        if columns is None:
+            self.clear()
+            return
+        self._columns = {name: read_only(np.asarray(values)) for name, values in columns.items()}
+        self._length = len(self._columns["labels"])
+        self._computed: dict[Any, Any] = {}
+        self.reports = {} if report is None else {int(self.iterations[-1]): report}
 
-    if not TYPE_CHECKING:  # so that a misspelt name is still found by the type checker
+    if not TYPE_CHECKING:  # so that type checkers still find a misspelt name
 
         def __getattr__(self, name: str) -> NDArray[Any]:
             if name in SCHEMA:
@@ -309,140 +384,212 @@ class Recorded:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *SCHEMA})
 
+    def __len__(self) -> int:
+        return self._length
 
-class StepReport(NamedTuple):
-    """What a single Metropolis step proposed and decided; see `Event`."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that copies in other processes are read-only too, and no room is sent.
+        return type(self), (self.posterior, self.move_names, self.held())
 
-    proposed_labels: NDArray[np.integer[Any]] | None
-    accepted: bool | None
-    log_ratio: float | None
-
-
-class Block(Recorded, Sequence[Event]):
-    """Records of a run of iterations: read-only arrays by the table, and a sequence of events.
-
-    Parameters
-    ----------
-    posterior
-        What was sampled.
-    move_names
-        Names of the schedule's moves.
-    columns
-        Recorded quantities by name; the block takes the arrays over. What is missing is computed when it is
-        asked for, and counts that are missing are 0.
-    report
-        What the last iteration proposed, where it is known.
-    """
-
-    posterior: Posterior
-
-    def __init__(
-        self,
-        posterior: Posterior,
-        move_names: Sequence[str],
-        columns: Mapping[str, NDArray[Any]],
-        report: StepReport | None = None,
-    ) -> None:
-        self.posterior = posterior
-        self.move_names = tuple(move_names)
-        self.report = report
-        self._columns = {name: read_only(values) for name, values in columns.items()}
-
-    @classmethod
-    def of_event(cls, posterior: Posterior, event: Event) -> "Block":
-        """Make a block of one event."""
-        told: dict[str, Any] = {**event._asdict(), **dict(event.more), "iterations": event.iteration}
-        told["proposals"] = [move.proposals for move in event.moves]
-        told["acceptances"] = [move.acceptances for move in event.moves]
-        columns = {name: np.array([told[name]]) for name in SCHEMA if name in told}
-        is_reported = event.proposed_labels is not None or event.accepted is not None
-        report = StepReport(event.proposed_labels, event.accepted, event.log_ratio) if is_reported else None
-        return cls(posterior, [move.name for move in event.moves], columns, report)
+    def held(self) -> dict[str, NDArray[Any]]:
+        """Return the columns that are held, by name; others are computed."""
+        return {name: self.column(name) for name in self._columns}
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a recorded quantity by its name, computed where the block does not hold it yet."""
-        if name not in self._columns:
-            entry = SCHEMA[name]
-            if entry.make is not None:
-                values = entry.make(self)
-            elif entry.absent is not None:
-                sizes = axis_sizes(self.posterior, len(self.move_names))
-                shape = (len(self), *entry.shape(sizes))
-                values = np.full(shape, entry.absent, dtype=entry.kept_type(sizes))
-            else:
-                raise KeyError(f"the block has no {name}, and it cannot be computed")
-            self._columns[name] = read_only(values)
-        return self._columns[name]
+        """Return a recorded quantity by its name, computed if there is no column of it."""
+        if name in self._columns:
+            return read_only(self._columns[name][: self._length])
+        return self._once(name, lambda: read_only(self._compute(SCHEMA[name])))
 
-    def __len__(self) -> int:
-        return len(self._columns["labels"])
+    def _compute(self, entry: Column) -> NDArray[Any]:
+        if entry.make is not None:
+            return entry.make(self)
+        if entry.constant is None or entry.varies(self.posterior):
+            raise KeyError(f"these draws have no {entry.name}, and it cannot be computed")
+        sizes = axis_sizes(self.posterior)
+        return np.full((self._length, *entry.shape(sizes)), entry.constant, dtype=entry.kept_type(sizes))
+
+    def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Compute something once; more draws make it invalid."""
+        if key not in self._computed:
+            self._computed[key] = make()
+        return cast("Value", self._computed[key])
+
+    @property
+    def move_counts(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Proposals and acceptances of each draw by move, which a schedule may hold several times."""
+        names = np.array(self.move_names)
+        own = {name: np.flatnonzero(names == name) for name in self.move_names}
+        return {
+            name: (self.proposals[:, places].sum(axis=1), self.acceptances[:, places].sum(axis=1))
+            for name, places in own.items()
+        }
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
     @overload
-    def __getitem__(self, index: slice) -> "Block": ...
-    def __getitem__(self, index: int | slice) -> "Event | Block":
-        """Return an event, or the block of a slice of them."""
+    def __getitem__(self, index: slice) -> "Self": ...
+    def __getitem__(self, index: int | slice) -> "Event | Self":
+        """Return the event of a row, or some rows as a view."""
         if isinstance(index, slice):
-            chosen = range(len(self))[index]
-            report = self.report if chosen and chosen[-1] == len(self) - 1 else None
-            columns = {name: values[index] for name, values in self._columns.items()}
-            return Block(self.posterior, self.move_names, columns, report)
-        row = range(len(self))[index]  # raises as a sequence should
-        return next(iter(self[row : row + 1]))
+            chosen = range(self._length)[index]
+            return self._take(chosen, since=chosen.start)
+        if not -self._length <= index < self._length:
+            raise IndexError(f"there is no event {index}; {self._length} are recorded.")
+        row = index % self._length
+        return next(self[row : row + 1].events())
 
     def __iter__(self) -> Iterator[Event]:
-        """Yield an event for each iteration; its arrays are views of the block's."""
-        # Whole columns become Python numbers at once, and columns become rows by `zip`: much cheaper than
-        # taking one element at a time. An event must cost little even beside an iteration of microseconds.
-        further = [name for name in SCHEMA if _TOLD_OTHERWISE.get(name, name) not in Event._fields]
-        # What is the same in every event of this posterior costs nothing.
-        usual = {name for name in Event._field_defaults if not _varies(name, self.posterior)}
-        told: dict[str, Any] = {
-            _TOLD_OTHERWISE.get(name, name): self._values(name)
-            for name in SCHEMA
-            if name not in further and name not in usual
-        }
-        told["moves"] = zip(*self._move_counts(), strict=True) if self.move_names else repeat(())
-        pairs = [zip(repeat(name), self._values(name), strict=False) for name in further]
-        told["more"] = zip(*pairs, strict=True) if pairs else repeat(())
-        # What was proposed is known of stepped iterations only.
+        """Yield an event for each iteration; its arrays are views, if the types are those of an event."""
+        starts = range(0, self._length, _EVENTS_AT_ONCE)
+        return chain.from_iterable(self[start : start + _EVENTS_AT_ONCE].events() for start in starts)
+
+    def _take(self, chosen: range, since: int) -> "Self":
+        """View of some rows; each counts the proposals since the chosen row before it, or since `since`."""
+        if chosen.step < 0:
+            raise ValueError("draws stay in their order; the step of the slice must be positive.")
+        rows = slice(chosen.start, chosen.stop, chosen.step)
+        columns = {name: values[: self._length][rows] for name, values in self._columns.items()}
+        if chosen and (chosen.step > 1 or since < chosen.start):
+            for name in columns.keys() & _COUNTS:
+                sums = np.cumsum(self._columns[name][since : chosen[-1] + 1], axis=0)
+                columns[name] = np.diff(sums[np.array(chosen) - since], axis=0, prepend=0)
+        return self._view(type(self), columns)
+
+    def _view(self, kind: type[Kind], columns: Mapping[str, NDArray[Any]]) -> Kind:
+        """Make draws of a kind from columns that need no check."""
+        view = kind.__new__(kind)
+        DrawTable.__init__(view, self.posterior, self.move_names, columns)
+        view.reports = self.reports
+        return view
+
+    def events(self) -> Iterator[Event]:
+        """Make all events together."""
+
+        # Whole columns become Python numbers at once, and `zip` makes rows of columns: much cheaper than
+        # taking single elements. An event must cost little even beside an iteration of microseconds.
+        def values(name: str) -> Any:  # noqa: ANN401 - a list of numbers or an array of rows
+            found = self.column(name)
+            # In the types in which the chain writes them: watchers do arithmetic with them.
+            found = read_only(found.astype(SCHEMA[name].written or found.dtype, copy=False))
+            return found.tolist() if found.ndim == 1 else found
+
         defaults = Event._field_defaults
-        columns = [told[name] if name in told else repeat(defaults.get(name)) for name in Event._fields]
-        events = map(Event._make, zip(*columns, strict=False))  # some columns have no end
-        return events if self.report is None else self._with_report(events)
+        told: dict[str, Iterable[Any]] = {name: repeat(value) for name, value in defaults.items()}
+        further = []
+        for name, entry in SCHEMA.items():
+            field = "iteration" if name == "iterations" else name
+            if field not in Event._fields:
+                further += [] if name in _COUNTS else [name]
+            elif field not in defaults or entry.varies(self.posterior):  # a constant costs nothing
+                told[field] = values(name)
+        if further:
+            told["more"] = zip(
+                *(zip(repeat(name), values(name), strict=False) for name in further), strict=True
+            )
+        counts = zip(self.move_names, self.proposals.T.tolist(), self.acceptances.T.tolist(), strict=True)
+        moves = [map(MoveCount._make, zip(repeat(name), *counted, strict=False)) for name, *counted in counts]
+        told["moves"] = zip(*moves, strict=True) if moves else repeat(())
+        events = map(Event._make, zip(*(told[name] for name in Event._fields), strict=False))
+        return map(self._with_report, events) if self.reports else events
 
-    def _values(self, name: str) -> Any:  # noqa: ANN401 - a list of numbers or an array of rows
-        values = self.column(name)
-        return values.tolist() if values.ndim == 1 else values
+    def _with_report(self, event: Event) -> Event:
+        report = self.reports.get(event.iteration)
+        if report is None:
+            return event
+        labels = report.proposed_labels
+        labels = None if labels is None else read_only(labels.astype(np.intp, copy=False))
+        return event._replace(proposed_labels=labels, accepted=report.accepted, log_ratio=report.log_ratio)
 
-    def _move_counts(self) -> list[Iterator[MoveCount]]:
-        made_taken = self.proposals.T.tolist(), self.acceptances.T.tolist()
-        return [
-            map(MoveCount._make, zip(repeat(name), made, taken, strict=False))
-            for name, made, taken in zip(self.move_names, *made_taken, strict=True)
-        ]
+    def clear(self) -> None:
+        """Remove all rows; slices, traces and events given out before stay as they are."""
+        self._length = 0
+        self._columns = self._room(0)
+        self._computed = {}
+        self.reports = {}
 
-    def _with_report(self, events: Iterator[Event]) -> Iterator[Event]:
-        *others, last = events
-        return iter([*others, last._replace(**cast("StepReport", self.report)._asdict())])
+    def reserve(self, extra: int) -> None:
+        """Make room for so many more iterations, so that adding them cannot fail for lack of memory."""
+        needed, capacity = self._length + extra, len(self._columns["labels"])
+        if needed > capacity:
+            larger = self._room(max(needed, 2 * capacity))
+            for name, values in larger.items():
+                values[: self._length] = self.column(name)
+            self._columns, self.reports = larger, dict(self.reports)
 
+    def extend(self, block: "DrawTable") -> None:
+        """Add a block of iterations; if it is interrupted or does not fit, all of it or nothing."""
+        if not self._length and not self.move_names:
+            self.move_names = block.move_names
+            self._columns = self._room(0)
+        count, sizes = len(block), axis_sizes(self.posterior, len(self.move_names))
+        given = {name: block.column(name) for name in self._room(0)}
+        for name, values in given.items():
+            shape = (count, *SCHEMA[name].shape(sizes))
+            if values.shape != shape:
+                moves = f", a column for each move of {self.move_names}" if name in _COUNTS else ""
+                raise ValueError(f"{name} must have shape {shape}{moves}; got {values.shape}.")
+        if not count:
+            return
+        self.reserve(count)
+        for name, values in given.items():
+            self._columns[name][self._length : self._length + count] = values
+        for iteration, report in block.reports.items():
+            labels = report.proposed_labels
+            # A small copy: it must not keep the arrays of its iteration alive.
+            small = None if labels is None else labels.astype(label_type(sizes["object"]))
+            self.reports[iteration] = report._replace(proposed_labels=small)
+        self._computed = {}
+        self._length += count
 
-def _varies(name: str, posterior: Posterior) -> bool:
-    return name in SCHEMA and SCHEMA[name].varies(posterior)
+    def append(self, event: Event) -> None:
+        """Add one event."""
+        told: dict[str, Any] = {**event._asdict(), **dict(event.more), "iterations": event.iteration}
+        names, told["proposals"], told["acceptances"] = (
+            zip(*event.moves, strict=True) if event.moves else [()] * 3
+        )
+        columns = {name: np.array([told[name]]) for name in SCHEMA if name in told}
+        report = StepReport(event.proposed_labels, event.accepted, event.log_ratio)
+        self.extend(DrawTable(self.posterior, names, columns, None if report.accepted is None else report))
+
+    def trace(self, burn_in: int = 0, thin: int = 1) -> "Trace":
+        """Give the draws as a trace, without copying them.
+
+        Parameters
+        ----------
+        burn_in
+            How many of the first draws to drop.
+        thin
+            Keep the last one of each `thin` draws after that.
+        """
+        from ewens_widgets.sampling.trace import Trace
+
+        if burn_in < 0:
+            raise ValueError(f"burn_in must not be negative; got {burn_in}.")
+        trace = self._view(Trace, self.held())
+        return trace if (burn_in, thin) == (0, 1) else trace[burn_in:].thin(thin)
+
+    def _room(self, rows: int) -> dict[str, NDArray[Any]]:
+        """Columns for so many rows, but for quantities that take no time to compute."""
+        sizes = axis_sizes(self.posterior, len(self.move_names))
+        return {
+            entry.name: np.empty((rows, *entry.shape(sizes)), dtype=entry.kept_type(sizes))
+            for entry in SCHEMA.values()
+            if entry.saved or entry.written is not None
+        }
 
 
 class BlockSizer:
-    """Says how many iterations to run in one go, so that a block takes about the time it is given.
+    """Chooses how many iterations to run in one go, so that a block takes about a given time.
 
     It learns the time of an iteration from the blocks run so far. A block may be at most `growth` times as
-    long as the longest before it: the estimate from a short block is dominated by the cost of starting it,
-    and a wrong guess must not freeze a display or a progress bar. It shrinks at once.
+    long as the longest before it: the time of a short block is mostly the cost of starting it, and a wrong
+    guess must not freeze a display or a progress bar. It shrinks at once.
 
     Parameters
     ----------
     largest
-        Longest block; bounds the memory that the records of one block take.
+        Longest block; bounds the memory of the records of one block.
     first, growth
         Length of the first block, and how many times longer the next one may be.
     newest
@@ -458,7 +605,7 @@ class BlockSizer:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was learnt: other iterations are going to be run."""
+        """Forget the times: other iterations are going to be run."""
         self._limit = min(self._first, self._largest)
         self._seconds = 0.0
 
@@ -489,71 +636,3 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Forbid writing to an array."""
     array.setflags(write=False)
     return array
-
-
-def column(name: str, given: ArrayLike, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    """View an array as a read-only column of the trace, copied only to change its type."""
-    values = np.asarray(given)
-    if values.shape != shape:
-        raise ValueError(
-            f"{name} must have shape {shape}, as the labels and the posterior say; got {values.shape}."
-        )
-    if values.dtype.kind not in ("iuf" if np.dtype(dtype).kind == "f" else "iu"):
-        kind = "numbers" if np.dtype(dtype).kind == "f" else "integers"
-        raise TypeError(f"{name} must be {kind}; got dtype {values.dtype}.")
-    if values.dtype != dtype and values.size and np.dtype(dtype).kind == "u":
-        most = np.iinfo(np.dtype(dtype)).max
-        if values.min() < 0 or values.max() > most:
-            raise ValueError(f"{name} must lie between 0 and {most}.")
-    return read_only(values.astype(dtype, copy=False)[...])
-
-
-def check_canonical(labels: NDArray[Any]) -> None:
-    """Refuse labels that do not number the clusters 0, 1, 2, … in order of first appearance."""
-    if not labels.size:
-        return
-    step = max(1, _CHECKED_ENTRIES // labels.shape[1])
-    for start in range(0, len(labels), step):
-        block = labels[start : start + step]
-        highest = np.maximum.accumulate(block, axis=1)
-        # In unsigned numbers a difference cannot be negative here, and it does not overflow as a sum would.
-        if np.any(block[:, 0] != 0) or np.any(highest[:, 1:] - highest[:, :-1] > 1):
-            raise ValueError(
-                "the labels of a trace must be canonical; apply ewens_widgets.partition.canonical_labels."
-            )
-
-
-def move_count_pair(name: str, given: tuple[ArrayLike, ArrayLike], draws: int) -> Counts:
-    """Proposals and acceptances of one move, as totals or one a draw."""
-    if any(np.asarray(entry).dtype.kind not in "iu" for entry in given):
-        raise TypeError(f"the counts of move {name!r} must be integers.")
-    pair = tuple(read_only(np.array(entry, dtype=np.int64)) for entry in given)
-    if len(pair) != 2 or any(entry.shape not in ((), (draws,)) for entry in pair):
-        raise ValueError(
-            f"the counts of move {name!r} must be proposals and acceptances, in total or one a draw."
-        )
-    return cast("Counts", pair)
-
-
-def windows(counts: NDArray[np.int64], chosen: range, since: int) -> NDArray[np.int64]:
-    """Counts of the chosen draws, each with those of the draws left out before it, from draw `since` on."""
-    if counts.ndim == 0:
-        return counts
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    return np.diff(sums[np.arange(chosen.start, chosen.stop, chosen.step) + 1], prepend=sums[since])
-
-
-def pooled_counts(
-    given: Sequence[Mapping[str, tuple[ArrayLike, ArrayLike]]],
-) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-    """Join the counts of several traces; where one of them has only a total, the result is a total."""
-    names = {name: None for counts in given for name in counts}
-    pooled: dict[str, tuple[ArrayLike, ArrayLike]] = {}
-    for name in names:
-        known = [counts[name] for counts in given if name in counts]
-        made, taken = [np.asarray(pair[0]) for pair in known], [np.asarray(pair[1]) for pair in known]
-        if len(known) < len(given) or any(entry.ndim == 0 for entry in made):
-            pooled[name] = (sum(int(entry.sum()) for entry in made), sum(int(entry.sum()) for entry in taken))
-        else:
-            pooled[name] = (np.concatenate(made), np.concatenate(taken))
-    return pooled

@@ -1,10 +1,10 @@
 """The sampler: a Markov chain over partitions, run in blocks that are sequences of events.
 
 The sampler puts together what the rest of this folder does: it checks its arguments, starts the chain
-(`state`), has the driver run compiled blocks (`driver`), and gives them out as a `Block`, as one event
-after another, or as a `Trace`. Whichever way it is asked, the chain is the same: one iteration draws θ (and
-λ, where it has a prior) from its exact conditional and then makes the moves of the schedule, and all
-randomness comes from the one generator in the state.
+(`state`), has the driver run compiled blocks (`driver`), and gives them out as a `DrawTable`, as one event
+after another, or as a `Trace`. The chain is the same in all three cases: one iteration draws θ (and λ, if it
+has a prior) from its exact conditional and then makes the moves of the schedule, and all randomness comes
+from the one generator in the state.
 
 A block happens as a whole or not at all. Compiled code cannot be interrupted, so a signal that arrives
 meanwhile is raised after it, when the chain has moved on and nobody knows; then it is taken back to where it
@@ -26,26 +26,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.memory import TooLargeError, check_fits
+from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.archive import (
-    MALFORMED,
-    ArchiveError,
-    read_archive,
-    write_archive,
+from ewens_widgets.sampling.archive import read_archive, refused, write_archive
+from ewens_widgets.sampling.draws import (
+    BlockSizer,
+    DrawTable,
+    Event,
+    StepReport,
+    draw_bytes,
+    label_type,
+    read_only,
 )
-from ewens_widgets.sampling.draws import Block, BlockSizer, StepReport, draw_bytes, label_type, read_only
 from ewens_widgets.sampling.driver import Driver
-from ewens_widgets.sampling.event import Event
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.move import pair_distances
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
-from ewens_widgets.sampling.recorder import Recorder
-from ewens_widgets.sampling.state import State, first_state
+from ewens_widgets.sampling.state import State, first_state, pack_sampler, unpack_sampler
 from ewens_widgets.sampling.trace import Trace
 
 __all__ = ["Sampler", "progress_bar"]
@@ -203,7 +204,7 @@ class Sampler:
         """Canonical labels of the current partition."""
         return canonical_labels(self.state.labels)
 
-    def advance(self, n: int, thin: int = 1, report: bool | None = None) -> Block:
+    def advance(self, n: int, thin: int = 1, report: bool | None = None) -> DrawTable:
         """Run the chain on and return the block of its next `n` records; interrupted, nothing has happened.
 
         Parameters
@@ -307,7 +308,7 @@ class Sampler:
             )
         return recorder.trace()
 
-    def recorder(self, draws: int) -> Recorder:
+    def recorder(self, draws: int) -> DrawTable:
         """Make an empty recorder with room for so many draws; it is refused where they would not fit."""
         draws, n_objects = check_count("draws", draws, 1), self.posterior.n_objects
         check_fits(
@@ -315,11 +316,13 @@ class Sampler:
             f"{draws} draws of the labels of {n_objects} objects",
             "Keep fewer draws, e.g. by a larger thin.",
         )
-        return Recorder(self.posterior, self.move_names, capacity=draws)
+        recorder = DrawTable(self.posterior, self.move_names)
+        recorder.reserve(draws)
+        return recorder
 
     def extend(
         self,
-        recorder: Recorder,
+        recorder: DrawTable,
         draws: int,
         burn_in: int = 0,
         thin: int = 1,
@@ -376,7 +379,7 @@ class Sampler:
         if self.posterior.shapes == "own":
             weights = self.posterior.nu_conditional(labels, state.theta_index, state.sigma)
             columns["nu_weights"] = weights
-        return Block(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
+        return DrawTable(self.posterior, (), {name: np.array([value]) for name, value in columns.items()})[0]
 
     def reset(self) -> None:
         """Go back to the initial state; the same chain will be run again."""
@@ -398,24 +401,14 @@ class Sampler:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the sampler: data, settings and state, without pickle."""
-        from ewens_widgets.sampling.session import pack_sampler
-
         write_archive(path, _KIND, *pack_sampler(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Sampler":
         """Load a saved sampler; it continues bit for bit."""
-        from ewens_widgets.sampling.session import unpack_sampler
-
         metadata, arrays = read_archive(path, _KIND)
-        try:
+        with refused(f"{str(path)!r} does not hold a complete sampler"):
             return unpack_sampler(metadata, arrays, cls)
-        except TooLargeError:
-            raise
-        except MALFORMED as fault:
-            raise ArchiveError(
-                f"{str(path)!r} does not hold a complete sampler ({fault}); save it again."
-            ) from fault
 
     def _assemble(
         self,
@@ -456,7 +449,9 @@ class Sampler:
         )
         return pair_distances(self.posterior.coordinates if self.raw_data is None else self.raw_data)
 
-    def _run(self, rows: int, thin: int = 1, report: bool = False, recorder: Recorder | None = None) -> Block:
+    def _run(
+        self, rows: int, thin: int = 1, report: bool = False, recorder: DrawTable | None = None
+    ) -> DrawTable:
         """Run a block, and record it where there is a recorder; interrupted, neither has happened."""
         before, length = self._driver.state(), 0 if recorder is None else len(recorder)
         try:
@@ -464,7 +459,7 @@ class Sampler:
             iterations = before.iteration + thin * np.arange(1, rows + 1)
             told = _report(outcome) if report else None
             columns = {**records._asdict(), "iterations": iterations}
-            block = Block(self.posterior, self.move_names, columns, told)
+            block = DrawTable(self.posterior, self.move_names, columns, told)
             if recorder is not None:
                 recorder.extend(block)
         except BaseException:
@@ -484,7 +479,7 @@ class Sampler:
         self,
         draws: int,
         thin: int,
-        recorder: Recorder | None,
+        recorder: DrawTable | None,
         done: Callable[[int], object],
         go_on: Callable[[], bool],
     ) -> None:

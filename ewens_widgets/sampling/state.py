@@ -1,29 +1,41 @@
-"""The state of a chain: what the next iteration needs, and nothing else; and the states chains start from.
+"""The state of a chain, the states that chains start from, and how a chain is saved.
 
-Everything else that a sampler holds is a function of the state, so it is small, it can be saved without
-pickle, and a chain that goes on from it is the same bit for bit. A chain begins with one too: a partition
-(the paper's singletons, one cluster, k-means, a draw from the prior, or given labels), θ and ν in the middle
-of their grids, the mean of λ, and half the total variance for Σ. Chains from dispersed starts tell whether a
-run has converged.
+A state is what the next iteration needs, and nothing else. Everything else that a sampler holds is a function
+of the state. So the state is small, it can be saved without pickle, and a chain that goes on from it is the
+same bit for bit. The first state has a partition (the paper's singletons, one cluster, k-means, a draw from
+the prior, or given labels), θ and ν in the middle of their grids, the mean of λ, and half the total variance
+for Σ. Chains from dispersed starts show whether a run has converged.
+
+A saved sampler is its posterior, its schedule, the state that it started from and the one that it has
+reached. A saved session adds the data as they were given, every recorded iteration, and the settings of the
+page.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.arguments import check_count
+from ewens_widgets.datasets import Dataset
+from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.own_shapes import SMALLEST_PIVOT, pack_sigma, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens, Gamma
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.archive import ArchiveError
+from ewens_widgets.sampling import archive
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace, make_workspace
+from ewens_widgets.sampling.moves.schedule import from_plain, resolve_schedule, to_plain
+from ewens_widgets.sampling.trace import pack_draws, unpack_draws
 
-__all__ = ["INITIAL", "State", "first_state", "initial_labels", "pack_state", "unpack_state"]
+if TYPE_CHECKING:
+    from ewens_widgets.sampling.sampler import Sampler
+
+__all__ = ["State"]
 
 INITIAL = ("singletons", "one-cluster", "k-means", "prior")
 LARGEST_K_MEANS = 50
@@ -41,10 +53,10 @@ class State:
     Attributes
     ----------
     labels
-        Slot of each object's cluster. The numbering of the slots decides the order of summation, so it is
-        part of the state.
+        Cluster of each object, as a row of the kernel's arrays. Their order decides the order of summation,
+        so it is part of the state.
     theta_index
-        Place of θ on the grid.
+        Index of θ on its grid.
     log_concentration
         Logarithm of λ.
     iteration
@@ -52,7 +64,7 @@ class State:
     generator
         State of the random number generator (PCG64).
     nu_index, sigma
-        Of own shapes: place of ν on its grid, and the packed scale Σ, which is empty where shapes are common.
+        Of own shapes: index of ν on its grid, and the packed scale Σ, which is empty for common shapes.
     """
 
     labels: NDArray[np.int64]
@@ -73,70 +85,6 @@ class State:
     def concentration(self) -> float:
         """Concentration λ of the Ewens prior."""
         return float(np.exp(self.log_concentration))
-
-
-def pack_state(state: State) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Settings and array that a file needs to hold a state."""
-    settings: dict[str, Any] = {
-        "theta_index": state.theta_index,
-        "log_concentration": state.log_concentration.hex(),
-        "iteration": state.iteration,
-        "generator": state.generator,
-    }
-    if state.sigma.size:
-        settings |= {"nu_index": state.nu_index, "sigma": [value.hex() for value in state.sigma.tolist()]}
-    return settings, state.labels
-
-
-def unpack_state(settings: dict[str, Any], labels: NDArray[Any], posterior: Posterior) -> State:
-    """Make a state from the parts found in a file, or say that they do not fit together."""
-    n_objects, n_thetas = posterior.n_objects, posterior.theta_grid.size
-    slots = np.asarray(labels)
-    packed = (
-        slots.shape == (n_objects,)
-        and slots.dtype.kind in "iu"
-        and 0 <= slots.min() <= slots.max() < n_objects
-        and bool(np.all(np.bincount(slots.astype(np.intp)) > 0))
-    )
-    theta_index, iteration = int(settings["theta_index"]), int(settings["iteration"])
-    log_concentration = float.fromhex(settings["log_concentration"])
-    sound = 0 <= theta_index < n_thetas and 0 <= iteration < LAST_ITERATION
-    sound = sound and LOG_RANGE[0] < log_concentration < LOG_RANGE[1]
-    nu_index, sigma = int(settings.get("nu_index", 0)), _unpacked_sigma(settings.get("sigma", ()))
-    sound = sound and 0 <= nu_index < posterior.nu_grid.size and _is_scale(sigma, posterior)
-    if not packed or not sound:
-        raise ArchiveError(
-            "the saved state is inconsistent: its labels, θ, λ, ν, Σ or iteration do not fit the data."
-        )
-    return State(
-        labels=slots.astype(np.int64),
-        theta_index=theta_index,
-        log_concentration=log_concentration,
-        iteration=iteration,
-        generator=dict(settings["generator"]),
-        nu_index=nu_index,
-        sigma=sigma,
-    )
-
-
-def _unpacked_sigma(numbers: Sequence[str]) -> FloatArray:
-    return np.array([float.fromhex(number) for number in numbers], dtype=np.float64)
-
-
-def _is_scale(sigma: FloatArray, posterior: Posterior) -> bool:
-    """Whether this is a packed scale of the posterior: positive definite, and of the right length."""
-    if sigma.shape != (posterior.sigma_length,) or not np.all(np.isfinite(sigma)):
-        return False
-    if not sigma.size:
-        return True
-    form = unpack_sigma(sigma, posterior.n_features, posterior.model)
-    if posterior.model != "III":
-        return bool(np.all(form >= SMALLEST_PIVOT))
-    try:
-        pivots = np.diag(np.linalg.cholesky(form)) ** 2
-    except np.linalg.LinAlgError:
-        return False
-    return bool(pivots.min() >= 0.5 * SMALLEST_PIVOT)  # half: it may have been rounded differently
 
 
 def initial_labels(
@@ -234,3 +182,184 @@ def _distinct_rows(coordinates: FloatArray, enough: int) -> int:
         if found >= enough or size >= len(coordinates):
             return min(found, enough)
         size *= 10
+
+
+def pack_state(state: State) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Settings and array that a file needs to hold a state."""
+    settings = {
+        "theta_index": state.theta_index,
+        "log_concentration": state.log_concentration.hex(),
+        "iteration": state.iteration,
+        "generator": state.generator,
+        "nu_index": state.nu_index,
+        "sigma": [value.hex() for value in state.sigma.tolist()],
+    }
+    return settings, state.labels
+
+
+def unpack_state(settings: Mapping[str, Any], labels: NDArray[Any], posterior: Posterior) -> State:
+    """Put a state together again, or say which part does not fit."""
+    n_objects = posterior.n_objects
+    log_concentration = float.fromhex(settings["log_concentration"])
+    low, high = (
+        LOG_RANGE
+        if posterior.samples_concentration
+        else posterior.first_log_concentration + np.array([-1e-9, 1e-9])
+    )
+    theta_index, nu_index, iteration = (
+        int(settings[name]) for name in ("theta_index", "nu_index", "iteration")
+    )
+    sigma = np.array([float.fromhex(number) for number in settings["sigma"]], dtype=np.float64)
+    generator: Any = np.random.PCG64(0)
+    generator.state = settings["generator"]  # raises for anything but the state of one
+    sound = {
+        "labels": labels.shape == (n_objects,)
+        and labels.dtype.kind in "iu"
+        and 0 <= labels.min() <= labels.max() < n_objects
+        and bool(np.all(np.bincount(labels.astype(np.intp)) > 0)),
+        "θ": 0 <= theta_index < posterior.theta_grid.size,
+        "λ": low < log_concentration < high,
+        "ν": 0 <= nu_index < posterior.nu_grid.size,
+        "Σ": _is_scale(sigma, posterior),
+        "iteration": 0 <= iteration < LAST_ITERATION,
+    }
+    if wrong := [name for name, is_sound in sound.items() if not is_sound]:
+        raise ValueError(
+            f"its state is inconsistent: {', '.join(wrong)} cannot be those of a chain on its data"
+        )
+    return State(
+        labels.astype(np.int64),
+        theta_index,
+        log_concentration,
+        iteration,
+        dict(settings["generator"]),
+        nu_index,
+        sigma,
+    )
+
+
+def _is_scale(sigma: FloatArray, posterior: Posterior) -> bool:
+    """Whether this is a packed scale of the posterior: positive definite, and of the right length."""
+    if sigma.shape != (posterior.sigma_length,) or not np.all(np.isfinite(sigma)):
+        return False
+    if not sigma.size:
+        return True
+    form = unpack_sigma(sigma, posterior.n_features, posterior.model)
+    if posterior.model != "III":
+        return bool(np.all(form >= SMALLEST_PIVOT))
+    try:
+        pivots = np.diag(np.linalg.cholesky(form)) ** 2
+    except np.linalg.LinAlgError:
+        return False
+    return bool(pivots.min() >= 0.5 * SMALLEST_PIVOT)  # half: it may have been rounded differently
+
+
+def pack_sampler(sampler: "Sampler") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split a sampler into settings and arrays: posterior, schedule, first and current state."""
+    settings, arrays = archive.pack_posterior(sampler.posterior)
+    current, labels = pack_state(sampler.state)
+    first, first_labels = pack_state(sampler.first_state)
+    metadata = {
+        "posterior": settings,
+        "moves": to_plain(sampler.schedule),
+        "acceptance": sampler.acceptance,
+        "state": current,
+        "first": first,
+    }
+    raw = {} if sampler.raw_data is None else {"raw": sampler.raw_data}
+    return metadata, {**arrays, "labels": labels, "first_labels": first_labels, **raw}
+
+
+def unpack_sampler(
+    settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kind: "type[Sampler]"
+) -> "Sampler":
+    """Put a sampler together again; what does not fit together is refused by one of several errors."""
+    posterior, raw = archive.unpack_posterior(settings["posterior"], arrays), None
+    if "raw" in arrays:  # other rows would lead the kernels astray
+        raw = np.ascontiguousarray(check_data(arrays["raw"]))
+        if len(raw) != posterior.n_objects:
+            raise ValueError(f"its data have {len(raw)} rows, but its coordinates {posterior.n_objects}")
+    first, current = (
+        unpack_state(settings[part], arrays[labels], posterior)
+        for part, labels in (("first", "first_labels"), ("state", "labels"))
+    )
+    schedule = resolve_schedule(from_plain(settings["moves"]))
+    return kind.from_parts(posterior, schedule, raw, settings["acceptance"], first=first, current=current)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that can be continued: data, sampler, recorded draws, and settings of the page."""
+
+    dataset: Dataset
+    sampler: "Sampler"
+    draws: DrawTable
+    settings: dict[str, Any]
+
+
+_TEXTS = ("name", "description", "feature_names", "label_names", "row_names", "same_units", "noun")
+
+
+def pack_session(session: Session) -> bytes:
+    """Write a session."""
+    data = session.dataset
+    known = {"X": data.X} | ({} if data.labels is None else {"labels": data.labels})
+    (sampler, arrays), (_, draws) = pack_sampler(session.sampler), pack_draws(session.draws)
+    metadata = {
+        "data": {name: getattr(data, name) for name in _TEXTS},
+        "sampler": sampler,
+        "settings": session.settings,
+    }
+    parts = {
+        **archive.prefixed("data", known),
+        **archive.prefixed("sampler", arrays),
+        **archive.prefixed("draws", draws),
+    }
+    return archive.archive_bytes("session", metadata, parts)
+
+
+def unpack_session(content: bytes) -> Session:
+    """Read what `pack_session` wrote; anything else raises an `ArchiveError`."""
+    from ewens_widgets.sampling.sampler import Sampler
+
+    with archive.refused("this is not a saved explorer, or it is damaged"):
+        metadata, arrays = archive.parse_archive(content, "session", "it")
+        sampler = unpack_sampler(metadata["sampler"], archive.under("sampler", arrays), Sampler)
+        trace = unpack_draws({"moves": sampler.move_names}, archive.under("draws", arrays), sampler.posterior)
+        draws = DrawTable(sampler.posterior, sampler.move_names)
+        draws.extend(trace)
+        dataset = _dataset(metadata["data"], archive.under("data", arrays))
+        if dataset.X.shape != sampler.posterior.coordinates.shape:
+            raise ValueError("its data are not those of its sampler")
+        return Session(dataset, sampler, draws, _run_settings(metadata["settings"], dataset.n_objects))
+
+
+def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Dataset:
+    for name in ("name", "description"):
+        if not isinstance(texts[name], str):
+            raise TypeError(f"the {name} of its data is no text")
+    return Dataset(
+        X=arrays["X"],
+        labels=arrays.get("labels"),
+        name=texts["name"],
+        feature_names=tuple(texts["feature_names"]),
+        description=texts["description"],
+        label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
+        row_names=None if texts["row_names"] is None else tuple(texts["row_names"]),
+        same_units=texts["same_units"] is True,
+        noun=texts["noun"],
+    )
+
+
+def _run_settings(given: Mapping[str, Any], n_objects: int) -> dict[str, Any]:
+    """Settings of the run, of which those that the page shows or restarts with are checked."""
+    settings, initial = dict(given), given["initial"]
+    for name, least in (("iterations", 1), ("burn_in", 0)):
+        settings[name] = check_count(name, given[name], least)
+    if given["seed"] is not None:
+        check_count("seed", given["seed"], 0)
+    if isinstance(initial, str) and initial not in INITIAL:
+        raise ValueError(f"its chain starts from {initial!r}, which is no initial state")
+    if initial is not None and not isinstance(initial, str):
+        check_labels(initial, n_objects)
+    return settings

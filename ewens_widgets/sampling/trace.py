@@ -1,17 +1,14 @@
 """The kept draws of a chain, and the way from them to answers.
 
-A trace is a value: read-only arrays, checked against each other and against the posterior that they were
-drawn from, so that everything computed from it can be computed once and kept. It holds what the table of
-recorded quantities says (`draws`). How an answer is computed is said in `analysis`; the methods here only ask
-for it, by imports that wait until then, since `analysis` builds on this module.
+A `Trace` is a `DrawTable` (see `draws`) with the methods that say what draws mean. `analysis` computes the
+answers and builds on this module; so the methods import it when they are called.
 """
 
 import itertools
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,30 +16,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ewens_widgets.files import write_atomically
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
-from ewens_widgets.sampling.archive import (
-    MALFORMED,
-    ArchiveError,
-    archive_bytes,
-    pack_posterior,
-    read_archive,
-    same_posterior,
-    unpack_posterior,
-)
-from ewens_widgets.sampling.draws import (
-    SCHEMA,
-    Block,
-    Counts,
-    axis_sizes,
-    check_canonical,
-    column,
-    move_count_pair,
-    pooled_counts,
-    read_only,
-    saved_columns,
-    windows,
-)
+from ewens_widgets.sampling import archive
+from ewens_widgets.sampling.draws import SCHEMA, DrawTable, axis_sizes, read_only, saved_columns
 
-__all__ = ["Trace", "facts_table", "pack_draws", "trace_facts", "unpack_draws"]
+__all__ = ["Trace"]
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer, Levels
@@ -53,127 +30,77 @@ if TYPE_CHECKING:
     from ewens_widgets.datasets import Dataset
 
 FloatArray = NDArray[np.float64]
-Value = TypeVar("Value")
 
 _WEIGHT_ERROR = 1e-3  # far above that of the single precision they are kept in
+_CHECKED_ENTRIES = 4_000_000  # Labels checked at once: the check takes little memory beside the labels.
 _KIND = "trace"
-# What is recorded and has a typed field of its own; the rest of the table is in `more`.
-_FIELDS = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Trace:
-    """Draws of a chain in compact, read-only arrays, with lazily computed and cached summaries.
+class Trace(DrawTable):
+    """Draws of a chain in compact, read-only arrays, with what they mean: summaries, trees and answers.
 
     ``len(trace)`` is the number of draws T; ``trace[500:]`` drops the first 500; ``trace.thin(5)`` keeps
-    every fifth.
+    every fifth; ``trace[3]`` is a draw as an event. Summaries are computed once, when they are asked for.
+
+    Parameters
+    ----------
+    posterior
+        The posterior that was sampled.
+    move_names
+        Names of the schedule's moves, one for each column of `proposals` and `acceptances`.
+    columns
+        Recorded quantities by name. They are checked against each other and against the posterior.
 
     Attributes
     ----------
     labels
         Canonical labels, a draw a row (T × n), in the smallest integer type that holds them.
-    theta_index
-        Place of θ on the grid, for each draw.
+    n_clusters
+        Number of clusters of each draw.
+    theta, theta_index
+        Variance ratio θ of each draw, and its index on the grid.
     theta_weights
         Exact conditional probabilities that θ was drawn from (T × G, single precision).
     log_posterior
-        Unnormalised log posterior of each state.
+        Unnormalised log posterior of each draw.
     concentration
-        Concentration λ of each state; 1 under priors that have none.
+        Concentration λ of each draw; 1 under priors that have none.
     iterations
         Number of the iteration that each draw is from.
-    move_counts
-        Proposals and acceptances of each move, by name: one count a draw (of the iterations since the draw
-        before it), or a total.
-    posterior
-        The posterior that was sampled.
-    more
-        Whatever else is recorded, by name; each is an attribute too: of own shapes the likeness `nu`, its
-        place `nu_index`, its exact conditional probabilities `nu_weights`, and the packed scale `sigma`.
+    proposals, acceptances
+        Counts of each move since the draw before (T × moves); by name in `move_counts`.
+    nu, nu_index, nu_weights, sigma
+        Of own shapes: pooling ν, its index on the grid, its exact conditional probabilities, and the packed
+        scale Σ.
     """
 
-    labels: NDArray[Any]
-    theta_index: NDArray[Any]
-    theta_weights: NDArray[np.float32]
-    log_posterior: FloatArray
-    concentration: FloatArray
-    iterations: NDArray[np.int64]
-    move_counts: Mapping[str, tuple[ArrayLike, ArrayLike]]
-    posterior: Posterior
-    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    _summaries: dict[Hashable, Any] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the arrays against each other and make them compact and read-only."""
-        sizes, draws = axis_sizes(self.posterior), len(self.labels)
-        known = {entry.name: entry for entry in saved_columns()}
-        if not known.keys() >= self.more.keys():
-            raise ValueError(f"nothing is known of {', '.join(sorted(self.more.keys() - known.keys()))}.")
-
-        def checked(name: str, given: ArrayLike) -> NDArray[Any]:
-            entry = known[name]
-            return column(name, given, entry.kept_type(sizes), (draws, *entry.shape(sizes)))
-
-        for name in _FIELDS:
-            object.__setattr__(self, name, checked(name, getattr(self, name)))
-        object.__setattr__(self, "more", {name: checked(name, given) for name, given in self.more.items()})
-        if draws and np.any(self.theta_index >= sizes["theta"]):
-            raise ValueError(f"theta_index must be below {sizes['theta']}, the size of the grid.")
-        check_canonical(self.labels)
-        counts = {name: move_count_pair(name, given, draws) for name, given in self.move_counts.items()}
-        object.__setattr__(self, "move_counts", counts)
-
-    @classmethod
-    def of_columns(
-        cls,
-        columns: Mapping[str, NDArray[Any]],
-        move_counts: Mapping[str, tuple[ArrayLike, ArrayLike]],
-        posterior: Posterior,
-    ) -> "Trace":
-        """Make a trace of recorded quantities by name, as `columns` gives them."""
-        # What is the same in every draw of this posterior is not kept.
-        more = {
-            name: values
-            for name, values in columns.items()
-            if name not in _FIELDS and (name not in SCHEMA or SCHEMA[name].varies(posterior))
-        }
-        typed: dict[str, Any] = {name: columns[name] for name in _FIELDS}
-        return cls(**typed, more=more, move_counts=move_counts, posterior=posterior)
+    def __init__(
+        self, posterior: Posterior, move_names: Sequence[str], columns: Mapping[str, ArrayLike]
+    ) -> None:
+        if unknown := sorted(columns.keys() - SCHEMA.keys()):
+            raise ValueError(f"nothing is known of {', '.join(unknown)}.")
+        # Views: the given arrays stay writable.
+        views = {name: np.asarray(values)[...] for name, values in columns.items()}
+        given = DrawTable(posterior, move_names, views)
+        sizes, checked = axis_sizes(posterior, len(given.move_names)), {}
+        for entry in saved_columns():
+            values = given.column(entry.name)
+            kept, shape = entry.kept_type(sizes), (len(given), *entry.shape(sizes))
+            if values.shape != shape:
+                raise ValueError(f"{entry.name} must have shape {shape}; got {values.shape}.")
+            if values.dtype.kind not in ("iuf" if kept.kind == "f" else "iu"):
+                kind = "numbers" if kept.kind == "f" else "integers"
+                raise TypeError(f"{entry.name} must be {kind}; got dtype {values.dtype}.")
+            most = max(sizes[entry.below], 1) - 1 if entry.below else 0
+            if entry.below and values.size and not 0 <= values.min() <= values.max() <= most:
+                raise ValueError(f"{entry.name} must lie between 0 and {most}.")
+            checked[entry.name] = values.astype(kept, copy=False)
+        check_canonical(checked["labels"])
+        super().__init__(posterior, given.move_names, checked)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the recorded quantities that a trace holds, by name."""
+        """Return the recorded quantities that files hold, by name."""
         return {entry.name: self.column(entry.name) for entry in saved_columns()}
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a recorded quantity by its name, computed where the trace does not hold it."""
-        if name in _FIELDS:
-            return cast("NDArray[Any]", getattr(self, name))
-        return self.more[name] if name in self.more else self._once(name, lambda: self.block().column(name))
-
-    def block(self) -> Block:
-        """Give the draws as a block, whose events tell no counts of moves."""
-        held = {name: getattr(self, name) for name in _FIELDS}
-        return Block(self.posterior, (), {**held, **self.more})
-
-    if not TYPE_CHECKING:  # so that a misspelt name is still found by the type checker
-
-        def __getattr__(self, name: str) -> NDArray[Any]:
-            if name in SCHEMA:
-                return self.column(name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __len__(self) -> int:
-        return int(self.labels.shape[0])
-
-    def __getitem__(self, draws: slice) -> "Trace":
-        if not isinstance(draws, slice):
-            raise TypeError(
-                f"a trace is cut by slices, as in trace[500:], not by {draws!r}; one draw is trace.labels[k]."
-            )
-        chosen = range(len(self))[draws]
-        if chosen.step < 0:
-            raise ValueError("draws are kept in their order; the step of the slice must be positive.")
-        return self._take(chosen, since=chosen.start)
 
     def thin(self, step: int) -> "Trace":
         """Keep every `step`-th draw: the last one of each `step`."""
@@ -187,14 +114,17 @@ class Trace:
         if not traces:
             raise ValueError("there are no traces to pool.")
         first = traces[0]
-        if not all(same_posterior(first.posterior, other.posterior) for other in traces[1:]):
+        if not all(archive.same_posterior(first.posterior, other.posterior) for other in traces[1:]):
             raise ValueError("only traces of the same data, model and prior can be pooled.")
-        parts = [trace.columns() for trace in traces]
-        return Trace.of_columns(
-            {name: np.concatenate([part[name] for part in parts]) for name in parts[0]},
-            move_counts=pooled_counts([trace.move_counts for trace in traces]),
-            posterior=first.posterior,
-        )
+        names, parts = first.move_names, [trace.columns() for trace in traces]
+        if any(trace.move_names != names for trace in traces):
+            names = tuple(dict.fromkeys(name for trace in traces for name in trace.move_names))
+            for trace, part in zip(traces, parts, strict=True):
+                nothing, counts = np.zeros((2, len(trace)), dtype=np.int64), trace.move_counts
+                matched = np.stack([counts.get(name, nothing) for name in names], axis=2)
+                part["proposals"], part["acceptances"] = matched
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return Trace(first.posterior, names, columns)
 
     @property
     def n_objects(self) -> int:
@@ -211,36 +141,14 @@ class Trace:
         return tuple(self[first:last] for first, last in itertools.pairwise(bounds))
 
     @property
-    def theta(self) -> FloatArray:
-        """Variance ratio of each draw."""
-        return self.column("theta")
-
-    @property
-    def nu(self) -> FloatArray:
-        """Likeness ν of own shapes of each draw; infinite where shapes are common."""
-        return self.column("nu")
-
-    @property
-    def sigma(self) -> FloatArray:
-        """Common scale Σ of own shapes of each draw, packed; nothing where shapes are common."""
-        return self.column("sigma")
-
-    @property
-    def n_clusters(self) -> NDArray[np.intp]:
-        """Number of clusters of each draw."""
-        return self.column("n_clusters")
-
-    @property
     def acceptance(self) -> dict[str, float]:
         """Share of accepted proposals by move; NaN for a move that proposed nothing."""
-        totals = {
-            name: (int(np.sum(made)), int(np.sum(taken))) for name, (made, taken) in self.move_counts.items()
-        }
-        return {name: taken / made if made else float("nan") for name, (made, taken) in totals.items()}
+        totals = {name: (made.sum(), taken.sum()) for name, (made, taken) in self.move_counts.items()}
+        return {name: float(taken / made) if made else float("nan") for name, (made, taken) in totals.items()}
 
     @property
     def best_index(self) -> int:
-        """Which draw has the highest posterior density; the first of equals."""
+        """Index of the draw with the highest posterior density; the first if several have it."""
         self._need_draws()
         return int(np.argmax(self.log_posterior))
 
@@ -251,9 +159,7 @@ class Trace:
 
     def theta_posterior(self) -> FloatArray:
         """Posterior probabilities of θ on its grid, as the average of the exact conditionals."""
-        self._need_draws()
-        average = self.theta_weights.mean(axis=0, dtype=np.float64)
-        return np.asarray(average / average.sum(), dtype=np.float64)
+        return self._average("theta_weights")
 
     def theta_histogram(self) -> FloatArray:
         """Share of the draws at each value of the grid of θ."""
@@ -262,12 +168,10 @@ class Trace:
         return np.asarray(counts / len(self), dtype=np.float64)
 
     def nu_posterior(self) -> FloatArray:
-        """Posterior probabilities of the likeness ν of own shapes on its grid, as `theta_posterior`."""
-        self._need_draws()
+        """Posterior probabilities of the pooling ν of own shapes on its grid, as `theta_posterior`."""
         if self.posterior.shapes == "common":
-            raise ValueError('there is no likeness ν where shapes are common; sample with shapes="own".')
-        average = self.column("nu_weights").mean(axis=0, dtype=np.float64)
-        return np.asarray(average / average.sum(), dtype=np.float64)
+            raise ValueError('common shapes have no pooling ν; sample with shapes="own".')
+        return self._average("nu_weights")
 
     def similarity(self, rows: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Share of draws in which each pair of objects is in one cluster; `rows` chooses objects."""
@@ -326,7 +230,7 @@ class Trace:
         return tree.cut(n_clusters=n_clusters, min_size=least, leftovers=leftovers)
 
     def evidence_tree(self) -> "Tree":
-        """Hierarchy made from the best draw by merging, each time, what costs least log posterior."""
+        """Hierarchy made from the best draw by repeatedly merging the pair that loses least log posterior."""
         from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 
         return self._once(
@@ -347,27 +251,27 @@ class Trace:
         return self._once(("point_estimate", loss), lambda: point_estimate(self, loss))
 
     def answer(self) -> "Answer":
-        """Say how many clusters there are, which, and how sure that is, without being told a number."""
+        """Number of clusters, the clusters, and their probabilities, without being given a number."""
         from ewens_widgets.analysis.answer import answer
 
         self._need_draws()
         return self._once("answer", lambda: answer(self))
 
     def levels(self) -> "Levels":
-        """Give the table behind the answer: a row for each number of clusters, and what merging costs."""
+        """Table behind the answer: a row for each number of clusters, and what merging costs."""
         return self.answer().table
 
     def uncertainty(self, labels: ArrayLike) -> FloatArray:
-        """Share of draws that disagree with where a partition puts each object; 0 is sure."""
+        """Share of draws that disagree with where a partition puts each object."""
         from ewens_widgets.analysis.estimates import Draws, object_uncertainty
 
         self._need_draws()
         return object_uncertainty(Draws.of(self.labels), check_labels(labels, self.n_objects))
 
     def check(self, data: "ArrayLike | Dataset | None" = None) -> "ModelCheck":
-        """Look whether the model fits: clusters that are no Gaussians, and columns that mislead.
+        """Check the fit of the model: clusters that are not Gaussian, and columns that mislead.
 
-        Given the `data` that were clustered, columns are called by their names, and model III knows them.
+        Given the `data` that were clustered, columns have their names, also under model III.
         """
         from ewens_widgets.analysis.check import check
 
@@ -375,7 +279,7 @@ class Trace:
         return self._once("check", lambda: check(self)) if data is None else check(self, data)
 
     def report(self, data: "ArrayLike | Dataset | None" = None) -> "Report":
-        """Say in plain words whether to trust this run and its clusters, and what to change.
+        """Report in plain words whether to trust this run and its clusters, and what to change.
 
         Given the `data` that were clustered, it says more about their columns; see `check`.
         """
@@ -386,7 +290,7 @@ class Trace:
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on.
 
-        Given the `data`, a `Dataset` or a DataFrame, rows and columns are called by their names.
+        Given the `data`, a `Dataset` or a DataFrame, rows and columns have their names.
         """
         from ewens_widgets.analysis.export import to_arviz
 
@@ -399,23 +303,21 @@ class Trace:
         write_atomically(path, draws_csv(self).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the draws and the posterior's settings and coordinates in one checked file."""
+        """Save the draws, and the posterior's settings and coordinates, in one file."""
         write_atomically(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Give what `save` writes, e.g. for a download."""
-        settings, arrays = pack_posterior(self.posterior)
+        settings, arrays = archive.pack_posterior(self.posterior)
         moves, columns = pack_draws(self)
-        return archive_bytes(_KIND, {"posterior": settings, **moves}, {**columns, **arrays})
+        return archive.archive_bytes(_KIND, {"posterior": settings, **moves}, {**columns, **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """Load what `save` wrote; a damaged or foreign file is refused."""
-        metadata, arrays = read_archive(path, _KIND)
-        try:
-            return unpack_draws(metadata, arrays, unpack_posterior(metadata["posterior"], arrays))
-        except MALFORMED as fault:
-            raise ArchiveError(f"{str(path)!r} is not a complete trace ({fault}); save it again.") from fault
+        metadata, arrays = archive.read_archive(path, _KIND)
+        with archive.refused(f"{str(path)!r} is not a complete trace"):
+            return unpack_draws(metadata, arrays, archive.unpack_posterior(metadata["posterior"], arrays))
 
     def __repr__(self) -> str:
         return "Trace(" + ", ".join(f"{name}: {value}" for name, value in trace_facts(self)) + ")"
@@ -423,90 +325,75 @@ class Trace:
     def _repr_html_(self) -> str:
         return facts_table("Trace", trace_facts(self))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, so that copies in other processes are checked and read-only too.
-        given = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.init}
-        return _rebuild, (given,)
-
-    def _take(self, chosen: range, since: int) -> "Trace":
-        draws = slice(chosen.start, chosen.stop, chosen.step)
-        columns = {name: values[draws] for name, values in self.columns().items()}
-        counts = {
-            name: tuple(windows(np.asarray(entry), chosen, since) for entry in pair)
-            for name, pair in self.move_counts.items()
-        }
-        return Trace.of_columns(columns, cast("dict[str, Counts]", counts), self.posterior)
-
-    def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        if key not in self._summaries:
-            self._summaries[key] = make()
-        return cast("Value", self._summaries[key])
+    def _average(self, name: str) -> FloatArray:
+        self._need_draws()
+        average = self.column(name).mean(axis=0, dtype=np.float64)
+        return np.asarray(average / average.sum(), dtype=np.float64)
 
     def _need_draws(self) -> None:
         if not len(self):
             raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
 
 
-def pack_draws(trace: Trace) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Split a trace into settings and arrays for an archive; its posterior goes there by itself."""
-    counts = {f"moves.{name}": np.stack(pair) for name, pair in trace.move_counts.items()}
-    return {"moves": list(trace.move_counts)}, {**trace.columns(), **counts}
+def check_canonical(labels: NDArray[Any]) -> None:
+    """Refuse labels that do not number the clusters 0, 1, 2, … in order of first appearance."""
+    if not labels.size:
+        return
+    step = max(1, _CHECKED_ENTRIES // labels.shape[1])
+    for start in range(0, len(labels), step):
+        block = labels[start : start + step]
+        highest = np.maximum.accumulate(block, axis=1)
+        # In unsigned numbers a difference cannot be negative here, and it does not overflow as a sum would.
+        if np.any(block[:, 0] != 0) or np.any(highest[:, 1:] - highest[:, :-1] > 1):
+            raise ValueError(
+                "the labels of a trace must be canonical; apply ewens_widgets.partition.canonical_labels."
+            )
+
+
+def pack_draws(draws: DrawTable) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Split draws into settings and arrays for an archive; their posterior is packed separately."""
+    arrays = {entry.name: draws.column(entry.name) for entry in saved_columns()}
+    return {"moves": list(draws.move_names)}, arrays
 
 
 def unpack_draws(
     settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], posterior: Posterior
 ) -> Trace:
     """Put a trace together again; arrays that no chain would give are refused by one of several errors."""
-    pairs = {str(name): arrays[f"moves.{name}"] for name in settings["moves"]}
-    # What is recorded since the file was written is not in it, and computed when it is asked for.
-    trace = Trace.of_columns(
-        {entry.name: arrays[entry.name] for entry in saved_columns() if entry.name in arrays},
-        move_counts={name: (pair[0], pair[1]) for name, pair in pairs.items()},
-        posterior=posterior,
-    )
-    for name, values in arrays.items():
-        if name in SCHEMA and SCHEMA[name].absent is None and not np.all(np.isfinite(values)):
-            raise ValueError(f"{name} has values that are no numbers")
-    weights = trace.theta_weights
-    if np.any(weights < 0.0) or np.any(np.abs(weights.sum(axis=1) - 1.0) > _WEIGHT_ERROR):
-        raise ValueError("theta_weights are no probabilities")
+    columns = {name: arrays[name] for name in SCHEMA if name in arrays}
+    trace = Trace(posterior, [str(name) for name in settings["moves"]], columns)
+    for name, values in columns.items():
+        if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+            raise ValueError(f"{name} has values that are no finite numbers")
+    for name in ("theta_weights", *(("nu_weights",) if posterior.shapes == "own" else ())):
+        weights = trace.column(name)
+        if np.any(weights < 0.0) or np.any(np.abs(weights.sum(axis=1) - 1.0) > _WEIGHT_ERROR):
+            raise ValueError(f"{name} are no probabilities")
     return trace
 
 
 def trace_facts(trace: Trace) -> list[tuple[str, str]]:
-    """List what a reader wants to see first of a trace: names and values."""
-    posterior = trace.posterior
+    """List the first things to know of a trace: names and values."""
+    posterior, own = trace.posterior, trace.posterior.shapes == "own"
+    name = "prior" if posterior.concentration is None else "concentration"
     facts = [
         ("draws", str(len(trace))),
         ("data", f"{posterior.n_objects} objects × {posterior.n_features} features"),
         ("model", posterior.model),
-        *([("shapes", "own")] if posterior.shapes == "own" else []),
-        _prior_fact(posterior),
+        *([("shapes", "own")] if own else []),
+        (name, f"{getattr(posterior, name)}"),
     ]
     if len(trace):
         low, middle, high = np.quantile(trace.n_clusters, [0.05, 0.5, 0.95], method="inverted_cdf")
-        mode = posterior.theta_grid[int(np.argmax(trace.theta_posterior()))]
+        grids = {"theta": (posterior.theta_grid, trace.theta_posterior)}
+        grids |= {"nu": (posterior.nu_grid, trace.nu_posterior)} if own else {}
         facts += [
             ("iterations", f"{trace.iterations[0]} to {trace.iterations[-1]}"),
             ("clusters", f"{middle} (90 % of draws {low} to {high})"),
-            ("theta", f"{mode:g} most probable"),
-            *_nu_fact(trace),
+            *((name, f"{grid[np.argmax(found())]:g} most probable") for name, (grid, found) in grids.items()),
             ("best log posterior", f"{trace.log_posterior[trace.best_index]:.2f}"),
         ]
     return facts + [(f"acceptance of {name}", f"{rate:.3f}") for name, rate in trace.acceptance.items()]
-
-
-def _prior_fact(posterior: Posterior) -> tuple[str, str]:
-    if posterior.concentration is None:
-        return "prior", f"{posterior.prior}"
-    return "concentration", f"{posterior.concentration}"
-
-
-def _nu_fact(trace: Trace) -> list[tuple[str, str]]:
-    if trace.posterior.shapes == "common":
-        return []
-    mode = trace.posterior.nu_grid[int(np.argmax(trace.nu_posterior()))]
-    return [("nu", f"{mode:g} most probable")]
 
 
 def facts_table(title: str, facts: list[tuple[str, str]]) -> str:
@@ -515,7 +402,3 @@ def facts_table(title: str, facts: list[tuple[str, str]]) -> str:
         f"<tr><th scope='row'>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts
     )
     return f"<table><caption>{escape(title)}</caption><tbody>{rows}</tbody></table>"
-
-
-def _rebuild(given: dict[str, Any]) -> Trace:
-    return Trace(**given)

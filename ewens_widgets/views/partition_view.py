@@ -20,7 +20,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import move_text
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.views.base import View, assign, button, chip, make, note, show_if
 from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
 from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines

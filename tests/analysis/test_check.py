@@ -1,13 +1,12 @@
 """What misleads the model is found, and what it was made for is left in peace."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import skew
 from sklearn.mixture import GaussianMixture
-from traces import own_trace, synthetic_trace
+from traces import altered, own_trace, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.check import ModelCheck, _large_clusters, _skewness, _within
@@ -25,7 +24,8 @@ def resting(X: np.ndarray, labels: np.ndarray, model: str = "III", shapes: str =
     draws = np.tile(labels, (N_DRAWS, 1))
     made = own_trace(posterior, rng, N_DRAWS) if shapes == "own" else synthetic_trace(draws, posterior, rng)
     noise = rng.normal(size=N_DRAWS)
-    return replace(made, labels=draws, log_posterior=noise, move_counts={"gibbs": (1000, 500)})
+    counts = {"proposals": np.full((N_DRAWS, 1), 6), "acceptances": np.full((N_DRAWS, 1), 3)}
+    return altered(made, ("gibbs",), labels=draws, log_posterior=noise, **counts)
 
 
 def gaussians(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from traces import blobs, own_trace, random_partitions, synthetic_trace
+from traces import altered, blobs, own_trace, random_partitions, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.convergence import (
@@ -204,7 +204,7 @@ def test_the_likeness_of_own_shapes_is_followed_and_no_concentration_that_is_not
     found = diagnose(own)
     assert set(found.rhat) == {"n_clusters", "theta", "log_posterior", "largest_cluster", "nu"}
     np.testing.assert_allclose(found.means["nu"], np.log2(own.nu).mean())
-    shifted = Trace.of_columns({**own.columns(), "nu_index": own.nu_index % 4 // 3}, {}, posterior)
+    shifted = altered(own, nu_index=own.nu_index % 4 // 3)
     apart = diagnose([own, shifted])
     assert apart.worst == "nu"
     assert "log₂ ν" in apart.sentence()

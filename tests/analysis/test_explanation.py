@@ -14,7 +14,7 @@ import ewens_widgets as ew
 from ewens_widgets.analysis.explanation import Inspection, Proposal, Sweep, explain, stages_of
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling import cold_start
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
 from ewens_widgets.sampling.moves.move import Move, count, from_log, pair_distances, signed

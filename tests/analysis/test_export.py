@@ -88,13 +88,6 @@ def test_chains_and_diagnostics(trace: Trace) -> None:
     plt.close("all")
 
 
-def test_totals_of_moves_are_not_exported(trace: Trace) -> None:
-    names = ("labels", "theta_index", "theta_weights", "log_posterior", "concentration", "iterations")
-    columns = {name: getattr(trace, name) for name in names}
-    totals = Trace(**columns, move_counts={"gibbs": (10, 5)}, posterior=trace.posterior)
-    assert "acceptance" not in totals.to_arviz().sample_stats
-
-
 def test_refusals(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="chains of one length"):
         to_arviz([trace, trace[1:]])

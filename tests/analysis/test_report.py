@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from traces import blobs, random_partitions, synthetic_trace
+from traces import altered, blobs, random_partitions, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets import datasets
@@ -23,8 +23,7 @@ def chain(
 
 
 def with_log_posterior(trace: Trace, values: np.ndarray) -> Trace:
-    object.__setattr__(trace, "log_posterior", values)
-    return trace
+    return altered(trace, log_posterior=values)
 
 
 def test_chains_that_agree_are_trusted() -> None:
@@ -83,9 +82,7 @@ def test_stuck_chains() -> None:
     chains = []
     for rows in labels:
         trace = synthetic_trace(rows, POSTERIOR, rng, ("split-merge",))
-        made, _ = trace.move_counts["split-merge"]
-        object.__setattr__(trace, "move_counts", {"split-merge": (made, np.zeros_like(made))})
-        chains.append(trace)
+        chains.append(altered(trace, acceptances=np.zeros_like(trace.acceptances)))
     found = report(chains)
     assert found.verdict == "do not trust"
     assert "infinite" in found.reasons[0]
@@ -101,9 +98,9 @@ def resting(labels: np.ndarray, seed: int, moves: tuple[str, ...], taken: tuple[
     """A chain that stays at one partition; each move was accepted so many times."""
     rng = np.random.default_rng(seed)
     trace = synthetic_trace(np.tile(labels, (200, 1)), POSTERIOR, rng, moves)
-    counts = {name: (2000, accepted) for name, accepted in zip(moves, taken, strict=True)}
-    object.__setattr__(trace, "move_counts", counts)
-    return trace
+    made, accepted = np.full(trace.proposals.shape, 10), np.zeros_like(trace.acceptances)
+    accepted[0] = taken
+    return altered(trace, proposals=made, acceptances=accepted)
 
 
 DEFAULT = ("informed-split-merge", "gibbs")
@@ -170,11 +167,9 @@ def test_a_rising_log_posterior_asks_for_burn_in() -> None:
 @pytest.mark.parametrize(("end", "side", "value"), [(-1, "largest", "2048"), (0, "smallest", "0.0625")])
 def test_a_grid_that_is_too_short(end: int, side: str, value: str) -> None:
     chains = [chain(seed) for seed in range(2)]
-    for trace in chains:
-        weights = np.zeros_like(trace.theta_weights)
-        weights[:, end] = 1.0
-        object.__setattr__(trace, "theta_weights", weights)
-    found = report(chains)
+    weights = np.zeros_like(chains[0].theta_weights)
+    weights[:, end] = 1.0
+    found = report([altered(trace, theta_weights=weights) for trace in chains])
     assert found.verdict == "trust"
     assert any(side in reason for reason in found.reasons)
     assert any(value in step for step in found.advice)

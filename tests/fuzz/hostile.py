@@ -1,7 +1,7 @@
-"""Files as somebody who knows the format would forge them: checksums right, content anything but.
+"""Files as somebody who knows the format would forge them: right checksums, and hostile content.
 
-A forged file holds a header of settings, in which any value may be exchanged for a hostile one, and members,
-each of which may be another array, or bytes that only look like one.
+In a forged file any value of the settings may be hostile, and any member may be another array, or bytes that
+only look like one.
 """
 
 import copy
@@ -12,14 +12,14 @@ import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ewens_widgets.sampling import archive
 
 Members = dict[str, bytes]
 
@@ -86,13 +86,6 @@ def traced_peak(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-class Files(dict[tuple[str, str], bytes]):
-    """Contents of files by kind and name, which are not shown where a test fails."""
-
-    def __repr__(self) -> str:
-        return "Files"
-
-
 class Mine:
     """Unpickled, it leaves a file behind: nothing of ours may ever unpickle it."""
 
@@ -116,7 +109,9 @@ def npy_with_header(header: str, payload: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + payload
 
 
+ZEROS = "{{'descr': '|u1', 'fortran_order': False, 'shape': ({},), }}"
 HEADERS = [
+    ZEROS.format(1000000000),
     "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
     "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 999999999999999), }",
@@ -209,23 +204,31 @@ def opened(content: bytes) -> tuple[Any, Members]:
     """Header and other members of an archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    return json.loads(members.pop("ewens_widgets.json")), members
-
-
-def signed(body: bytes) -> bytes:
-    """Put the right checksum behind a body."""
-    return body + archive._digest(body)
+    header = np.lib.format.read_array(io.BytesIO(members.pop("ewens_widgets.npy")))
+    return json.loads(header.tobytes()), members
 
 
 def forged(header: Any, members: Members, padding: str = "") -> bytes:  # noqa: ANN401 - any JSON
-    """Make an archive with a right checksum; the padding goes behind the settings."""
+    """Make an archive with right checksums; the padding goes behind the settings."""
+    text = np.frombuffer((json.dumps(header) + padding).encode(), dtype=np.uint8)
+    return zipped({"ewens_widgets.npy": npy(text), **members})
+
+
+def zipped(parts: dict[str, bytes]) -> bytes:
+    """A zip file with these members."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED) as file:
-        file.writestr(archive._HEADER, json.dumps(header) + padding)
-        for name, content in members.items():
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in parts.items():
             file.writestr(name, content)
-        file.comment = b" " * archive._COMMENT_LENGTH
-    return signed(buffer.getvalue()[: -archive._COMMENT_LENGTH])
+    return buffer.getvalue()
+
+
+@contextmanager
+def loadable(content: bytes) -> Iterator[Path]:
+    """A file with this content."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "chain.npz").write_bytes(content)
+        yield Path(folder) / "chain.npz"
 
 
 def seeded(seed: int) -> Random:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import ewens_widgets as ew
 from ewens_widgets.model.likelihood import cluster_sums
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS, LOG_DETERMINANT, Workspace
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.moves.gibbs import _conditional

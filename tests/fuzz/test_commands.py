@@ -33,9 +33,7 @@ from ipywidgets import Widget
 from playback.test_player_commands import Commands
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.draws import Block
-from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.explorer.settings import SamplerSettings
 
@@ -63,7 +61,7 @@ def chain(name: str) -> ew.Trace:
     return ew.Sampler(DATA, **SAMPLERS[name]).sample(LENGTH, progress=False)
 
 
-def assert_are(found: Block | ew.Trace, expected: ew.Trace, iterations: range) -> None:
+def assert_are(found: DrawTable | ew.Trace, expected: ew.Trace, iterations: range) -> None:
     """The draws of these iterations of the chain, and no others."""
     rows = [iteration - 1 for iteration in iterations]
     np.testing.assert_array_equal(found.iterations, list(iterations))
@@ -187,7 +185,7 @@ class SamplerCommands(RuleBasedStateMachine):
         self.room(draws)
         recorder = self.sampler.recorder(draws)
 
-        def refuse(_: Block) -> None:
+        def refuse(_: DrawTable) -> None:
             raise MemoryError
 
         recorder.extend = refuse  # type: ignore[method-assign]
@@ -534,13 +532,13 @@ def test_twin_whose_abandoned_events_count_is_caught(monkeypatch: pytest.MonkeyP
 
 
 def test_twin_that_loses_an_iteration_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = Recorder.extend
+    keep = DrawTable.extend
 
-    def forgetful(self: Recorder, block: Block) -> None:
+    def forgetful(self: DrawTable, block: DrawTable) -> None:
         keep(self, block)
         if len(self) == 2:
             self._length = 1
 
-    monkeypatch.setattr(Recorder, "extend", forgetful)
+    monkeypatch.setattr(DrawTable, "extend", forgetful)
     with pytest.raises((AssertionError, RuntimeError)):
         run_state_machine_as_test(ExplorerCommands, settings=TWIN)

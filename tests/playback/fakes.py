@@ -14,8 +14,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
 from ewens_widgets.playback.loop import Engine
 from ewens_widgets.sampling import driver
-from ewens_widgets.sampling.draws import Block, Recorded
-from ewens_widgets.sampling.event import Event, MoveCount
+from ewens_widgets.sampling.draws import DrawTable, Event, MoveCount
 
 Result = TypeVar("Result")
 
@@ -152,7 +151,7 @@ class FakeSource:
         self.resets += 1
 
 
-class FakeRecorder(Recorded):
+class FakeRecorder(DrawTable):
     """Keeps events in a list."""
 
     move_names = ("gibbs", "reassign")
@@ -177,13 +176,13 @@ class FakeRecorder(Recorded):
             if self.after_append is not None:
                 self.after_append(event)
 
-    def event(self, index: int) -> Event:
-        return self.kept[index]
+    def __getitem__(self, index: int | slice) -> Event | DrawTable:
+        return self.kept[index] if isinstance(index, int) else self._table()[index]
 
     def clear(self) -> None:
         self.kept = []
 
-    def block(self) -> Block:
+    def _table(self) -> DrawTable:
         columns = {
             "iterations": self._array([event.iteration for event in self.kept]),
             "labels": self._array([event.labels for event in self.kept], N_OBJECTS).astype(np.uint8),
@@ -199,13 +198,13 @@ class FakeRecorder(Recorded):
                 [[move.acceptances for move in event.moves] for event in self.kept], len(self.move_names)
             ),
         }
-        return Block(cast("Posterior", None), self.move_names, columns)
+        return DrawTable(cast("Posterior", None), self.move_names, columns)
 
     def _array(self, values: list[Any], *shape: int) -> NDArray[Any]:
         return np.array(values).reshape(len(self.kept), *shape)
 
     def column(self, name: str) -> NDArray[Any]:
-        return self.block().column(name)
+        return self._table().column(name)
 
 
 class FakeViewer:

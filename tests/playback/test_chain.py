@@ -16,8 +16,7 @@ from ewens_widgets.playback import Frame, Player, PlayerState
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.playback.player import RecordedChain
 from ewens_widgets.sampling import driver
-from ewens_widgets.sampling.event import Event
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 
@@ -241,7 +240,7 @@ def ensemble(n_chains: int = 3, n_draws: int = 40) -> Ensemble:
     traces = [blob_trace(n_objects=12, n_draws=n_draws) for _ in range(n_chains)]
     replays = [TraceReplay(trace) for trace in traces]
     recorders = [
-        Recorder(trace.posterior, one.move_names) for trace, one in zip(traces, replays, strict=True)
+        DrawTable(trace.posterior, one.move_names) for trace, one in zip(traces, replays, strict=True)
     ]
     return Ensemble(replays, recorders)
 
@@ -304,13 +303,13 @@ def test_a_reset_takes_all_chains_back() -> None:
 def test_one_chain_is_no_ensemble() -> None:
     trace = blob_trace(n_objects=12, n_draws=5)
     with pytest.raises(ValueError, match="two chains at least"):
-        Ensemble([TraceReplay(trace)], [Recorder(trace.posterior, ())])
+        Ensemble([TraceReplay(trace)], [DrawTable(trace.posterior, ())])
 
 
 def test_samplers_are_chains_too() -> None:
     data = ew.datasets.unit_square(per_cluster=3, seed=0)
     samplers = [ew.Sampler(data, model="I", seed=seed) for seed in range(2)]
-    recorders = [Recorder(sampler.posterior, sampler.move_names) for sampler in samplers]
+    recorders = [DrawTable(sampler.posterior, sampler.move_names) for sampler in samplers]
     player = Player(Ensemble(samplers, recorders), recorders[0], target_iterations=20)
     player.step_sync(3)
     player.run_to_end_sync()
@@ -345,8 +344,8 @@ def make_sampler(**options: object) -> Sampler:
     return Sampler(unit_square(per_cluster=6, seed=3), model="I", seed=5, **options)
 
 
-def make_player(sampler: Sampler, **options: object) -> tuple[Player, Recorder]:
-    recorder = Recorder(sampler.posterior, sampler.move_names)
+def make_player(sampler: Sampler, **options: object) -> tuple[Player, DrawTable]:
+    recorder = DrawTable(sampler.posterior, sampler.move_names)
     return Player(sampler, recorder, target_iterations=ITERATIONS, strict=True, **options), recorder
 
 
@@ -362,7 +361,7 @@ def sampled() -> Trace:
 
 
 def test_played_chain_is_the_sampled_chain(sampled: Trace) -> None:
-    async def main() -> Recorder:
+    async def main() -> DrawTable:
         player, recorder = make_player(make_sampler())
         player.step(5)
         await player.wait()
@@ -447,4 +446,4 @@ def test_stepping_a_metropolis_move_tells_the_proposal() -> None:
         await player.wait()
 
     asyncio.run(main())
-    assert any(recorder.event(place).proposed_labels is not None for place in range(20))
+    assert any(recorder[place].proposed_labels is not None for place in range(20))

@@ -14,7 +14,7 @@ from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Player, PlayerState
 from ewens_widgets.playback.loop import Engine
 from ewens_widgets.sampling import driver
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 
 MOST_FRAMES = 9
 
@@ -45,7 +45,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
 def play(iterations: int, speed: float | None, moves: str) -> None:
     async def main() -> None:
         sampler = Sampler(unit_square(per_cluster=4, seed=3), model="I", moves=moves, seed=5)
-        recorder = Recorder(sampler.posterior, sampler.move_names)
+        recorder = DrawTable(sampler.posterior, sampler.move_names)
         player = Player(sampler, recorder, target_iterations=iterations, speed=speed)
         player.play()
         assert (await player.wait()).state is PlayerState.FINISHED

@@ -7,7 +7,7 @@ import pytest
 from views.chains import Chain
 
 from ewens_widgets.playback.frame import PlayerState, PlayerStatus, number_text, status_text
-from ewens_widgets.sampling.event import MoveCount
+from ewens_widgets.sampling.draws import MoveCount
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from playback.fakes import FakeRecorder, FakeSource, at_rest
 
 from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
 from ewens_widgets.playback.loop import Mailbox, running_loop
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 
 
 def test_without_a_loop_commands_are_carried_out_at_once() -> None:

@@ -18,7 +18,7 @@ def test_before_the_first_draw() -> None:
     assert np.array_equal(summary.similarity(), np.eye(N_OBJECTS))
     assert np.array_equal(summary.theta_posterior(), np.zeros(3))
     assert summary.best() is None
-    assert summary.move_counts() == {"gibbs": (0, 0), "reassign": (0, 0)}
+    assert len(summary.trace()) == 0
     assert np.isnan(summary.acceptance()["gibbs"])
     assert summary.is_burning_in
 

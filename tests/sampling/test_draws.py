@@ -1,47 +1,61 @@
-"""The one table of what is recorded, and blocks made after it."""
+"""The table of what is recorded, the class that holds it, and traces."""
 
 import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sampling.exact import PRIORS
+from traces import altered, blob_trace, events_of, own_trace
 
 import ewens_widgets as ew
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Gamma
 from ewens_widgets.sampling.draws import (
     SCHEMA,
-    Block,
     BlockSizer,
     Column,
+    DrawTable,
+    Event,
+    MoveCount,
     StepReport,
     draw_bytes,
     saved_columns,
 )
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.trace import Trace
 
 DATA = ew.datasets.unit_square(per_cluster=5, seed=1)
 
 
-def largest_cluster(block: Block) -> NDArray[np.int64]:
-    return np.array([np.bincount(row).max() for row in block.labels], dtype=np.int64)
+def largest_cluster(draws: DrawTable) -> NDArray[np.int64]:
+    return np.array([np.bincount(row).max() for row in draws.labels], dtype=np.int64)
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Column:
-    """A quantity more, added in one place."""
-    column = Column(
-        name="largest",
-        meaning="Size of the largest cluster.",
-        kept=np.int64,
-        make=largest_cluster,
-        arviz="posterior",
-    )
+    """One more quantity, added in one place."""
+    meaning = "Size of the largest cluster."
+    column = Column("largest", meaning, kept=np.int64, make=largest_cluster, arviz="posterior")
     monkeypatch.setitem(SCHEMA, column.name, column)
     return column
 
 
 def expected(labels: NDArray[np.integer]) -> list[int]:
     return [max(row.count(label) for label in row) for row in labels.tolist()]
+
+
+def assert_same_event(first: Event, second: Event) -> None:
+    for name, one, other in zip(Event._fields, first, second, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def assert_same_draws(first: DrawTable, second: DrawTable) -> None:
+    for entry in saved_columns():
+        np.testing.assert_array_equal(first.column(entry.name), second.column(entry.name))
+        assert first.column(entry.name).dtype == second.column(entry.name).dtype
+    assert first.move_names == second.move_names
 
 
 @pytest.mark.usefixtures("toy")
@@ -52,15 +66,15 @@ def test_a_quantity_added_in_one_place_is_told_kept_saved_and_exported(tmp_path:
     assert ew.Sampler(DATA, seed=3).snapshot().largest == 1
 
     sampler = ew.Sampler(DATA, seed=3)
-    recorder = ew.Recorder(sampler.posterior, sampler.move_names)
-    recorder.extend(sampler.advance(15))
+    draws = ew.DrawTable(sampler.posterior, sampler.move_names)
+    draws.extend(sampler.advance(15))
     for event in sampler.events(5):
-        recorder.append(event)
-    np.testing.assert_array_equal(recorder.largest, [event.largest for event in events])
-    assert recorder.event(7).largest == events[7].largest
-    assert "largest" in dir(recorder)
+        draws.append(event)
+    np.testing.assert_array_equal(draws.largest, [event.largest for event in events])
+    assert draws[7].largest == events[7].largest
+    assert "largest" in dir(draws)
 
-    trace = recorder.trace()
+    trace = draws.trace()
     np.testing.assert_array_equal(trace.largest, expected(trace.labels))
     np.testing.assert_array_equal(trace[4:].thin(2).largest, expected(trace[4:].thin(2).labels))
     np.testing.assert_array_equal(ew.Trace.concatenate([trace, trace]).largest, [*trace.largest] * 2)
@@ -69,7 +83,7 @@ def test_a_quantity_added_in_one_place_is_told_kept_saved_and_exported(tmp_path:
     trace.save(tmp_path / "trace.npz")
     with np.load(tmp_path / "trace.npz") as file:
         np.testing.assert_array_equal(file["largest"], trace.largest)
-    np.testing.assert_array_equal(ew.Trace.load(tmp_path / "trace.npz").more["largest"], trace.largest)
+    assert "largest" in ew.Trace.load(tmp_path / "trace.npz").held()
     trace.to_csv(tmp_path / "trace.csv")
     header, first = (tmp_path / "trace.csv").read_text().splitlines()[:2]
     assert first.split(",")[header.split(",").index("largest")] == str(trace.largest[0])
@@ -81,82 +95,64 @@ def test_a_quantity_added_in_one_place_is_told_kept_saved_and_exported(tmp_path:
     np.testing.assert_array_equal(chains[1].largest, expected(chains[1].labels))
 
 
-def test_draws_saved_before_a_quantity_was_recorded_still_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "old.npz"
-    ew.Sampler(DATA, seed=3).sample(5, progress=False).save(path)
-    made = Column(name="largest", meaning="Size of the largest cluster.", make=largest_cluster)
-    unknown = Column(name="warmth", meaning="Known only to the chain.", absent=float("nan"))
-    required = Column(name="depth", meaning="Known only to the chain, and needed.")
-    for column in (made, unknown):
-        monkeypatch.setitem(SCHEMA, column.name, column)
-    trace = ew.Trace.load(path)
-    np.testing.assert_array_equal(trace.largest, expected(trace.labels))
-    assert np.isnan(trace.warmth).all()
-    trace.save(tmp_path / "new.npz")
-    assert np.isnan(ew.Trace.load(tmp_path / "new.npz").warmth).all()
-    monkeypatch.setitem(SCHEMA, required.name, required)
+def test_a_quantity_that_only_the_chain_knows_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = ew.Sampler(DATA, seed=3).sample(5, progress=False)
+    monkeypatch.setitem(SCHEMA, "depth", Column("depth", "Known only to the chain."))
     with pytest.raises(KeyError, match="depth"):
         _ = trace.depth
+    with pytest.raises(KeyError, match="depth"):
+        Trace(trace.posterior, trace.move_names, trace.held())
 
 
-def test_without_it_nothing_is_known_of_a_quantity(toy: Column, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_entry_nothing_is_known_of_a_quantity(
+    toy: Column, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trace = ew.Sampler(DATA, seed=3).sample(5, progress=False)
-    with_more = {**trace.columns(), "largest": trace.column(toy.name)}
+    columns = {**trace.columns(), "largest": trace.column(toy.name)}
     monkeypatch.delitem(SCHEMA, toy.name)
     event = next(ew.Sampler(DATA, seed=3).events(1))
     plain = ew.Sampler(DATA, seed=3).sample(5, progress=False)
-    for thing in (event, plain, ew.Recorder(plain.posterior), plain.block()):
+    for thing in (event, plain, ew.DrawTable(plain.posterior)):
         with pytest.raises(AttributeError, match="largest"):
             _ = thing.largest
     with pytest.raises(ValueError, match="nothing is known of largest"):
-        ew.Trace.of_columns(with_more, {}, plain.posterior)
+        Trace(plain.posterior, trace.move_names, columns)
 
 
 def test_every_typed_attribute_is_in_the_table() -> None:
-    told = {"iteration": "iterations"}
     others = {"moves", "proposed_labels", "accepted", "log_ratio", "more"}
-    assert {told.get(name, name) for name in Event._fields if name not in others} | {
-        "proposals",
-        "acceptances",
-    } == set(SCHEMA)
-    trace = ew.Sampler(DATA, seed=3).sample(2, progress=False)
-    assert not trace.more
-    assert list(trace.columns()) == [column.name for column in saved_columns()]
-    assert all(column.meaning.endswith(".") for column in SCHEMA.values())
+    told = {"iterations" if name == "iteration" else name for name in Event._fields if name not in others}
+    assert told | {"proposals", "acceptances"} == set(SCHEMA)
+    assert set(SCHEMA) == set(DrawTable.__annotations__) - {"posterior", "reports"}
+    assert all(column.meaning.endswith((".", ").")) for column in SCHEMA.values())
 
 
 @pytest.fixture(scope="module")
-def block() -> Block:
+def block() -> DrawTable:
     return ew.Sampler(DATA, moves="paper-2", seed=3).advance(12)
 
 
-def same(first: Event, second: Event) -> bool:
-    pairs = zip(first, second, strict=True)
-    return all(np.array_equal(one, other) if np.ndim(one) else one == other for one, other in pairs)
-
-
-def test_a_block_is_a_sequence_of_events_that_are_views(block: Block) -> None:
+def test_a_block_is_a_sequence_of_events_that_are_views(block: DrawTable) -> None:
     events = list(block)
     assert len(block) == len(events) == 12
-    assert all(same(block[place], event) for place, event in enumerate(events))
-    assert same(block[-1], events[-1])
+    for row, event in enumerate(events):
+        assert_same_event(block[row], event)
+    assert_same_event(block[-1], events[-1])
     assert [event.iteration for event in block[3:9:2]] == [4, 6, 8]
     assert len(block[12:]) == 0 == len(list(block[12:]))
     assert [event.iteration for event in reversed(block)] == list(range(12, 0, -1))
-    for place in (12, -13):
-        with pytest.raises(IndexError):
-            block[place]
+    for row in (12, -13):
+        with pytest.raises(IndexError, match="12 are recorded"):
+            block[row]
     assert np.shares_memory(events[4].labels, block.labels)
     for array in (block.labels, block.log_posterior, events[4].labels, events[4].theta_weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
 
-def test_a_block_computes_what_it_was_not_given(block: Block) -> None:
+def test_a_block_computes_what_it_was_not_given(block: DrawTable) -> None:
     given = {name: np.array(block.column(name)) for name in ("iterations", "labels", "theta_index")}
-    bare = Block(block.posterior, block.move_names, given)
+    bare = DrawTable(block.posterior, block.move_names, given)
     np.testing.assert_array_equal(bare.theta, block.theta)
     np.testing.assert_array_equal(bare.n_clusters, block.n_clusters)
     assert bare.proposals.shape == (12, 1)
@@ -165,65 +161,363 @@ def test_a_block_computes_what_it_was_not_given(block: Block) -> None:
         _ = bare.log_posterior
 
 
-def test_a_report_belongs_to_the_last_event(block: Block) -> None:
+def test_a_report_belongs_to_its_event_in_slices_and_records_too(block: DrawTable) -> None:
     report = StepReport(np.zeros(20, dtype=np.intp), accepted=False, log_ratio=-2.0)
-    columns = {name: block.column(name) for name in SCHEMA}
-    told = Block(block.posterior, block.move_names, columns, report)
+    told = DrawTable(block.posterior, block.move_names, {name: block.column(name) for name in SCHEMA}, report)
     assert [event.accepted for event in told] == [None] * 11 + [False]
     assert told[-1].log_ratio == told[8:][-1].log_ratio == -2.0
     assert told[:11][-1].accepted is None
-    event = Block.of_event(block.posterior, told[-1])[0]
-    assert same(event, told[-1])
+    kept = DrawTable(block.posterior)
+    kept.extend(told)
+    kept.append(told[-1]._replace(iteration=13))
+    for event in (kept[11], kept[12], kept[10:][1]):
+        assert (event.accepted, event.log_ratio) == (False, -2.0)
+        np.testing.assert_array_equal(event.proposed_labels, np.zeros(20))
+        assert event.proposed_labels.dtype == np.intp
+        assert not event.proposed_labels.flags.writeable
+    assert kept[10].proposed_labels is None
 
 
-def test_the_memory_of_a_draw_is_that_of_its_columns(block: Block) -> None:
-    columns = [entry for entry in SCHEMA.values() if entry.written is not None]
+def test_the_memory_of_a_draw_is_that_of_its_columns(block: DrawTable) -> None:
+    written = [entry.name for entry in SCHEMA.values() if entry.written is not None]
     assert draw_bytes(block.posterior, 1, written=True) == sum(
-        block.column(entry.name)[0].nbytes for entry in columns
+        block.column(name)[0].nbytes for name in written
     )
-    trace = ew.Sampler(DATA, seed=3).sample(1, progress=False)
-    assert draw_bytes(block.posterior) == sum(values.nbytes for values in trace.columns().values())
+    trace = ew.Sampler(DATA, moves="paper-2", seed=3).sample(1, progress=False)
+    assert draw_bytes(block.posterior, 1) == sum(values.nbytes for values in trace.columns().values())
+
+
+# Growing
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return blob_trace(n_draws=40)
+
+
+@pytest.fixture(scope="module")
+def events(trace: Trace) -> list[Event]:
+    return events_of(trace)
+
+
+def recorded(trace: Trace, events: list[Event]) -> DrawTable:
+    draws = DrawTable(trace.posterior)
+    for event in events:
+        draws.append(event)
+    return draws
+
+
+def test_events_and_blocks_record_the_same(trace: Trace, events: list[Event]) -> None:
+    one_by_one, in_blocks = recorded(trace, events), DrawTable(trace.posterior, trace.move_names)
+    for start, stop in ((0, 3), (3, 3), (3, 25), (25, 40)):
+        in_blocks.extend(trace[start:stop])
+    for draws in (one_by_one, in_blocks):
+        assert_same_draws(draws.trace(), trace)
+        np.testing.assert_array_equal(draws.n_clusters, trace.n_clusters)
+        for row in (0, 1, 31, 32, -1):
+            assert_same_event(draws[row], events[row])
+            assert not draws[row].labels.flags.writeable
+            assert draws[row].labels.dtype == np.int32
+            assert draws[row].theta_weights.dtype == np.float64
+
+
+def test_what_was_given_out_stays_while_the_draws_grow(trace: Trace, events: list[Event]) -> None:
+    draws = recorded(trace, events[:20])
+    early, labels, part, similarity = draws.log_posterior, draws.labels, draws[5:15], draws.trace()
+    assert not labels.flags.writeable
+    assert draws.theta is draws.theta
+    for event in events[20:]:
+        draws.append(event)
+    np.testing.assert_array_equal(early, trace.log_posterior[:20])
+    np.testing.assert_array_equal(labels, trace.labels[:20])
+    np.testing.assert_array_equal(similarity.theta, trace.theta[:20])
+    np.testing.assert_array_equal(draws.theta, trace.theta)
+    part.extend(trace[30:])  # a slice grows on its own
+    np.testing.assert_array_equal(part.iterations, [*range(6, 16), *range(31, 41)])
+    np.testing.assert_array_equal(draws.labels, trace.labels)
+    before = draws.trace()
+    draws.clear()
+    assert len(draws) == len(draws.trace()) == 0
+    draws.extend(trace[30:])
+    assert_same_draws(before, trace)
+    assert draws[0].iteration == 31
+
+
+def test_a_long_record_is_not_copied_quadratically(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    draws, rooms = DrawTable(trace.posterior, trace.move_names), []
+    room = DrawTable._room
+    monkeypatch.setattr(
+        DrawTable, "_room", lambda self, rows: (rooms.append(rows) if rows else None, room(self, rows))[1]
+    )
+    for _ in range(100):
+        draws.extend(trace)
+    assert rooms == [40 * 2**k for k in range(8)]
+    assert np.shares_memory(draws.trace().labels, draws.labels)
+    assert np.shares_memory(draws[100:].labels, draws.labels)
+
+
+def test_a_growing_trace_forgets_its_summaries(trace: Trace) -> None:
+    growing = trace[:20]
+    before = growing.similarity()
+    growing.extend(trace[20:])
+    assert_same_draws(growing, trace)
+    np.testing.assert_array_equal(growing.similarity(), trace.similarity())
+    assert not np.array_equal(before, growing.similarity())
+
+
+def test_burn_in_and_thinning(trace: Trace, events: list[Event]) -> None:
+    kept = recorded(trace, events).trace(burn_in=10, thin=7)
+    np.testing.assert_array_equal(kept.iterations, [17, 24, 31, 38])
+    # Nothing proposed after the burn-in is lost but what follows the last draw.
+    assert np.sum(kept.move_counts["gibbs"][0]) == trace.move_counts["gibbs"][0][10:38].sum()
+
+
+def test_more_clusters_than_a_byte_counts() -> None:
+    trace = blob_trace(n_objects=256, n_draws=1)
+    draws = DrawTable(trace.posterior, trace.move_names)
+    draws.extend(altered(trace, labels=np.arange(256)[None]))
+    assert draws.n_clusters[0] == draws.trace().n_clusters[0] == 256
+
+
+def test_refused_blocks_change_nothing(trace: Trace, events: list[Event]) -> None:
+    draws = recorded(trace, events[:3])
+    with pytest.raises(ValueError, match="burn_in must not be negative"):
+        draws.trace(burn_in=-1)
+    with pytest.raises(ValueError, match="at least 1"):
+        draws.trace(thin=0)
+    with pytest.raises(ValueError, match="a column for each move"):
+        draws.append(events[3]._replace(moves=(MoveCount("gibbs", 1, 1),)))
+    with pytest.raises(ValueError, match="shape"):
+        draws.append(events[3]._replace(labels=np.zeros(5, dtype=np.intp)))
+    assert len(draws) == 3
+    draws.append(events[3])
+    assert_same_event(draws[3], events[3])
+
+
+# Traces
+
+
+def test_storage_is_compact_and_read_only(trace: Trace) -> None:
+    assert trace.labels.dtype == trace.theta_index.dtype == np.uint8
+    assert trace.theta_weights.dtype == np.float32
+    assert blob_trace(n_objects=257, n_draws=2).labels.dtype == np.uint16
+    for array in trace.columns().values():
+        if array.size:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+    labels = trace.labels.copy()
+    altered(trace, labels=labels)
+    assert labels.flags.writeable
+
+
+def test_derived_columns_and_summaries(trace: Trace) -> None:
+    np.testing.assert_array_equal(trace.theta, trace.posterior.theta_grid[trace.theta_index])
+    np.testing.assert_array_equal(trace.n_clusters, [len(set(row)) for row in trace.labels.tolist()])
+    made, taken = trace.move_counts["gibbs"]
+    assert trace.acceptance["gibbs"] == np.sum(taken) / np.sum(made)
+    assert trace.theta is trace.theta
+    np.testing.assert_allclose(trace.theta_posterior(), trace.theta_weights.mean(axis=0), rtol=1e-5)
+    assert trace.theta_posterior().sum() == pytest.approx(1.0, abs=1e-14)
+    np.testing.assert_allclose(trace.theta_histogram(), [np.mean(trace.theta_index == k) for k in range(14)])
+    idle = altered(trace, proposals=np.zeros_like(trace.proposals))
+    assert np.isnan(idle.acceptance["gibbs"])
+
+
+def test_best_is_the_first_of_the_highest(trace: Trace) -> None:
+    values = np.zeros(len(trace))
+    values[[7, 20]] = 3.0
+    flat = altered(trace, log_posterior=values)
+    assert flat.best_index == 7
+    np.testing.assert_array_equal(flat.best, trace.labels[7])
+    assert flat.best.dtype == np.intp
+
+
+def test_slices_are_traces(trace: Trace) -> None:
+    part = trace[10:31:4]
+    assert isinstance(part, Trace)
+    np.testing.assert_array_equal(part.labels, trace.labels[10:31:4])
+    np.testing.assert_array_equal(part.iterations, trace.iterations[10:31:4])
+    assert (len(part), len(trace[-5:]), len(trace[40:])) == (6, 5, 0)
+    np.testing.assert_array_equal(trace.thin(7).iterations, [7, 14, 21, 28, 35])
+    assert len(trace.thin(1)) == len(trace)
+    # A draw carries the proposals since the draw kept before it.
+    made = trace.move_counts["gibbs"][0]
+    np.testing.assert_array_equal(trace[10:].move_counts["gibbs"][0], made[10:])
+    thinned = part.move_counts["gibbs"][0]
+    assert (thinned[0], thinned[1]) == (made[10], made[11:15].sum())
+    assert np.sum(trace.thin(5).move_counts["gibbs"][0]) == made[:40].sum()
+    assert np.sum(trace[40:].move_counts["gibbs"][0]) == 0
+
+
+def test_concatenate(trace: Trace) -> None:
+    assert_same_draws(Trace.concatenate([trace[:10], trace[10:]]), trace)
+    other = altered(
+        trace,
+        ("gibbs", "reassign", "gibbs"),
+        **dict.fromkeys(("proposals", "acceptances"), np.ones((40, 3), int)),
+    )
+    pooled = Trace.concatenate([trace, other])
+    assert list(pooled.move_counts) == ["gibbs", "split-merge", "reassign"]
+    for name, (made, taken) in pooled.move_counts.items():
+        nothing = np.zeros((2, 40), dtype=int)
+        parts = [one.move_counts.get(name, nothing) for one in (trace, other)]
+        np.testing.assert_array_equal(made, np.concatenate([part[0] for part in parts]))
+        np.testing.assert_array_equal(taken, np.concatenate([part[1] for part in parts]))
+    for wrong in (blob_trace(seed=1), blob_trace(concentration=2.0)):
+        with pytest.raises(ValueError, match="same data, model and prior"):
+            Trace.concatenate([trace, wrong])
+    with pytest.raises(ValueError, match="no traces"):
+        Trace.concatenate([])
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("concentration", [1.5, Gamma(2.0, 0.5)])
+def test_save_and_load(tmp_path: Path, model: str, concentration: float | Gamma) -> None:
+    trace = blob_trace(model=model, concentration=concentration)
+    trace.save(tmp_path / "trace.npz")
+    loaded = Trace.load(tmp_path / "trace.npz")
+    assert_same_draws(loaded, trace)
+    assert not loaded.labels.flags.writeable
+    assert loaded.acceptance == trace.acceptance
+    posterior = loaded.posterior
+    np.testing.assert_array_equal(posterior.coordinates, trace.posterior.coordinates)
+    np.testing.assert_array_equal(posterior.theta_grid, trace.posterior.theta_grid)
+    assert (posterior.model, posterior.concentration) == (model, concentration)
+    np.testing.assert_array_equal(loaded.evidence_tree().linkage, trace.evidence_tree().linkage)
+    assert len(Trace.concatenate([trace, loaded])) == 2 * len(trace)
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+@pytest.mark.parametrize("prior", PRIORS)
+def test_traces_of_own_shapes_are_saved_and_loaded(tmp_path: Path, model: str, prior: str) -> None:
+    X = np.random.default_rng(3).normal(size=(12, 2))
+    sampler = ew.Sampler(X, model=model, shapes="own", prior=PRIORS[prior], nu_grid=[2.0, 5.0])
+    trace = sampler.sample(20, progress=False)
+    trace.save(tmp_path / "trace.npz")
+    loaded = Trace.load(tmp_path / "trace.npz")
+    assert_same_draws(loaded, trace)
+    assert loaded.posterior.prior == PRIORS[prior]
+    np.testing.assert_array_equal(loaded.posterior.nu_grid, [2.0, 5.0])
+    parameters = int(trace.nu_index[3]), trace.sigma[3]
+    assert loaded.posterior.log_marginal(trace.labels[3], *parameters) == trace.posterior.log_marginal(
+        trace.labels[3], *parameters
+    )
+
+
+def test_csv_of_the_draws(tmp_path: Path, trace: Trace) -> None:
+    trace.to_csv(tmp_path / "draws.csv")
+    table = np.genfromtxt(tmp_path / "draws.csv", delimiter=",", names=True)
+    np.testing.assert_array_equal(table["iteration"], trace.iterations)
+    np.testing.assert_array_equal(table["object_29"], trace.labels[:, 29])
+    for name in ("theta", "log_posterior", "n_clusters"):
+        np.testing.assert_array_equal(table[name], trace.column(name))
+
+
+def test_pickled_copies_are_read_only(trace: Trace) -> None:
+    trace.similarity()
+    for given in (trace, trace[3:9]):
+        copied = pickle.loads(pickle.dumps(given))  # noqa: S301 - made here
+        assert isinstance(copied, Trace)
+        assert_same_draws(copied, given)
+        assert not copied.labels.flags.writeable
+        assert not copied._computed
+
+
+def test_summaries_are_computed_once(trace: Trace) -> None:
+    assert trace.similarity() is trace.similarity()
+    assert trace.similarity(dtype=np.float32) is not trace.similarity()
+    assert not trace.similarity().flags.writeable
+    assert trace.similarity_tree() is trace.similarity_tree("single")
+    assert trace.evidence_tree() is trace.evidence_tree()
+    assert trace.point_estimate("binder") is trace.point_estimate("binder")
+    np.testing.assert_array_equal(trace.distance(), 1 - trace.similarity())
+    np.testing.assert_array_equal(trace.similarity(rows=[3, 5]), trace.similarity()[np.ix_([3, 5], [3, 5])])
+    np.testing.assert_array_equal(trace.linkage("average"), trace.similarity_tree("average").linkage)
+    np.testing.assert_array_equal(trace.cut(3, method="single"), trace.similarity_tree().cut(n_clusters=3))
+
+
+def test_representations(trace: Trace, tmp_path: Path) -> None:
+    for text in (repr(trace), trace._repr_html_()):
+        assert "30 objects × 3 features" in text
+        assert "40" in text
+        assert "acceptance of gibbs" in text
+    assert "draws: 0" in repr(trace[40:])
+    assert "shapes" not in repr(trace)
+    with pytest.raises(ValueError, match='shapes="own"'):
+        trace.nu_posterior()
+    rng, prior = np.random.default_rng(0), ew.priors.FiniteMixture()
+    own = own_trace(Posterior.from_data(rng.normal(size=(20, 2)), "III", shapes="own", prior=prior), rng, 30)
+    for part in ("shapes: own", f"prior: {prior}", "nu: "):
+        assert part in repr(own)
+    assert "concentration" not in repr(own)
+    average = own.nu_weights.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(own.nu_posterior(), average / average.sum())
+    own.save(tmp_path / "own.npz")
+    loaded = Trace.load(tmp_path / "own.npz")
+    np.testing.assert_array_equal(loaded.evidence_tree().linkage, own.evidence_tree().linkage)
+    assert repr(loaded) == repr(own)
+
+
+def test_an_empty_trace_says_so(trace: Trace) -> None:
+    names = ("similarity", "theta_posterior", "theta_histogram", "evidence_tree", "point_estimate", "cut")
+    for name in names:
+        with pytest.raises(ValueError, match="holds no draws"):
+            getattr(trace[40:], name)()
+    with pytest.raises(ValueError, match="holds no draws"):
+        _ = trace[40:].best
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"labels": np.ones((40, 30), dtype=int)}, ValueError, "canonical"),
+        ({"labels": np.full((40, 30), 0.5)}, TypeError, "integers"),
+        ({"labels": np.full((40, 30), -1)}, ValueError, "between 0 and"),
+        ({"labels": np.zeros((40, 29), dtype=int)}, ValueError, "shape"),
+        ({"theta_index": np.full(40, 14)}, ValueError, "between 0 and 13"),
+        ({"theta_weights": np.ones((40, 13))}, ValueError, "shape"),
+        ({"log_posterior": np.zeros(39)}, ValueError, "shape"),
+        ({"proposals": np.zeros((40, 1), dtype=int)}, ValueError, "shape"),
+        ({"acceptances": np.zeros((40, 2))}, TypeError, "integers"),
+    ],
+)
+def test_refusals(trace: Trace, changed: dict[str, np.ndarray], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        altered(trace, **changed)
+    with pytest.raises(ValueError, match="step"):
+        trace[::-1]
+
+
+# Sizes of blocks
+
+
+def sizes(sizer: BlockSizer, count: int, seconds: float, each: float) -> list[int]:
+    found = []
+    for _ in range(count):
+        found.append(sizer.size(seconds))
+        sizer.measured(found[-1], found[-1] * each)
+    return found
 
 
 def test_blocks_grow_by_doubling_until_they_fill_the_time() -> None:
     sizer = BlockSizer()
-    sizes = []
-    for _ in range(12):
-        sizes.append(sizer.size(0.010))
-        sizer.measured(sizes[-1], sizes[-1] * 0.0001)
-    assert sizes == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100, 100, 100]
-
-
-def test_blocks_shrink_at_once() -> None:
-    sizer = BlockSizer()
-    for _ in range(10):
-        sizer.measured(sizer.size(0.010), sizer.size(0.010) * 0.0001)
-    sizer.measured(100, 0.100)
+    assert sizes(sizer, 12, 0.010, 0.0001) == [1, 2, 4, 8, 16, 32, 64, 100, 100, 100, 100, 100]
+    sizer.measured(100, 0.100)  # they shrink at once
     assert sizer.size(0.010) <= 20
 
 
-def test_block_is_never_empty_and_never_huge() -> None:
+def test_a_block_is_never_empty_and_never_huge() -> None:
     sizer = BlockSizer(largest=64)
     sizer.measured(1, 3.0)
     assert sizer.size(0.010) == 1
-    for _ in range(30):
-        sizer.measured(sizer.size(1e9), 0.0)
-    assert sizer.size(1e9) == 64
-
-
-def test_sizer_forgets() -> None:
-    sizer = BlockSizer()
-    for _ in range(10):
-        sizer.measured(sizer.size(0.010), 0.0)
+    assert sizes(sizer, 30, 1e9, 0.0)[-1] == 64
     sizer.restart()
     assert sizer.size(0.010) == 1
 
 
 def test_chunks_begin_long_and_grow_fast() -> None:
     sizer = BlockSizer(largest=10**6, first=64, growth=4, newest=1.0)
-    sizes = []
-    for _ in range(6):
-        sizes.append(sizer.size(1.0))
-        # The first one includes loading compiled code, and says little.
-        sizer.measured(sizes[-1], 2.0 if len(sizes) == 1 else sizes[-1] * 0.001)
-    assert sizes == [64, 32, 256, 1000, 1000, 1000]
+    # The first one includes loading compiled code, and says little.
+    assert sizer.size(1.0) == 64
+    sizer.measured(64, 2.0)
+    assert sizes(sizer, 5, 1.0, 0.001) == [32, 256, 1000, 1000, 1000]

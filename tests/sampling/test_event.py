@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import ewens_widgets as ew
 from ewens_widgets.partition import canonical_labels
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.moves import SplitMerge
 
 MODELS = ("I", "II", "III")

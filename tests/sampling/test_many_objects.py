@@ -11,7 +11,7 @@ import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling import draws, recorder
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.state import _distinct_rows
 
 
@@ -36,10 +36,10 @@ def test_draws_that_would_not_fit_are_refused_beforehand(monkeypatch: pytest.Mon
 
 def test_a_recorder_of_many_objects_starts_small(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = Posterior.from_data(np.random.default_rng(0).normal(size=(50, 1)))
-    assert len(Recorder(posterior, ("gibbs",))._room(1)["labels"]) == 256
-    assert len(Recorder(posterior, ("gibbs",), capacity=7)._room(1)["labels"]) == 7
+    assert len(DrawTable(posterior, ("gibbs",))._room(1)["labels"]) == 256
+    assert len(DrawTable(posterior, ("gibbs",), capacity=7)._room(1)["labels"]) == 7
     monkeypatch.setattr(recorder, "_FIRST_BYTES", 2000)
-    few = Recorder(posterior, ("gibbs",))
+    few = DrawTable(posterior, ("gibbs",))
     assert len(few._room(1)["labels"]) == 10
     assert len(few._room(25)["labels"]) == 25
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import ewens_widgets as ew
 from ewens_widgets.paper.moves import loop
 from ewens_widgets.sampling import driver
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.moves import Gibbs
-from ewens_widgets.sampling.recorder import Recorder
 
 SCHEDULES: dict[str, object] = {
     "default": "default",
@@ -112,7 +112,7 @@ def test_a_progress_bar_is_shown_on_request(capsys: pytest.CaptureFixture[str]) 
 
 def test_record_runs_a_block_into_a_recorder() -> None:
     sampler = make("paper-2")
-    recorder = Recorder(sampler.posterior, sampler.move_names)
+    recorder = DrawTable(sampler.posterior, sampler.move_names)
     for count in (1, 20, 9):
         recorder.extend(sampler.advance(count))
     np.testing.assert_array_equal(recorder.labels, make("paper-2").sample(30, progress=False).labels)
@@ -131,7 +131,7 @@ def test_a_block_is_the_same_chain_as_events_and_as_a_trace(name: str) -> None:
     np.testing.assert_array_equal([event.labels for event in events], trace.labels)
     assert [event.iteration for event in events] == list(range(1, 31))
     assert sampler.iteration == 30
-    recorder = Recorder(sampler.posterior, sampler.move_names)
+    recorder = DrawTable(sampler.posterior, sampler.move_names)
     for block in blocks:
         recorder.extend(block)
     for column, values in trace.columns().items():
@@ -269,7 +269,7 @@ def test_a_fault_while_recording_undoes_the_block(monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Recorder, "extend", refuse)
+    monkeypatch.setattr(DrawTable, "extend", refuse)
     with pytest.raises(MemoryError):
         sampler.sample(10, progress=False)
     monkeypatch.undo()

@@ -16,7 +16,6 @@ from sampling.goodness import LEVEL, chi_square
 import ewens_widgets as ew
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling import driver
-from ewens_widgets.sampling.archive import ArchiveError, read_archive, write_archive
 from ewens_widgets.sampling.compiled import COMPILED
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.state import INITIAL, initial_labels
@@ -199,160 +198,6 @@ def test_a_file_is_small_and_holds_no_pickle(saved: Path) -> None:
         assert {"labels", "coordinates"} <= set(content.files)
 
 
-def test_damaged_files_are_refused(saved: Path) -> None:
-    content = saved.read_bytes()
-    for place in (40, len(content) // 3, len(content) // 2, len(content) - 20):
-        damaged = bytearray(content)
-        damaged[place] ^= 1
-        saved.write_bytes(bytes(damaged))
-        with pytest.raises(ArchiveError, match=r"damaged|not saved by"):
-            ew.Sampler.load(saved)
-    for length in (0, 10, len(content) // 2, len(content) - 1):
-        saved.write_bytes(content[:length])
-        with pytest.raises(ArchiveError, match=r"damaged|not saved by"):
-            ew.Sampler.load(saved)
-
-
-def test_foreign_files_are_refused(tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.npz"
-    np.savez(foreign, labels=np.arange(3))
-    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
-        ew.Sampler.load(foreign)
-    foreign.write_text("iteration,theta\n1,2\n")
-    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
-        ew.Sampler.load(foreign)
-    foreign.write_bytes(pickle.dumps(make("default").state))
-    with pytest.raises(ArchiveError, match="not saved by ewens_widgets"):
-        ew.Sampler.load(foreign)
-    with pytest.raises(FileNotFoundError, match="no file"):
-        ew.Sampler.load(tmp_path / "missing.npz")
-
-
-def test_a_trace_is_not_taken_for_a_sampler(tmp_path: Path) -> None:
-    make("default").sample(5, progress=False).save(tmp_path / "trace.npz")
-    with pytest.raises(ArchiveError, match="holds a trace, not a sampler"):
-        ew.Sampler.load(tmp_path / "trace.npz")
-
-
-BAD_CONTENT = [
-    ("labels", np.arange(13)),
-    ("labels", np.full(14, -1)),
-    ("labels", np.arange(14) + 1),
-    ("labels", np.zeros(14)),
-    ("labels", np.arange(28).reshape(14, 2)),
-    ("first_labels", np.full(14, 3)),
-    ("coordinates", np.full((14, 2), np.nan)),
-    ("theta_grid", np.array([1.0, -1.0, 2.0])),
-]
-BAD_STATE = [
-    ("theta_index", 3),
-    ("theta_index", -1),
-    ("iteration", -1),
-    ("log_concentration", "nan"),
-    ("log_concentration", "inf"),
-    ("log_concentration", "high"),
-    ("generator", {}),
-    ("generator", {"bit_generator": "MT19937"}),
-    ("generator", None),
-]
-
-
-@pytest.mark.parametrize(("name", "content"), BAD_CONTENT)
-def test_arrays_that_do_not_fit_are_refused(saved: Path, name: str, content: NDArray[np.generic]) -> None:
-    metadata, arrays = read_archive(saved, "sampler")
-    write_archive(saved, "sampler", metadata, {**arrays, name: content})
-    with pytest.raises(ArchiveError, match=r"chain\.npz"):
-        ew.Sampler.load(saved)
-
-
-@pytest.mark.parametrize(("name", "content"), BAD_STATE)
-def test_a_state_that_does_not_fit_is_refused(saved: Path, name: str, content: object) -> None:
-    metadata, arrays = read_archive(saved, "sampler")
-    metadata["state"][name] = content
-    write_archive(saved, "sampler", metadata, arrays)
-    with pytest.raises(ArchiveError, match=r"chain\.npz"):
-        ew.Sampler.load(saved)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"moves": []},
-        {"moves": [{"name": "teleport", "repeats": 1}]},
-        {"moves": [{"name": "gibbs", "repeats": 0}]},
-        {"moves": None},
-        {"acceptance": "always"},
-        {"posterior": {}},
-        {"state": None},
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_refused(saved: Path, change: dict[str, object]) -> None:
-    metadata, arrays = read_archive(saved, "sampler")
-    write_archive(saved, "sampler", {**metadata, **change}, arrays)
-    with pytest.raises(ArchiveError, match=r"chain\.npz"):
-        ew.Sampler.load(saved)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("nu_index", 2),
-        ("nu_index", -1),
-        ("sigma", []),
-        ("sigma", ["0x1p+0"]),
-        ("sigma", ["0x1p+0", "-0x1p+0"]),
-        ("sigma", ["0x1p+0", "0x1p-40"]),
-        ("sigma", ["0x1p+0", "inf"]),
-        ("sigma", ["0x1p+0", "nan"]),
-        ("sigma", None),
-    ],
-)
-def test_a_state_of_own_shapes_that_does_not_fit_is_refused(
-    tmp_path: Path, name: str, content: object
-) -> None:
-    path = tmp_path / "chain.npz"
-    make("own II").save(path)
-    metadata, arrays = read_archive(path, "sampler")
-    metadata["state"][name] = content
-    write_archive(path, "sampler", metadata, arrays)
-    with pytest.raises(ArchiveError, match=r"chain\.npz"):
-        ew.Sampler.load(path)
-
-
-@pytest.mark.parametrize(
-    "prior",
-    [
-        None,
-        {},
-        {"kind": "Gamma", "shape": 1.0, "rate": 1.0},
-        {"kind": "Stick"},
-        {"kind": "PitmanYor", "concentration": 1.0},
-        {"kind": "PitmanYor", "concentration": 1.0, "discount": 2.0},
-        {"kind": "FiniteMixture", "gamma": 1.0, "count": {"kind": "Poisson", "mean": "many"}},
-    ],
-    ids=str,
-)
-def test_a_prior_that_is_none_is_refused(tmp_path: Path, prior: object) -> None:
-    path = tmp_path / "chain.npz"
-    make("mixture").save(path)
-    metadata, arrays = read_archive(path, "sampler")
-    metadata["posterior"]["prior"] = prior
-    write_archive(path, "sampler", metadata, arrays)
-    with pytest.raises(ArchiveError, match=r"chain\.npz"):
-        ew.Sampler.load(path)
-
-
-def test_files_of_the_papers_model_are_what_they_were_before_there_were_others(tmp_path: Path) -> None:
-    """Files that were saved then have nothing else in them, so they still load."""
-    path = tmp_path / "chain.npz"
-    make("default").save(path)
-    metadata, arrays = read_archive(path, "sampler")
-    assert set(metadata["posterior"]) == {"model", "concentration", "alpha"}
-    assert set(metadata["state"]) == {"theta_index", "log_concentration", "iteration", "generator"}
-    assert set(arrays) == {"coordinates", "theta_grid", "labels", "first_labels"}
-
-
 def test_more_clusters_than_the_prior_allows_are_no_start() -> None:
     prior = ew.priors.DirichletMultinomial(3, 1.0)
     for initial in ("singletons", np.arange(14) % 4):
@@ -362,16 +207,6 @@ def test_more_clusters_than_the_prior_allows_are_no_start() -> None:
         for initial in (None, "one-cluster", "k-means", "prior", np.arange(14) % 3):
             sampler = ew.Sampler(data(), prior=prior, initial=initial, shapes=shapes)
             assert sampler.sample(30, progress=False).n_clusters.max() <= 3
-
-
-def test_missing_parts_are_refused(saved: Path) -> None:
-    metadata, arrays = read_archive(saved, "sampler")
-    for name in arrays:
-        write_archive(
-            saved, "sampler", metadata, {key: value for key, value in arrays.items() if key != name}
-        )
-        with pytest.raises(ArchiveError, match=r"chain\.npz"):
-            ew.Sampler.load(saved)
 
 
 def test_another_thread_sees_whole_blocks_only() -> None:

@@ -16,7 +16,7 @@ from sampling.goodness import LEVEL, Fit, chi_square, explain, partition_names
 from scipy import stats
 
 import ewens_widgets as ew
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.moves import SplitMerge
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import LiveAnswer
 from ewens_widgets.playback.loop import Mailbox
 from ewens_widgets.playback.summaries import RunningSummaries
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views import SharedState, View
 
 
@@ -45,7 +45,7 @@ class Chain:
             X=np.array(self.posterior.coordinates), labels=np.arange(n_objects) % 3, name="blobs"
         )
         self.events = events_of(self.trace)
-        self.recorder = Recorder(self.posterior, tuple(self.trace.move_counts))
+        self.recorder = DrawTable(self.posterior, self.trace.move_names)
         for event in self.events:
             self.recorder.append(event)
         self.summaries = RunningSummaries(self.recorder, burn_in)

@@ -137,11 +137,11 @@ def test_a_fault_is_shown_in_the_view_s_own_box(
 def test_a_fault_detaches_the_view_and_the_chain_goes_on(
     view: View, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ewens_widgets.sampling.recorder import Recorder
+    from ewens_widgets.sampling.draws import DrawTable
     from ewens_widgets.sampling.sampler import Sampler
 
     sampler = Sampler(chain.dataset, moves="paper-1", seed=0)
-    player = Player(sampler, Recorder(sampler.posterior, sampler.move_names), target_iterations=10)
+    player = Player(sampler, DrawTable(sampler.posterior, sampler.move_names), target_iterations=10)
     player.attach(view)
     monkeypatch.setattr(view, "draw", lambda _: 1 / 0)
     player.step_sync(2)

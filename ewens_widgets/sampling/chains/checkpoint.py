@@ -34,11 +34,9 @@ from ewens_widgets.sampling.archive import (
     write_archive,
 )
 from ewens_widgets.sampling.chains.result import Chains, ChainsError, Until, until
-from ewens_widgets.sampling.draws import label_type
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable, label_type
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.session import pack_sampler, unpack_sampler
-from ewens_widgets.sampling.state import State, pack_state, unpack_state
+from ewens_widgets.sampling.state import State, pack_sampler, pack_state, unpack_sampler, unpack_state
 from ewens_widgets.sampling.trace import Trace, pack_draws, unpack_draws
 
 _PLAN, _LOCK = "run.npz", ".lock"
@@ -218,7 +216,7 @@ class Checkpoint:
 
     def chains(self) -> Chains:
         """All draws so far."""
-        traces = [[Recorder(self.plan.sampler.posterior).trace()] for _ in self.plan.first]
+        traces = [[DrawTable(self.plan.sampler.posterior).trace()] for _ in self.plan.first]
         for pieces in self.read():
             for number, (trace, _) in pieces.items():
                 traces[number].append(trace)
@@ -266,7 +264,7 @@ def _pack(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _unpack(metadata: dict[str, Any], arrays: dict[str, Any]) -> Plan:
     """Read what `_pack` wrote; what does not fit raises one of several errors."""
-    sampler, goal = unpack_sampler(metadata["sampler"], arrays), metadata["goal"]
+    sampler, goal = unpack_sampler(metadata["sampler"], arrays, Sampler), metadata["goal"]
     rows = zip(metadata["starts"], metadata["states"], arrays["states"], strict=True)
     chains = [(str(start), unpack_state(parts, row, sampler.posterior)) for start, parts, row in rows]
     if not chains:

@@ -196,7 +196,7 @@ class Chains:
         ]
         metadata = {
             "posterior": settings,
-            "moves": [list(trace.move_counts) for trace in self],
+            "moves": [list(trace.move_names) for trace in self],
             "starts": list(self.starts),
             "reached": self.reached,
             "checks": checks,

@@ -26,8 +26,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.chains.checkpoint import Checkpoint, Plan
 from ewens_widgets.sampling.chains.result import Chains, ChainsError, Check, Until
-from ewens_widgets.sampling.draws import draw_bytes
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable, draw_bytes
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
 from ewens_widgets.sampling.state import INITIAL, State, first_state
 from ewens_widgets.sampling.trace import Trace
@@ -173,7 +172,7 @@ class Run:
 
     def chains(self) -> Chains:
         """The draws so far of all chains."""
-        nothing = [Recorder(self.plan.sampler.posterior).trace()]
+        nothing = [DrawTable(self.plan.sampler.posterior).trace()]
         self._traces = [[Trace.concatenate(each or nothing)] for each in self._traces]
         reached = None if isinstance(self.plan.goal, int) else any(check.reached for check in self._checks)
         traces = tuple(trace[: self._goal] for (trace,) in self._traces)
@@ -227,9 +226,9 @@ class Run:
             for number, share in zip(numbers, shares, strict=True)
         )
 
-        def take(number: int, state: State, columns: Any, counts: Any) -> Iterator[Trace]:  # noqa: ANN401
+        def take(number: int, state: State, names: Any, columns: Any) -> Iterator[Trace]:  # noqa: ANN401
             if state.iteration > self.states[number].iteration:  # Otherwise it began after the deadline.
-                trace = Trace.of_columns(columns, counts, plan.sampler.posterior)
+                trace = Trace(plan.sampler.posterior, names, columns)
                 pieces[number] = trace, state
                 self._keep(number, trace, state)
                 yield trace
@@ -279,13 +278,13 @@ def _advance(plan: Plan, number: int, state: State, burn_in: int, draws: int) ->
     plan.running.add(number)
     try:
         sampler = plan.sampler_at(number, state)
-        recorder = Recorder(sampler.posterior, sampler.move_names)
+        recorder = DrawTable(sampler.posterior, sampler.move_names)
         most = max(1, _TASK_BYTES // draw_bytes(sampler.posterior))
         try:
             sampler.extend(recorder, min(draws, most), burn_in, plan.thin, go_on=go_on)
         finally:
             trace = recorder.trace()
-            result = number, sampler.state, trace.columns(), dict(trace.move_counts)
+            result = number, sampler.state, trace.move_names, trace.columns()
             if shared:
                 plan.results.append(result)  # Kept even if an interrupt or an error comes now.
     except Exception as fault:

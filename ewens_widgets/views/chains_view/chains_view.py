@@ -32,7 +32,7 @@ from ewens_widgets.playback import Frame, Player, Source
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, start_name
-from ewens_widgets.sampling.recorder import Recorder
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View, assign, note, show_if
@@ -244,7 +244,7 @@ class _ChainsSource:
     dataset: Dataset
     posterior: Posterior
     chains: tuple[Source, ...]
-    recorders: tuple[Recorder, ...]
+    recorders: tuple[DrawTable, ...]
     names: tuple[str, ...]
 
 
@@ -272,7 +272,7 @@ def _recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> _Ch
         dataset=Dataset(X=np.array(posterior.coordinates), name="recorded chains"),
         posterior=posterior,
         chains=replays,
-        recorders=tuple(Recorder(posterior, replay.move_names) for replay in replays),
+        recorders=tuple(DrawTable(posterior, replay.move_names) for replay in replays),
         names=_names(starts if len(starts) == len(replays) else [""] * len(replays)),
     )
 
@@ -304,7 +304,7 @@ def _running_chains(
         dataset=dataset,
         posterior=samplers[0].posterior,
         chains=samplers,
-        recorders=tuple(Recorder(sampler.posterior, sampler.move_names) for sampler in samplers),
+        recorders=tuple(DrawTable(sampler.posterior, sampler.move_names) for sampler in samplers),
         names=_names([start_name(start) for start in starts]),
     )
 

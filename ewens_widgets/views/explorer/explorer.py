@@ -27,10 +27,10 @@ from ewens_widgets.model.priors.ewens import Concentration, Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Player
 from ewens_widgets.playback.frame import status_text
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.moves.schedule import SCHEDULES, resolve_schedule
-from ewens_widgets.sampling.recorder import Recorder
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.session import Session, pack_session, unpack_session
+from ewens_widgets.sampling.state import Session, pack_session, unpack_session
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.tables import read_table
 from ewens_widgets.views.bars_view import CountView, ThetaView
@@ -134,7 +134,7 @@ class Explorer(Dashboard):
         self.shared = SharedState()
         self.player = Player(
             sampler,
-            Recorder(sampler.posterior, sampler.move_names),
+            DrawTable(sampler.posterior, sampler.move_names),
             target_iterations=iterations,
             speed=None if speed is None else risen_speed(0) if speed == RISING else cast("float", speed),
             burn_in=burn_in,
@@ -293,9 +293,9 @@ class Explorer(Dashboard):
         return cast("Sampler", self.player.source)
 
     @property
-    def recorder(self) -> Recorder:
+    def recorder(self) -> DrawTable:
         """Keeps every iteration."""
-        return cast("Recorder", self.player.recorder)
+        return cast("DrawTable", self.player.recorder)
 
     @property
     def trace(self) -> Trace:
@@ -435,6 +435,8 @@ class Explorer(Dashboard):
             "iterations": self.player.target_iterations,
             "burn_in": self.player.burn_in,
             "shown": self.shown.plain(),
+            "initial": self._settings.initial,
+            "seed": self._settings.seed,
         }
         return pack_session(Session(self._dataset, self.sampler, self.recorder, settings))
 
@@ -480,11 +482,11 @@ class Explorer(Dashboard):
     def _start(self, dataset: Dataset, settings: SamplerSettings) -> None:
         """Change to a new chain; if it cannot be made, nothing has changed."""
         sampler, notice = settings.make_sampler(dataset)
-        self._change(dataset, settings, sampler, Recorder(sampler.posterior, sampler.move_names))
+        self._change(dataset, settings, sampler, DrawTable(sampler.posterior, sampler.move_names))
         self.panel.say(notice)
 
     def _change(
-        self, dataset: Dataset, settings: SamplerSettings, sampler: Sampler, recorder: Recorder
+        self, dataset: Dataset, settings: SamplerSettings, sampler: Sampler, recorder: DrawTable
     ) -> None:
         self._dataset, self._settings = dataset, settings
         self.panel.blame("")
@@ -526,16 +528,16 @@ class Explorer(Dashboard):
             theta_grid=posterior.theta_grid,
             nu_grid=posterior.nu_grid if posterior.shapes == "own" else None,
             moves=session.sampler.schedule,
-            initial=self._settings.initial,
+            initial=session.settings["initial"],
             metric=session.sampler.metric,
             acceptance=session.sampler.acceptance,
-            seed=self._settings.seed,
+            seed=session.settings["seed"],
         )
         self.panel.show(settings)
         self.data_panel.show(session.dataset)
         self.run_panel.show(session.settings["iterations"], session.settings["burn_in"])
         self._run_changed()
-        self._change(session.dataset, settings, session.sampler, session.recorder)
+        self._change(session.dataset, settings, session.sampler, session.draws)
         self.show_state(shown)
 
     def picture(self, kind: str = "png") -> bytes:

@@ -26,7 +26,7 @@ from sampling.goodness import LEVEL, chi_square
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.paper.moves.split_merge_proposal import log_proposal
-from ewens_widgets.sampling.event import Event
+from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.moves.move import pair_distances
 

@@ -55,7 +55,6 @@ def chain(
     n_clusters: int = 3,
     rises: float = 0.0,
     accepts: bool = True,
-    totals: bool = False,
     is_constant: bool = False,
 ) -> Trace:
     """A trace that need not be one of any sampler."""
@@ -63,16 +62,17 @@ def chain(
     made = rng.integers(1, 20, n_draws)
     taken = made // 2 + 1 if accepts else np.zeros_like(made)
     early = np.arange(n_draws) < n_draws // 4
-    return Trace(
-        labels=partitions(rng, kind, n_draws, n_clusters),
-        theta_index=np.full(n_draws, 1) if is_constant else rng.integers(0, n_values, n_draws),
-        theta_weights=np.full((n_draws, n_values), 1.0 / n_values),
-        log_posterior=np.zeros(n_draws) if is_constant else rng.normal(size=n_draws) - rises * early,
-        concentration=rng.gamma(2.0, 1.0, n_draws),
-        iterations=np.arange(1, n_draws + 1),
-        move_counts={"gibbs": (int(made.sum()), int(taken.sum())) if totals else (made, taken)},
-        posterior=posterior,
-    )
+    columns = {
+        "labels": partitions(rng, kind, n_draws, n_clusters),
+        "theta_index": np.full(n_draws, 1) if is_constant else rng.integers(0, n_values, n_draws),
+        "theta_weights": np.full((n_draws, n_values), 1.0 / n_values),
+        "log_posterior": np.zeros(n_draws) if is_constant else rng.normal(size=n_draws) - rises * early,
+        "concentration": rng.gamma(2.0, 1.0, n_draws),
+        "iterations": np.arange(1, n_draws + 1),
+        "proposals": made[:, None],
+        "acceptances": taken[:, None],
+    }
+    return Trace(posterior, ("gibbs",), columns)
 
 
 class Run(NamedTuple):
@@ -94,7 +94,6 @@ def runs(draw: st.DrawFn) -> Run:
     n_draws = draw(st.sampled_from([5, 8, 11, 40, 120, 400]))
     common = {
         "accepts": draw(st.sampled_from([True, True, False])),
-        "totals": draw(st.booleans()),
         "is_constant": draw(st.sampled_from([False, False, True])),
     }
     clusters = draw(st.sampled_from([(1,), (3,), (3,), (3, 4), (2, 7)]))

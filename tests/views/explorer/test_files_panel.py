@@ -35,6 +35,21 @@ class TestFiles:
         assert other.player.burn_in == 20
         assert other.panel.apply.layout.display == "none"
 
+    @pytest.mark.parametrize("initial", ["k-means", tuple(range(8)) * 2 + (0,) * 4])
+    def test_seed_and_start_come_back_so_a_restart_gives_the_saved_chain(
+        self, tmp_path: Path, initial: object
+    ) -> None:
+        saved = Explorer(ew.datasets.unit_square(per_cluster=5, seed=0), model="I", seed=7, initial=initial)
+        step(saved, 10)
+        saved.save(tmp_path / "chain.ewens")
+        other = Explorer(seed=3)
+        other.load(tmp_path / "chain.ewens")
+        assert (other.settings.seed, other.settings.initial) == (7, initial)
+        assert other.python == saved.python
+        other.apply_settings()
+        step(other, 10)
+        np.testing.assert_array_equal(other.recorder.labels, saved.recorder.labels)
+
     def test_an_explorer_without_draws_can_be_saved(self, explorer: Explorer, tmp_path: Path) -> None:
         explorer.save(tmp_path / "chain.ewens")
         other = Explorer()
