@@ -28,13 +28,12 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 from tornado.web import HTTPError
-from traitlets import Float, Instance, Int, List, Unicode
+from traitlets import Float, Int, List, Unicode
 from traitlets.config import Config
 from voila.app import Voila
 from voila.tornado.handler import TornadoVoilaHandler
 
 from ewens_widgets.app.command_line import StartError
-from ewens_widgets.app.nursery import Nursery
 
 __all__ = ["ExplorerServer", "OwnKernelSpecs", "VisitorKernels", "server_settings", "write_page"]
 
@@ -166,8 +165,6 @@ class PageHandler(TornadoVoilaHandler):
 class ExplorerServer(Voila):
     """Voilà with our page in place of its own template."""
 
-    nursery = Instance(Nursery, allow_none=True, help="Where visitors' processes come from.")
-
     def setup_template_dirs(self) -> None:
         """Look for templates among ours first."""
         super().setup_template_dirs()
@@ -236,31 +233,17 @@ class OwnKernelSpecs(KernelSpecManager):
 
 
 class VisitorKernel(ServerKernelManager):
-    """Takes its process from the nursery where there is one, and talks to it through files, not ports."""
+    """Talks to its process through sockets in a private folder.
+
+    A port would be chosen here and bound by the kernel a moment later. When many visitors come at once,
+    another kernel may have bound it by then.
+    """
 
     def _transport_default(self) -> str:
-        return "ipc" if self._sockets else "tcp"
+        return "ipc" if self.parent.sockets else "tcp"
 
     def _ip_default(self) -> str:
-        return str(self._sockets / uuid4().hex[:12]) if self._sockets else super()._ip_default()
-
-    @property
-    def _sockets(self) -> Path | None:
-        nursery = self.parent.nursery
-        return None if nursery is None else nursery.sockets
-
-    async def _async_launch_kernel(self, kernel_cmd: list[str], **keywords: Any) -> None:  # noqa: ANN401 - as there
-        nursery = self.parent.nursery
-        process = None
-        if nursery is not None and nursery.is_open:
-            process = nursery.fork(kernel_cmd, keywords["env"], keywords.get("cwd"))
-        if process is None:
-            await super()._async_launch_kernel(kernel_cmd, **keywords)
-            return
-        provisioner = self.provisioner
-        provisioner.process = process
-        provisioner.pid = provisioner.pgid = process.pid
-        self._reconcile_connection_info(provisioner.connection_info)
+        return f"{self.parent.sockets}/{uuid4().hex[:12]}" if self.parent.sockets else super()._ip_default()
 
 
 class VisitorKernels(AsyncMappingKernelManager):
@@ -268,10 +251,7 @@ class VisitorKernels(AsyncMappingKernelManager):
 
     visitors = Int(10, config=True, help="Most visitors at a time.")
 
-    @property
-    def nursery(self) -> Nursery | None:
-        """Where their processes come from; None if each is started by itself."""
-        return getattr(self.parent, "nursery", None)
+    sockets = Unicode("", config=True, help="Folder for the kernels' sockets; without it they use ports.")
 
     patience = Float(3.0, config=True, help="Seconds to wait for a place before a visitor is turned away.")
 
