@@ -102,7 +102,7 @@ def kernels(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def is_kernel(process: psutil.Process) -> bool:
-    return any("ipykernel_launcher" in part for part in process.cmdline())
+    return any("ewens_widgets.app.visitor" in part for part in process.cmdline())
 
 
 def processor_seconds(server: subprocess.Popen[bytes]) -> dict[str, float]:

@@ -67,6 +67,20 @@ def add_explorer(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     app.add_argument(
         "--data", default="unit square", metavar="NAME", help="data set to begin with (default: %(default)s)"
     )
+    app.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name besides localhost by which the page is reached, behind a web server; may be repeated",
+    )
+    app.add_argument(
+        "--memory",
+        type=positive_integer,
+        default=4000,
+        metavar="MB",
+        help="most address space of a visitor's process, on Linux (default: %(default)s)",
+    )
     app.add_argument("--theme", choices=("light", "dark"), default="light", help="default: %(default)s")
     app.set_defaults(run=_serve)
 
@@ -100,6 +114,8 @@ def _serve(options: argparse.Namespace) -> int:
             settings.VisitorKernels.sockets = sockets
         server = ExplorerServer(
             config=settings,
+            hosts=options.host,
+            megabytes=options.memory,
             config_file_paths=[],
             notebook_path=str(write_page(Path(folder), options.data)),
             port=options.port,
