@@ -143,8 +143,7 @@ class VisitHandler(guard.OwnVisit, JupyterHandler):
         """Answer with true or false; the question is no activity of the visitor."""
         # Sets a cookie, without which the page could not end its visit when it is closed.
         self.xsrf_token  # noqa: B018 - for its effect
-        await self.kernel_manager.wait_for_end(kernel_id, _HELD)
-        self.finish(json.dumps(kernel_id in self.kernel_manager))
+        self.finish(json.dumps(await self.kernel_manager.goes_on(kernel_id, _HELD)))
 
 
 # The kernel that was started for the request at hand; the original keeps it to itself.
@@ -368,11 +367,12 @@ class VisitorKernels(AsyncMappingKernelManager):
         if kernel_id in self:
             IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id, now=True)
 
-    async def wait_for_end(self, kernel_id: str, seconds: float) -> None:
-        """Wait until a visit has ended, or for some time."""
+    async def goes_on(self, kernel_id: str, seconds: float) -> bool:
+        """Wait until a visit ends, or for some time; return whether it goes on."""
         if kernel_id in self._ends:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ends[kernel_id].wait(), seconds)
+        return kernel_id in self and kernel_id not in self._leaving
 
     def connections(self, kernel_id: str) -> int:
         """Number of pages that are connected to a kernel."""
@@ -391,6 +391,8 @@ class VisitorKernels(AsyncMappingKernelManager):
         if kernel_id in self._leaving:
             return
         self._leaving.add(kernel_id)
+        if kernel_id in self._ends:
+            self._ends.pop(kernel_id).set()
         try:
             await super().shutdown_kernel(kernel_id, now=now, restart=restart)
         finally:
@@ -398,8 +400,6 @@ class VisitorKernels(AsyncMappingKernelManager):
             self._visited.discard(kernel_id)
             self._allowances.pop(kernel_id, None)
             self.owners.pop(kernel_id, None)
-            if kernel_id in self._ends:
-                self._ends.pop(kernel_id).set()
             # Thousands of objects now refer to each other in circles, 2 MB of them. Python looks for such
             # garbage when a quarter as many have been added as there are, after dozens of visits.
             gc.collect()

@@ -5,6 +5,7 @@ requests go to the loopback interface, and their number and time are bounded.
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import re
@@ -23,6 +24,7 @@ from app.far_visitor import PROTOCOL, FarVisitor, connect, cookies_of, far_visit
 from browser.app_server import running_app
 from jupyter_server.services.kernels.connection.base import serialize_msg_to_ws_v1
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
+from tornado.websocket import WebSocketClosedError
 
 from ewens_widgets.app.guard import LARGEST_MESSAGE, Allowance, MessageError, check, unpack
 
@@ -138,7 +140,8 @@ def test_messages_that_lie_about_their_size_end_one_connection(tmp_path: Path) -
                 kernel, cookies = await open_page(address)
                 link = await connect(address, kernel, cookies)
                 started = time.monotonic()
-                await link.write_message(message, binary=True)
+                with contextlib.suppress(WebSocketClosedError):  # closed while it is being sent
+                    await link.write_message(message, binary=True)
                 while await asyncio.wait_for(link.read_message(), 30) is not None:
                     pass
                 assert time.monotonic() - started < 15
@@ -161,7 +164,7 @@ def test_requests_are_answered_for_this_host_and_this_browser_only(tmp_path: Pat
         assert b"<script>" not in reflected.body
         assert (await fetched(f"{address}?data={'a' * 3000}")).code == 414
         for path in ("logout", "login", "voila/templates/lab/static/x.js", "api/kernels", "api/contents"):
-            assert (await fetched(address + path)).code in {404, 302, 405}, path
+            assert (await fetched(address + path)).code in {403, 404}, path
 
         page = await fetched(f"{address}?theme=dark")
         assert page.code == 200
