@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import psutil
-from app_visitors import LARGE_TABLE, far_visit, running_app, say, servers, share_of_memory
+from app_visitors import LARGE_TABLE, far_visit, running_app, say, share_of_memory
 
 ALLOWED = 10.0  # MB of the server's memory, which Python does not always give back
 
@@ -48,16 +48,15 @@ async def visit(address: str, seconds: float) -> int:
 async def visits(
     address: str, server: subprocess.Popen[bytes], folder: Path, options: argparse.Namespace
 ) -> list[tuple[dict[str, int], float]]:
-    """What is there after each visit, and the memory of server and nursery."""
+    """What is there after each visit, and the memory of the server."""
     found = []
     for number in range(1, options.visitors + 1):
         frames = await visit(address, 60.0 * options.minutes / options.visitors)
         there = counts(server.pid, folder)
-        memory = [share_of_memory(process) for process in servers(server)]
-        found.append((there, sum(memory)))
+        memory = share_of_memory(psutil.Process(server.pid))
+        found.append((there, memory))
         told = ", ".join(f"{kind} {number}" for kind, number in there.items())
-        shares = " and ".join(f"{share:.0f} MB" for share in memory)
-        say(f"visitor {number:2}: {frames:4} frames; {told}; server and nursery {shares}")
+        say(f"visitor {number:2}: {frames:4} frames; {told}; server {memory:.0f} MB")
     return found
 
 

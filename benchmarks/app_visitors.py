@@ -97,19 +97,12 @@ def play(
 
 
 def kernels(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Processes of the visitors: those that the nursery has forked, or the server has started by itself."""
-    below = psutil.Process(server.pid).children(recursive=True)
-    return [child for child in below if child.ppid() != server.pid or is_kernel(child)]
+    """Processes of the visitors."""
+    return [child for child in psutil.Process(server.pid).children() if is_kernel(child)]
 
 
 def is_kernel(process: psutil.Process) -> bool:
-    return any("ipykernel_launcher" in part for part in process.cmdline())
-
-
-def servers(server: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The server, and the nursery."""
-    own = psutil.Process(server.pid)
-    return [own, *(child for child in own.children() if not is_kernel(child))]
+    return any("ewens_widgets.app.visitor" in part for part in process.cmdline())
 
 
 def processor_seconds(server: subprocess.Popen[bytes]) -> dict[str, float]:
@@ -117,16 +110,15 @@ def processor_seconds(server: subprocess.Popen[bytes]) -> dict[str, float]:
     browsers = [
         child for child in psutil.Process().children(recursive=True) if "chrom" in child.name().lower()
     ]
-    groups = {"server": servers(server), "kernels": kernels(server), "browser": browsers}
+    groups = {"server": [psutil.Process(server.pid)], "kernels": kernels(server), "browser": browsers}
     return {name: sum(sum(one.cpu_times()[:2]) for one in group) for name, group in groups.items()}
 
 
 def tell_memory(server: subprocess.Popen[bytes]) -> None:
     """Say how much memory the visitors take; what processes share is divided among them."""
     shares = [share_of_memory(kernel) for kernel in kernels(server)]
-    own = " and ".join(f"{share_of_memory(process):.0f} MB" for process in servers(server))
-    say(f"memory a visitor: median {statistics.median(shares):.0f} MB, most {max(shares):.0f} MB")
-    say(f"memory of the server, and of the nursery: {own}")
+    say(f"memory per visitor: median {statistics.median(shares):.0f} MB, most {max(shares):.0f} MB")
+    say(f"memory of the server: {share_of_memory(psutil.Process(server.pid)):.0f} MB")
 
 
 def share_of_memory(process: psutil.Process) -> float:

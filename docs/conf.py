@@ -53,7 +53,7 @@ nitpick_ignore_regex = [
 ]
 
 
-# What NumPy's names for types stand for, which nobody wants to read.
+# What NumPy's long names for types mean.
 UNFOLDED = {
     re.compile(
         r"numpy\._typing\S*_Buffer \| numpy\._typing\S*_SupportsArray\[numpy\.dtype\[Any\]\] "

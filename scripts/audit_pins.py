@@ -35,7 +35,7 @@ def pins(text: str) -> Iterator[tuple[str, str]]:
 
 
 def findings(name: str, version: str, answer: Answer) -> Iterator[str]:
-    """What speaks against a version."""
+    """What is known about a version."""
     reports = answer.get("vulnerabilities") or []
     for report in reports if isinstance(reports, list) else []:
         if not report.get("withdrawn"):

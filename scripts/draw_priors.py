@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draw the figure of the page on priors: laws of the number of clusters, and how its mean grows.
+"""Draw the figure of the page on priors: distributions of the number of clusters, and how its mean grows.
 
 .venv/bin/python scripts/draw_priors.py docs/priors.png
 """

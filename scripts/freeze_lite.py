@@ -33,7 +33,7 @@ def renewed(pin: Pin, versions: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Write the file anew, with its opening comment."""
+    """Write the file again, with its opening comment."""
     versions = dict(
         line.split("==") for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")
     )

@@ -50,7 +50,7 @@ RATE, WIDTH, COLOURS = 2, 640, 48
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port that is free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -254,7 +254,7 @@ def _extension(name: str) -> Path:
 def package_wheel(folder: Path, module: bytes | None = None) -> Path:
     """Make a wheel of this package as it is installed, or as it is in the checkout.
 
-    Building it anew would need the sources and a build tool; all that a wheel of pure Python has besides the
+    Building it again would need the sources and a build tool; all that a wheel of pure Python has besides the
     files of the package is what the installation knows about it. The tutorials are left out: they are on the
     site.
 
@@ -355,7 +355,7 @@ def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str,
     source
         Folder with the notebooks.
     target
-        Where to put the copies; made anew.
+        Where to put the copies; made again.
     install
         Line that installs the package, for a cell below each title; None where it is there already.
 

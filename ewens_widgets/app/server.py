@@ -1,15 +1,19 @@
 """Voilà with the Explorer on one page, and a kernel for each visitor, for no longer than needed.
 
-A visitor has a place from the moment the page is asked for until its kernel is told to stop: by the page,
-when it is closed or loaded again, or by the server, when the page was given up before it was sent, has never
-come, has lost its connection, or nobody has touched it for long.
+A visitor has a place from the moment the page is requested until its kernel is told to stop. The page does
+so when it is closed or loaded again. The server does so when the page was given up before it was sent, has
+never connected, has lost its connection or was idle for long, and when the visitor's process has ended.
+
+Requests pass `guard` first.
 """
 
 import asyncio
+import contextlib
 import errno
 import gc
 import json
-import shutil
+import secrets
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
@@ -23,18 +27,22 @@ import nbformat
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.session import DELIM
 from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.services.kernels.handlers import KernelHandler
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager, ServerKernelManager
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 from tornado.web import HTTPError
-from traitlets import Float, Instance, Int, List, Unicode
+from traitlets import Float, Int, List, Unicode
 from traitlets.config import Config
 from voila.app import Voila
+from voila.shutdown_kernel_handler import VoilaShutdownKernelHandler
+from voila.static_file_handler import TemplateStaticFileHandler
 from voila.tornado.handler import TornadoVoilaHandler
+from voila.tornado.kernel_websocket_handler import VoilaKernelWebsocketHandler
 
+from ewens_widgets.app import guard
 from ewens_widgets.app.command_line import StartError
-from ewens_widgets.app.nursery import Nursery
 
 __all__ = ["ExplorerServer", "OwnKernelSpecs", "VisitorKernels", "server_settings", "write_page"]
 
@@ -42,6 +50,10 @@ _TEMPLATES = Path(__file__).parent / "page"
 _TITLE = "ewens_widgets Explorer"
 _PORTS = 50
 _PATIENCE = 180  # seconds
+_HELD = 25.0  # seconds for which a question whether a visit goes on is kept open
+_IDLE_CONNECTION = 120.0  # seconds
+_LARGEST_BODY = 2**16  # bytes; what is uploaded comes as messages
+_THEMES = ("light", "dark")
 
 # What the page needs of what may be installed for JupyterLab; the rest would only be loaded, and fail.
 _EXTENSIONS = [
@@ -108,6 +120,8 @@ def server_settings(*, visitors: int, idle_minutes: float, theme: str) -> Config
     )
     # When many visitors come at once, outputs lag behind. What comes later than this is dropped silently.
     settings.VoilaExecutor = Config({"iopub_timeout": _PATIENCE, "startup_timeout": _PATIENCE})
+    # A process that has ended is not started again: its Explorer would be gone, and the page would not know.
+    settings.KernelRestarter = Config({"restart_limit": 0, "time_to_dead": 1.0})
     seconds = max(1, round(60 * idle_minutes))
     settings.VisitorKernels = Config(
         {
@@ -122,14 +136,14 @@ def server_settings(*, visitors: int, idle_minutes: float, theme: str) -> Config
     return settings
 
 
-class VisitHandler(JupyterHandler):
-    """Tells a page whether there is still a kernel behind it."""
+class VisitHandler(guard.OwnVisit, JupyterHandler):
+    """Says whether a visit goes on: at once if it has ended, otherwise when it ends or after a while."""
 
-    def get(self, kernel_id: str) -> None:
-        """Answer with true or false; asking is no activity of the visitor."""
+    async def get(self, kernel_id: str) -> None:
+        """Answer with true or false; the question is no activity of the visitor."""
         # Sets a cookie, without which the page could not end its visit when it is closed.
         self.xsrf_token  # noqa: B018 - for its effect
-        self.finish(json.dumps(kernel_id in self.kernel_manager))
+        self.finish(json.dumps(await self.kernel_manager.goes_on(kernel_id, _HELD)))
 
 
 # The kernel that was started for the request at hand; the original keeps it to itself.
@@ -142,18 +156,36 @@ class PageHandler(TornadoVoilaHandler):
     _kernel: str | None = None
     _is_left = False
 
+    async def prepare(self) -> None:
+        """Refuse what would be reflected in the page, or passed on, unchecked."""
+        await super().prepare()
+        if self.get_argument("theme", "light") not in _THEMES:
+            raise HTTPError(400, "theme must be light or dark")
+        if len(self.request.query) > guard.LONGEST_QUERY:
+            raise HTTPError(
+                414, f"the address has more than {guard.LONGEST_QUERY} characters after the question mark"
+            )
+
     async def get_generator(self, path: str | None = None) -> AsyncIterator[str]:
         """Parts of the page; the first of them comes when the kernel has been started."""
         async for part in super().get_generator(path=path):
-            if self._kernel is None:
-                self._kernel = _started.get(None)
+            if self._kernel is None and (kernel := _started.get(None)) is not None:
+                self._kernel = kernel
+                self._own(kernel)
                 self._give_up()
             if self._is_left:
                 return
             yield part
 
+    def _own(self, kernel: str) -> None:
+        """Tie the visit to this browser by a cookie, which goes out with the first part of the page."""
+        visitor = guard.visitor_of(self) or secrets.token_urlsafe()
+        self.kernel_manager.owners[kernel] = visitor
+        name = guard.cookie_name(self)
+        self.set_signed_cookie(name, visitor, expires_days=None, httponly=True, samesite="Lax")
+
     def on_connection_close(self) -> None:
-        """Note that nobody is there any more."""
+        """Give the place up."""
         super().on_connection_close()
         self._is_left = True
         self._give_up()
@@ -163,26 +195,50 @@ class PageHandler(TornadoVoilaHandler):
             IOLoop.current().spawn_callback(self.kernel_manager.shutdown_kernel, self._kernel)
 
 
+# Handlers of Voilà and jupyter-server, and ours in their place. None: this page needs none of them.
+_HANDLERS = {
+    TornadoVoilaHandler: PageHandler,
+    VoilaKernelWebsocketHandler: guard.GuardedSocket,
+    KernelHandler: guard.GuardedKernel,
+    VoilaShutdownKernelHandler: guard.GuardedShutdown,
+    TemplateStaticFileHandler: None,
+}
+
+
 class ExplorerServer(Voila):
     """Voilà with our page in place of its own template."""
 
-    nursery = Instance(Nursery, allow_none=True, help="Where visitors' processes come from.")
+    hosts = List(Unicode(), help="Names by which the page may be reached, besides localhost.")
+
+    megabytes = Int(4000, help="Most address space of a visitor's process.")
 
     def setup_template_dirs(self) -> None:
         """Look for templates among ours first."""
         super().setup_template_dirs()
         self.template_paths.insert(0, str(_TEMPLATES))
 
+    def init_settings(self) -> dict[str, Any]:
+        """Answer to known names only, within limits, and tell browsers to load from here alone."""
+        return super().init_settings() | {
+            "allow_remote_access": False,
+            "local_hostnames": ["localhost", *self.hosts],
+            "headers": guard.HEADERS,
+            "websocket_max_message_size": guard.LARGEST_MESSAGE,
+        }
+
     def init_handlers(self) -> list[tuple[Any, ...]]:
-        """Answer the pages that ask whether their visit goes on, before all else."""
-        own = {TornadoVoilaHandler: PageHandler}
-        others = super().init_handlers()
-        handlers = [(path, own.get(handler, handler), *settings) for path, handler, *settings in others]
+        """Put our handlers before the others or in their places, and leave out those for logging in."""
+        login = {handler for _, handler, *_ in self.identity_provider.get_handlers()}
+        handlers = [
+            (path, _HANDLERS.get(handler, handler), *settings)
+            for path, handler, *settings in super().init_handlers()
+            if handler not in login and _HANDLERS.get(handler, handler) is not None
+        ]
         return [(r"/visits/([\w-]+)", VisitHandler), *handlers]
 
     def listen(self) -> None:
         """Listen, say where, and serve until stopped."""
-        server = HTTPServer(self.app)
+        server = HTTPServer(self.app, max_body_size=_LARGEST_BODY, idle_connection_timeout=_IDLE_CONNECTION)
         server.add_sockets(self._sockets())
         print(f"The Explorer is at {self.display_url} (stop with Ctrl-C)", flush=True)
         if self.open_browser:
@@ -223,44 +279,30 @@ class OwnKernelSpecs(KernelSpecManager):
     kernel_dirs = List(Unicode(), [])
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """Return the kernel without its history file, which visitors would share, and at lower priority.
-
-        A chain at full speed takes what processors there are. What is passed on to the pages, and what
-        these send, goes first, so that everybody's pictures keep moving.
-        """
+        """Return the kernel as `visitor` runs it, without its history file, which visitors would share."""
         spec = super().get_kernel_spec(kernel_name)
-        politely = ["nice", "-n", "5"] if shutil.which("nice") else []
-        options = ["--HistoryManager.enabled=False", "--IPKernelApp.log_level=ERROR"]
-        spec.argv = [*politely, *spec.argv, *options]
+        spec.argv = [sys.executable, "-m", "ewens_widgets.app.visitor", str(self.parent.megabytes)]
+        spec.argv += [
+            "-f",
+            "{connection_file}",
+            "--HistoryManager.enabled=False",
+            "--IPKernelApp.log_level=CRITICAL",
+        ]
         return spec
 
 
 class VisitorKernel(ServerKernelManager):
-    """Takes its process from the nursery where there is one, and talks to it through files, not ports."""
+    """Talks to its process through sockets in a private folder.
+
+    A port would be chosen here and bound by the kernel a moment later. When many visitors come at once,
+    another kernel may have bound it by then.
+    """
 
     def _transport_default(self) -> str:
-        return "ipc" if self._sockets else "tcp"
+        return "ipc" if self.parent.sockets else "tcp"
 
     def _ip_default(self) -> str:
-        return str(self._sockets / uuid4().hex[:12]) if self._sockets else super()._ip_default()
-
-    @property
-    def _sockets(self) -> Path | None:
-        nursery = self.parent.nursery
-        return None if nursery is None else nursery.sockets
-
-    async def _async_launch_kernel(self, kernel_cmd: list[str], **keywords: Any) -> None:  # noqa: ANN401 - as there
-        nursery = self.parent.nursery
-        process = None
-        if nursery is not None and nursery.is_open:
-            process = nursery.fork(kernel_cmd, keywords["env"], keywords.get("cwd"))
-        if process is None:
-            await super()._async_launch_kernel(kernel_cmd, **keywords)
-            return
-        provisioner = self.provisioner
-        provisioner.process = process
-        provisioner.pid = provisioner.pgid = process.pid
-        self._reconcile_connection_info(provisioner.connection_info)
+        return f"{self.parent.sockets}/{uuid4().hex[:12]}" if self.parent.sockets else super()._ip_default()
 
 
 class VisitorKernels(AsyncMappingKernelManager):
@@ -268,55 +310,96 @@ class VisitorKernels(AsyncMappingKernelManager):
 
     visitors = Int(10, config=True, help="Most visitors at a time.")
 
-    @property
-    def nursery(self) -> Nursery | None:
-        """Where their processes come from; None if each is started by itself."""
-        return getattr(self.parent, "nursery", None)
+    sockets = Unicode("", config=True, help="Folder for the kernels' sockets; without it they use ports.")
 
     patience = Float(3.0, config=True, help="Seconds to wait for a place before a visitor is turned away.")
 
     absence = Float(60.0, config=True, help="Seconds after which a kernel without a page is stopped.")
-
-    arrival = Float(300.0, config=True, help="Seconds after which one to which no page has come is.")
 
     def __init__(self, **keywords: Any) -> None:  # noqa: ANN401 - passed on
         super().__init__(**keywords)
         self._arriving: set[str] = set()
         self._leaving: set[str] = set()
         self._visited: set[str] = set()
+        self._ends: dict[str, asyncio.Event] = {}
+        self._allowances: dict[str, tuple[guard.Allowance, guard.Allowance]] = {}
+        self.owners: dict[str, str] = {}
         self._set_off = time.time() - time.monotonic()
+
+    def _present(self) -> set[str]:
+        return (set(self.list_kernel_ids()) | self._arriving) - self._leaving
 
     @property
     def taken(self) -> int:
         """Number of places that are taken."""
-        return len((set(self.list_kernel_ids()) | self._arriving) - self._leaving)
+        return len(self._present())
+
+    @property
+    def awaited(self) -> int:
+        """Number of these whose page has not connected yet; a plain request for the page never does."""
+        return len(self._present() - self._visited)
 
     async def start_kernel(self, **keywords: Any) -> str:  # noqa: ANN401 - passed on
-        """Start a kernel if there is a place; otherwise the visitor gets the page for error 503."""
+        """Start a kernel if there is a place; otherwise the visitor gets the page for error 503.
+
+        Only half of the places may be awaited, so that requests that never connect cannot take all of them.
+        Who finds that half taken waits until one of these pages has connected or given up its place.
+        """
         # A page that is loaded again gives up its old place at about the same time as it asks for a new one.
-        deadline = time.monotonic() + self.patience
-        while self.taken >= self.visitors:
-            if time.monotonic() > deadline:
+        came = time.monotonic()
+        while (is_full := self.taken >= self.visitors) or self.awaited >= max(1, (self.visitors + 1) // 2):
+            if time.monotonic() > came + (self.patience if is_full else self.absence):
                 raise HTTPError(503, f"it has room for {self.visitors}", reason="All places are taken")
             await asyncio.sleep(_GLANCE)
         kernel_id = self.new_kernel_id()
         _started.set(kernel_id)
         self._arriving.add(kernel_id)
         try:
-            return str(await super().start_kernel(kernel_id=kernel_id, **keywords))
+            await super().start_kernel(kernel_id=kernel_id, **keywords)
         finally:
             self._arriving.discard(kernel_id)
+        self._ends[kernel_id] = asyncio.Event()
+        self.add_restart_callback(kernel_id, lambda: self._bury(kernel_id), "dead")
+        return kernel_id
+
+    def _bury(self, kernel_id: str) -> None:
+        """Give up the place of a visitor whose process has ended."""
+        if kernel_id in self:
+            IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id, now=True)
+
+    async def goes_on(self, kernel_id: str, seconds: float) -> bool:
+        """Wait until a visit ends, or for some time; return whether it goes on."""
+        if kernel_id in self._ends:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ends[kernel_id].wait(), seconds)
+        return kernel_id in self and kernel_id not in self._leaving
+
+    def connections(self, kernel_id: str) -> int:
+        """Number of pages that are connected to a kernel."""
+        return int(self._kernel_connections.get(kernel_id, 0))
+
+    def may_send(self, kernel_id: str, size: int) -> bool:
+        """Count a message of a visitor; return whether the visitor keeps to the rates below."""
+        if kernel_id not in self._allowances:
+            # A page sends some twenty messages per second, and a few hundred when it is loaded.
+            self._allowances[kernel_id] = guard.Allowance(200, 2000), guard.Allowance(4 * 2**20, 2**26)
+        messages, content = self._allowances[kernel_id]
+        return messages.take(1) & content.take(size)
 
     async def shutdown_kernel(self, kernel_id: str, now: bool = False, restart: bool = False) -> None:
         """Stop a kernel; its place is free at once. Page and server may both ask for it."""
         if kernel_id in self._leaving:
             return
         self._leaving.add(kernel_id)
+        if kernel_id in self._ends:
+            self._ends.pop(kernel_id).set()
         try:
             await super().shutdown_kernel(kernel_id, now=now, restart=restart)
         finally:
             self._leaving.discard(kernel_id)
             self._visited.discard(kernel_id)
+            self._allowances.pop(kernel_id, None)
+            self.owners.pop(kernel_id, None)
             # Thousands of objects now refer to each other in circles, 2 MB of them. Python looks for such
             # garbage when a quarter as many have been added as there are, after dozens of visits.
             gc.collect()
@@ -372,16 +455,11 @@ class VisitorKernels(AsyncMappingKernelManager):
         await super().cull_kernels()
 
     async def cull_kernel_if_idle(self, kernel_id: str) -> None:
-        """Stop a kernel whose page is gone, besides those that nobody has touched for long.
-
-        A page that has not connected yet has more time: when many come at once, loading it takes a while. It
-        may also have been given up before it could say so.
-        """
+        """Stop a kernel without a page, besides those that were idle for long."""
         kernel = self.get_kernel(kernel_id)
         silent = (datetime.now(UTC) - kernel.last_activity).total_seconds()
-        patience = self.absence if kernel_id in self._visited else self.arrival
-        if silent > patience and not self._kernel_connections.get(kernel_id, 0):
-            self.log.info("Nobody is connected to kernel %s", kernel_id)
+        if silent > self.absence and not self._kernel_connections.get(kernel_id, 0):
+            self.log.info("No page is connected to kernel %s", kernel_id)
             await self.shutdown_kernel(kernel_id)
         else:
             await super().cull_kernel_if_idle(kernel_id)

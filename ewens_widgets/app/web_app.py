@@ -3,12 +3,12 @@
 import argparse
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from ewens_widgets.app.command_line import (
     UNKNOWN_DATA,
@@ -18,9 +18,6 @@ from ewens_widgets.app.command_line import (
     positive_integer,
     positive_number,
 )
-
-if TYPE_CHECKING:
-    from ewens_widgets.app.nursery import Nursery
 
 __all__ = ["add_explorer"]
 
@@ -33,6 +30,8 @@ The page is served on localhost only. To offer it to others, put a web server in
 passwords; to reach it from your own computer:  ssh -L 8866:localhost:8866 MACHINE
 """
 
+# The name of a socket has at most 107 bytes; 16 of them follow the folder.
+_LONGEST_FOLDER = 107 - 16
 # Many processes on few processors: threads of linear algebra would only get in each other's way.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -68,36 +67,36 @@ def add_explorer(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     app.add_argument(
         "--data", default="unit square", metavar="NAME", help="data set to begin with (default: %(default)s)"
     )
+    app.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name besides localhost by which the page is reached, behind a web server; may be repeated",
+    )
+    app.add_argument(
+        "--memory",
+        type=positive_integer,
+        default=4000,
+        metavar="MB",
+        help="most address space of a visitor's process, on Linux (default: %(default)s)",
+    )
     app.add_argument("--theme", choices=("light", "dark"), default="light", help="default: %(default)s")
     app.set_defaults(run=_serve)
 
 
-def _prepare(data: str) -> "Nursery | None":
-    """Run the Explorer once, in another process: the server need not carry its packages with it.
-
-    Returns
-    -------
-    That process, if visitors' processes can be had from it.
-    """
+def _prepare(data: str) -> None:
+    """Compile the sampler and try the Explorer, in another process so that the server stays small."""
     command = [sys.executable, "-m", "ewens_widgets.app", "compile", "--data", data]
-    nursery = None
-    if sys.platform == "linux":
-        from ewens_widgets.app.nursery import Nursery
-
-        nursery = Nursery(data)
-        code, said = nursery.code, nursery.said
-    else:
-        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
-        code, said = result.returncode, result.stderr
-    lines = said.strip().splitlines() or [f"exit code {code}"]
-    if code == UNKNOWN_DATA:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
+    lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+    if result.returncode == UNKNOWN_DATA:
         raise StartError(lines[-1])
-    if code:
+    if result.returncode:
         raise StartError(
             f"The Explorer does not run in this environment: {lines[-1]}\n"
             f"To see all of it:  {shlex.join(command)}"
         )
-    return nursery
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -105,14 +104,18 @@ def _serve(options: argparse.Namespace) -> int:
     print("Preparing the sampler (it is compiled the first time, which takes a minute or two)", flush=True)
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
-    nursery = _prepare(options.data)
+    _prepare(options.data)
 
     from ewens_widgets.app.server import ExplorerServer, server_settings, write_page
 
-    with TemporaryDirectory(prefix="ewens-widgets-") as folder:
+    settings = server_settings(visitors=options.visitors, idle_minutes=options.idle, theme=options.theme)
+    with TemporaryDirectory(prefix="ewens-") as folder, TemporaryDirectory(prefix="ewens-") as sockets:
+        if hasattr(socket, "AF_UNIX") and len(os.fsencode(sockets)) <= _LONGEST_FOLDER:
+            settings.VisitorKernels.sockets = sockets
         server = ExplorerServer(
-            config=server_settings(visitors=options.visitors, idle_minutes=options.idle, theme=options.theme),
-            nursery=nursery,
+            config=settings,
+            hosts=options.host,
+            megabytes=options.memory,
             config_file_paths=[],
             notebook_path=str(write_page(Path(folder), options.data)),
             port=options.port,
@@ -121,6 +124,4 @@ def _serve(options: argparse.Namespace) -> int:
         )
         server.initialize([])
         server.start()
-    if nursery is not None:
-        nursery.close()
     return 0

@@ -107,8 +107,8 @@ class Scenario:
         return self.make(np.random.default_rng([*self.key.encode(), seed]))
 
 
-class _Law(NamedTuple):
-    """A law of z with mean zero and unit covariance: draws of a shape, and log density of rows."""
+class _Distribution(NamedTuple):
+    """A distribution of z with mean zero and unit covariance: draws of a shape, and log density of rows."""
 
     draw: Callable[[np.random.Generator, tuple[int, int]], Array]
     log_density: Callable[[Array], Array]
@@ -140,15 +140,15 @@ def _log_gamma_density(z: Array) -> Array:
     return np.asarray(np.sum(logs - gammaln(_SHAPE) + 0.5 * np.log(_SHAPE), axis=1))
 
 
-_GAUSSIAN = _Law(lambda rng, shape: rng.standard_normal(shape), _log_normal_density)
-_STUDENT = _Law(_draw_student, _log_student_density)
-_GAMMA = _Law(_draw_gamma, _log_gamma_density)
+_GAUSSIAN = _Distribution(lambda rng, shape: rng.standard_normal(shape), _log_normal_density)
+_STUDENT = _Distribution(_draw_student, _log_student_density)
+_GAMMA = _Distribution(_draw_gamma, _log_gamma_density)
 
 
 class _Clusters(NamedTuple):
     """Shares, centres (K × d, before they are spread) and roots of covariances (K × d × d) of one law."""
 
-    law: _Law
+    law: _Distribution
     shares: Array
     centres: Array
     roots: Array
@@ -207,7 +207,7 @@ def _mixed(rng: np.random.Generator, X: Array) -> Array:
 
 def _several(
     rng: np.random.Generator,
-    law: _Law = _GAUSSIAN,
+    law: _Distribution = _GAUSSIAN,
     common: bool = False,
     unequal: bool = False,
     outliers: float = 0.0,
@@ -238,7 +238,7 @@ def _several(
     return Simulation(_mixed(rng, X)[order], labels[order].astype(np.intp), count, error)
 
 
-def _single(rng: np.random.Generator, law: _Law, n: int = 300, d: int = 3) -> Simulation:
+def _single(rng: np.random.Generator, law: _Distribution, n: int = 300, d: int = 3) -> Simulation:
     return Simulation(_mixed(rng, law.draw(rng, (n, d))), np.zeros(n, dtype=np.intp), 1, 0.0)
 
 

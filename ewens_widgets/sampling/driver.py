@@ -2,16 +2,15 @@
 
 An iteration draws θ, and λ where it has a prior, then makes the moves of the schedule, and writes down the
 state. Iterations run in compiled loops: one for the moves that need distances, and one for those that need
-the likelihood only, so that nobody waits for the compilation of moves that are not used. Numba can keep such
-a loop on disk only if it names its kernels; a loop that is handed a kernel would be compiled anew in every
+the likelihood only, so that moves that are not used need not be compiled. Numba can keep such
+a loop on disk only if it names its kernels; a loop that is handed a kernel would be compiled again in every
 process. So consecutive moves whose kernels are named in one loop form a *segment* of the schedule. Any other
 move is a *guest*: its kernel is called from here, once for each repeat. A schedule of more than one segment
 is run in turns, an iteration at a time.
 
 While there is no machine code yet, blocks are run interpreted, an iteration at a time, and the chain changes
 over when a child process has made it (`cold_start.Code`). Where an interpreted iteration would take too long,
-the driver waits instead. Schedules with guests are compiled here, at their first call: nobody could keep what
-is compiled for them.
+the driver waits instead. Schedules with moves of users are compiled here, at their first call, since their code cannot be kept.
 
 Interrupts are kept out of compiled calls. While numba converts the arguments of a call it runs a little
 Python; an interrupt raised just there is not expected, and crashes the process. So one that arrives during a

@@ -7,8 +7,7 @@ has a prior) from its exact conditional and then makes the moves of the schedule
 from the one generator in the state.
 
 A block happens as a whole or not at all. Compiled code cannot be interrupted, so a signal that arrives
-meanwhile is raised after it, when the chain has moved on and nobody knows; then it is taken back to where it
-was.
+meanwhile is raised after it, when the chain has moved on; then the chain is taken back to where it was.
 
 Where there is no machine code yet, the chain runs interpreted until it has been compiled in the background
 (`compiled`): the draws are the same.
@@ -98,7 +97,7 @@ class Sampler:
         Prior on partitions from `ew.priors`, instead of a concentration, which is short for
         ``Ewens(concentration)``.
     nu_grid
-        Values of the likeness ν of own shapes; powers of two from 2 to 256 by default.
+        Values of the pooling ν of own shapes; powers of two from 2 to 256 by default.
 
     Examples
     --------
@@ -424,8 +423,8 @@ class Sampler:
             raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
         if acceptance == "as-printed" and warn:
             warnings.warn(
-                'acceptance="as-printed" uses the ratio that the paper prints, with its proposal terms '
-                "upside down: the chain does not sample the posterior. It is there for teaching.",
+                'acceptance="as-printed" uses the ratio printed in the paper, whose proposal terms are '
+                "inverted: the chain does not sample the posterior. It exists for teaching.",
                 stacklevel=3,
             )
         self.posterior = posterior

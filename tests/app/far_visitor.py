@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from http.cookies import SimpleCookie
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +18,7 @@ from jupyter_server.services.kernels.connection.base import (
     deserialize_msg_from_ws_v1,
     serialize_msg_to_ws_v1,
 )
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest
+from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 PROTOCOL = "v1.kernel.websocket.jupyter.org"
@@ -36,8 +35,8 @@ class FarVisitor:
         When each frame came, in seconds of the monotonic clock.
     """
 
-    def __init__(self, address: str, kernel: str, link: WebSocketClientConnection) -> None:
-        self._address, self.kernel, self._link = address, kernel, link
+    def __init__(self, address: str, kernel: str, cookies: str, link: WebSocketClientConnection) -> None:
+        self._address, self.kernel, self._cookies, self._link = address, kernel, cookies, link
         self._session = uuid4().hex
         self._page = self._awaited = ""
         self.models: dict[str, dict[str, Any]] = {}
@@ -151,31 +150,46 @@ class FarVisitor:
         """Close the page, which tells the server so."""
         self._listening.cancel()
         self._link.close()
-        client = AsyncHTTPClient()
-        asked = await client.fetch(f"{self._address}visits/{self.kernel}", request_timeout=_PATIENCE)
-        cookie = next(
-            SimpleCookie(one)["_xsrf"].value
-            for one in asked.headers.get_list("Set-Cookie")
-            if one.startswith("_xsrf=")
-        )
-        headers = {"Cookie": f"_xsrf={cookie}", "X-XSRFToken": cookie}
+        token = re.search(r"_xsrf=([^;]+)", self._cookies)
+        assert token is not None
+        headers = {"Cookie": self._cookies, "X-XSRFToken": token[1]}
         address = f"{self._address}voila/api/shutdown/{self.kernel}"
         # Answered when the kernel has ended, which takes its time on a busy machine.
-        await client.fetch(
-            HTTPRequest(address, method="POST", headers=headers, body=b"", request_timeout=_PATIENCE)
-        )
+        request = HTTPRequest(address, method="POST", headers=headers, body=b"", request_timeout=_PATIENCE)
+        await AsyncHTTPClient().fetch(request)
+
+
+def cookies_of(answer: HTTPResponse) -> str:
+    """Cookies of an answer, as they are sent back."""
+    return "; ".join(one.partition(";")[0] for one in answer.headers.get_list("Set-Cookie"))
+
+
+async def open_page(address: str, cookies: str = "") -> tuple[str, str]:
+    """Ask for the page; return the kernel behind it, and the browser's cookies."""
+    headers = {"Cookie": cookies} if cookies else {}
+    request = HTTPRequest(address, headers=headers, connect_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    answer = await AsyncHTTPClient().fetch(request)
+    found = re.search(r'"kernelId": *"([\w-]+)"', answer.body.decode())
+    assert found is not None, "a page without a kernel"
+    return found[1], cookies_of(answer)
+
+
+async def connect(
+    address: str, kernel: str, cookies: str, *, protocols: Sequence[str] = (PROTOCOL,), **headers: str
+) -> WebSocketClientConnection:
+    """Connect to a kernel as its page does."""
+    url = f"{address.replace('http', 'ws', 1)}api/kernels/{kernel}/channels?session_id={uuid4().hex}"
+    sent = {"Cookie": cookies, **headers}
+    request = HTTPRequest(url, headers=sent, connect_timeout=_PATIENCE, request_timeout=_PATIENCE)
+    return await websocket_connect(request, subprotocols=list(protocols) or None, max_message_size=2**28)
 
 
 @asynccontextmanager
 async def far_visit(address: str) -> AsyncIterator[FarVisitor]:
     """A page from its opening to its closing; its widgets are there and greeted."""
-    answer = await AsyncHTTPClient().fetch(address, connect_timeout=_PATIENCE, request_timeout=_PATIENCE)
-    found = re.search(r'"kernelId": *"([\w-]+)"', answer.body.decode())
-    assert found is not None, "a page without a kernel"
-    url = f"{address.replace('http', 'ws', 1)}api/kernels/{found[1]}/channels?session_id={uuid4().hex}"
-    asked = HTTPRequest(url, connect_timeout=_PATIENCE, request_timeout=_PATIENCE)
-    link = await websocket_connect(asked, subprotocols=[PROTOCOL], max_message_size=2**28)
-    visitor = FarVisitor(address, found[1], link)
+    kernel, cookies = await open_page(address)
+    link = await connect(address, kernel, cookies)
+    visitor = FarVisitor(address, kernel, cookies, link)
     try:
         await visitor.until(0)
         yield visitor

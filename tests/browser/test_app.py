@@ -11,7 +11,7 @@ from browser.explorer_page import FIGURES, ExplorerPage
 from browser.opened import new_page
 from playwright.sync_api import Browser, Page, Route, expect
 
-# What the page does when it is closed, without closing it; then what it does when it comes into view again.
+# What the page does when it is closed, without closing it.
 END_VISIT = """
 async () => {
   const settings = JSON.parse(document.getElementById("jupyter-config-data").textContent);
@@ -19,7 +19,6 @@ async () => {
   form.append("_xsrf", document.cookie.match("\\\\b_xsrf=([^;]*)\\\\b")[1]);
   const address = `${settings.baseUrl}voila/api/shutdown/${settings.kernelId}`;
   const answer = await fetch(address, { method: "POST", body: form });
-  document.dispatchEvent(new Event("visibilitychange"));
   return answer.status;
 }
 """

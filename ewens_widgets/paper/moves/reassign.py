@@ -1,7 +1,7 @@
 r"""Reassign, the paper's Algorithm 1: an evenly chosen object is proposed to another cluster or to a new one.
 
 An object in company has K options, evenly likely: the K − 1 other clusters and a new one. An object that is
-alone has the K − 1 others. Either way the number of options is the same on the way back, so the proposal is
+alone has the K − 1 others. The reverse proposal has the same number of options, so the proposal is
 symmetric,
 
 .. math:: q(B^* \mid B) = q(B \mid B^*), \qquad \log r = \log \pi(B^*) - \log \pi(B) .

@@ -1,4 +1,4 @@
-r"""Split-merge, the paper's Algorithm 2, with its acceptance ratio put right.
+r"""Split-merge, the paper's Algorithm 2, with its acceptance ratio corrected.
 
 With probabilities :math:`(p_s, p_m, p_k)` a split, a merge or nothing is proposed.
 
@@ -16,7 +16,7 @@ a side, the partition stays as it is.
     q(\text{merge}) = p_m \frac{1/\Delta(a,b)}{\sum 1/\Delta}, \qquad
     \log r = \log\frac{\pi(B^*)}{\pi(B)} + \log\frac{q(B \mid B^*)}{q(B^* \mid B)} .
 
-The paper prints the second fraction upside down. `acceptance="as-printed"` of the sampler does so too, to
+The paper inverts the second fraction. `acceptance="as-printed"` of the sampler does so too, to
 show what happens. With many exact duplicates the floor under the distances makes some splits possible in
 principle only: use another schedule for such data.
 
@@ -204,7 +204,7 @@ def _split(
     weigh_sides(problem, workspace, count)
     log_change = log_change_of_split(problem, workspace, slot, moved)
     log_uniform = math.log(1.0 - rng.random())
-    # The way back is at most as probable as merging at all, which often is the end of the matter.
+    # The reverse proposal is at most as probable as a merge, which often decides already.
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.merge) <= log_uniform
     if hopeless and wanted == NOTHING:
         return REJECTED
@@ -471,7 +471,7 @@ def _tell_sides(account: BareProposal, allocation: Allocation) -> Iterator[Scene
     whose = "Of both together, the" if back else "Its"
     yield Scene(
         "cores",
-        "The cores" if not back else "The way back: the cores",
+        "The cores" if not back else "The reverse proposal: the cores",
         f"{whose} two objects farthest apart, {first} and {second}, are the cores of two sides"
         f"{': from these a split would have to start' if back else ''}.",
         focus=allocation.members,
@@ -500,6 +500,6 @@ def _tell_jump(allocation: Allocation) -> Scene:
     else:
         who = f"sides: object {jumped[0] + 1} did." if jumped else "sides. This time none did."
         text = f"With probability {probability} one of the cores changes {who}"
-    title = "The way back: core jump" if allocation.is_replay else "Core jump"
+    title = "The reverse proposal: core jump" if allocation.is_replay else "Core jump"
     ringed = np.array(jumped, dtype=np.intp)
     return Scene("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)

@@ -1,4 +1,4 @@
-"""The plan of a run, and its folder on disk: states and draws that survive the end of the process.
+"""The plan of a run, and its folder on disk: states and draws that outlive the process.
 
 ``run.npz`` holds the plan: data, settings, the state that each chain starts from, and the goal.
 ``round-00000012.npz`` holds the draws of one round of tasks and the states at its end. Each file is written

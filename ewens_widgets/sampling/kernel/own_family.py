@@ -234,7 +234,7 @@ def _log_growth_whole(
 def _log_growth_lean(
     vector: FloatArray, centre: FloatArray, inverse: FloatArray, gap: FloatArray, factor: float
 ) -> float:
-    """The same with half of the products, those of the lower triangle, where nobody needs A⁻¹(y−c).
+    """The same with half of the products, those of the lower triangle, where A⁻¹(y−c) is not needed.
 
     Four columns at a time, as in `multiply`: their squares, and then the rows below.
     """

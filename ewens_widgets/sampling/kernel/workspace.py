@@ -8,11 +8,11 @@ freed slot is filled with the last one. The labels of the workspace are slot num
 
 *Common shapes.* The scatter :math:`M/n` belongs to the current θ. Model I keeps its trace over d, model II
 its diagonal, model III its inverse A and log determinant. The cluster sums are exact (see
-`model.coordinates.on_exact_grid`), and the scatter is computed anew with every draw of θ, so nothing drifts
+`model.coordinates.on_exact_grid`), and the scatter is computed again with every draw of θ, so nothing drifts
 and the state of a chain is its slot labels, θ, λ and generator.
 
 *Own shapes.* Every slot has its squares S and the volume A of `model.own_shapes`: model I and II keep A
-itself, model III its inverse; all are computed anew with every draw of Σ, which is part of the state like ν.
+itself, model III its inverse; all are computed again with every draw of Σ, which is part of the state like ν.
 Four slots behind those of clusters are for statistics of clusters that do not exist: the two sides of a
 split, a merged cluster, and one without objects.
 
@@ -276,8 +276,8 @@ def _log_count_steps(posterior: Posterior) -> FloatArray:
     n_objects, prior = posterior.n_objects, posterior.prior
     steps = np.zeros(n_objects + 2)
     if posterior.concentration is None:
-        # So many clusters of so many objects have a probability that is zero to all digits; nobody waits for
-        # their weights, and they are never proposed.
+        # So many clusters of so many objects have a probability that is zero to all digits; their
+        # weights are not computed, and they are never proposed.
         most = min(n_objects, _MOST_DEAR_COUNTS) if prior.has_slow_count_weights else n_objects
         steps[:] = -np.inf
         steps[:most] = prior.log_count_steps(n_objects, most)
@@ -400,8 +400,8 @@ def report(
 ) -> None:
     """Tell a watcher what was proposed where; the caller changes the labels to the proposal.
 
-    The proposal is accepted if `log_uniform` is below `log_ratio`. `log_forward` is log q(B* | B), the way
-    there, and `log_backward` log q(B | B*), the way back.
+    The proposal is accepted if `log_uniform` is below `log_ratio`. `log_forward` is log q(B* | B), the
+    forward proposal, and `log_backward` log q(B | B*), the reverse one.
     """
     for i in range(labels.shape[0]):
         outcome.labels[i] = labels[i]

@@ -8,7 +8,7 @@ probability proportional to
 
 with the predictive density of own shapes, or, for common ones, a Gaussian with the covariance of the merged
 state (`kernel.common_family`). If they are in different clusters, the *merge* of these is proposed, and the
-probability of the way back is found by replaying the allocation in the same kind of order.
+probability of the reverse proposal is found by replaying the allocation in the same kind of order.
 
 The order does not depend on which of the two states one is in, so the log acceptance ratio, given i, j and
 the order, is
@@ -175,7 +175,7 @@ def informed_split_merge(
     log_ratio = 0.0
     if merging:
         log_ratio = log_change_of_merge(problem, workspace, slot, other)
-        # The probability of the way back is at most one, so often the merge is lost already.
+        # The probability of the reverse proposal is at most one, so often the merge is lost already.
         if log_ratio <= log_uniform and not wanted:
             return 0
     if wanted == ACCOUNT:
@@ -262,7 +262,7 @@ def _replay(
 ) -> float:
     """Log probability of the sides of the members, the current state being the merged one."""
     refresh(problem, workspace)
-    given = count > 0  # Not a constant, for which numba would compile the functions anew.
+    given = count > 0  # Not a constant, for which numba would compile the functions again.
     return _allocate(problem, workspace, count, not given, given, outcome, rng)
 
 

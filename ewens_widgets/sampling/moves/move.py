@@ -183,7 +183,7 @@ class Allocation:
     jump_probability
         Probability that one of the cores jumps; 0 where the move has no core jump.
     is_replay
-        Whether nothing was drawn: the sides are given, and the way back of a merge is asked for.
+        Whether nothing was drawn: the sides are given, and the reverse proposal of a merge is wanted.
     """
 
     cores: tuple[int, int]
@@ -215,7 +215,7 @@ class BareProposal:
     allocation
         How members were or would be put on two sides.
     forward, backward
-        The way there, and the way back.
+        The forward and the reverse proposal.
     log_uniform
         Logarithm of the uniform draw that decides; None where nothing has to be decided.
     reason
@@ -368,8 +368,8 @@ class Scene:
         more, fewer = sorted(np.bincount(sides, minlength=2).tolist(), reverse=True)
         drawn, title = f"They fell {more} to {fewer}.", "The sides"
         if allocation.is_replay:
-            title = "The way back: the sides"
-            drawn = f"To fall apart as they are, {more} to {fewer}, has probability {from_log(log_sides)}."
+            title = "The reverse proposal: the sides"
+            drawn = f"The split into these sides, {more} to {fewer}, has probability {from_log(log_sides)}."
         shares = np.full(account.labels.size, np.nan)
         shares[allocation.members] = allocation.to_second
         return cls(

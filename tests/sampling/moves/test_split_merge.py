@@ -233,7 +233,7 @@ def test_the_two_metrics_differ() -> None:
 
 
 def test_the_printed_ratio_warns() -> None:
-    with pytest.warns(UserWarning, match="upside down"):
+    with pytest.warns(UserWarning, match="inverted"):
         ew.Sampler(FIVE, moves="paper-2", acceptance="as-printed")
 
 
