@@ -132,19 +132,25 @@ def _dictionary(part: bytes) -> dict[str, Any]:
 class OwnVisit:
     """Part of a handler whose address names a visit: only the browser that opened the visit is answered."""
 
+    # What it uses of the handler.
+    kernel_manager: Any
+    path_args: list[str]
+    path_kwargs: dict[str, str]
+    finish: Any
+
     async def prepare(self, *arguments: Any, **keywords: Any) -> None:  # noqa: ANN401 - passed on
         """Refuse a browser without the visit's cookie."""
         prepared: Awaitable[None] | None = super().prepare(*arguments, **keywords)  # type: ignore[misc]
         if prepared is not None:
             await prepared
-        (visit,) = (*self.path_args, *self.path_kwargs.values())  # type: ignore[attr-defined]
-        owner = self.kernel_manager.owners.get(visit)  # type: ignore[attr-defined]
+        (visit,) = (*self.path_args, *self.path_kwargs.values())
+        owner = self.kernel_manager.owners.get(visit)
         if owner is not None and owner != visitor_of(self):
             raise HTTPError(403, "this visit belongs to another browser")
 
     def write_error(self, status_code: int, **_: object) -> None:
         """Answer with the status alone; no person reads more."""
-        self.finish(f"{status_code}\n")  # type: ignore[attr-defined]
+        self.finish(f"{status_code}\n")
 
 
 def cookie_name(handler: Any) -> str:  # noqa: ANN401 - any handler

@@ -10,7 +10,8 @@ is run in turns, an iteration at a time.
 
 While there is no machine code yet, blocks are run interpreted, an iteration at a time, and the chain changes
 over when a child process has made it (`cold_start.Code`). Where an interpreted iteration would take too long,
-the driver waits instead. Schedules with moves of users are compiled here, at their first call, since their code cannot be kept.
+the driver waits instead. Schedules with moves of users are compiled here, at their first call,
+since their code cannot be kept.
 
 Interrupts are kept out of compiled calls. While numba converts the arguments of a call it runs a little
 Python; an interrupt raised just there is not expected, and crashes the process. So one that arrives during a
