@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling import cold_start, compiled
 from ewens_widgets.sampling.kernel.own_draws import _solve_lower
 
 X = np.random.default_rng(3).normal(size=(12, 2))
@@ -78,7 +78,7 @@ def test_machine_code_that_cannot_be_kept_is_used(
     fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full, or the folder of caches cannot be written to any more, or is gone."""
-    from numba.core import caching, config
+    from numba.core import caching
 
     tries: list[str] = []
 
@@ -86,11 +86,15 @@ def test_machine_code_that_cannot_be_kept_is_used(
         tries.append(path)
         raise OSError(fault, os.strerror(fault))
 
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(cold_start, "FOLDER", tmp_path)
+    monkeypatch.setattr(cold_start.Code, "_start", lambda _: None)  # no child process compiles either
     monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", refuse)
     solve = compiled.entry(_solve_lower.py_func)  # small, and not compiled yet
     solution = np.zeros(2)
-    solve(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 5.0]), solution)
+    arguments = np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 5.0]), solution
+    assert cold_start.code_for(solve, arguments).is_at_hand()
+    solve(*arguments)
     assert solution.tolist() == [2.0, 3.0]
     assert solve.signatures
     assert tries

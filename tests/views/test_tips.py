@@ -56,7 +56,10 @@ class TestPartition:
         view, figure = laid_out(PartitionView, shared, chain)
         headline = Headline(shared)
         headline.prepare(chain.dataset)
-        headline.show(chain.frame(40, PlayerState.FINISHED))
+        end, answers = chain.frame(40, PlayerState.FINISHED), chain.answers(shared)
+        answers.ask(end)
+        for screen in (shared, headline, view):
+            screen.show(answers.add_to(end))
         expected = chain.trace.answer().certainty[7]
         assert figure.point(object_pixel(view, 7)).endswith(f"probability {expected:.2f}")
 
