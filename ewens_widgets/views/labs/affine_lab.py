@@ -31,10 +31,10 @@ from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import LOADERS, Dataset, as_dataset
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.playback import Tick, Worker
-from ewens_widgets.views.affine_lab.affine_controls import MapControls
-from ewens_widgets.views.affine_lab.affine_panels import InvariancePanel, KMeansPanel, ScatterPanel
 from ewens_widgets.views.base import Panel, assign, note
 from ewens_widgets.views.fields import Field, entry, whole_number
+from ewens_widgets.views.labs.affine_controls import MapControls
+from ewens_widgets.views.labs.affine_panels import InvariancePanel, KMeansPanel, ScatterPanel
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 __all__ = ["AffineLab"]

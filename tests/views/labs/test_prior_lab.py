@@ -22,11 +22,11 @@ from ewens_widgets.model.priors import (
     Poisson,
 )
 from ewens_widgets.model.priors.partition_prior import total_variation
+from ewens_widgets.views.labs.prior_charts import count_law, size_bins
+from ewens_widgets.views.labs.prior_controls import PARTITION
+from ewens_widgets.views.labs.prior_lab import PriorLab
+from ewens_widgets.views.labs.restaurant import RestaurantPanel
 from ewens_widgets.views.prior_chooser import prior_name
-from ewens_widgets.views.prior_lab.prior_charts import count_law, size_bins
-from ewens_widgets.views.prior_lab.prior_controls import PARTITION
-from ewens_widgets.views.prior_lab.prior_lab import PriorLab
-from ewens_widgets.views.prior_lab.restaurant import RestaurantPanel
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -27,14 +27,14 @@ from ewens_widgets.sampling.moves.move import Move, Scene, count
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import Panel, assign, note, show_if
-from ewens_widgets.views.move_inspector.inspector_controls import InspectorButtons, MoveFields
-from ewens_widgets.views.move_inspector.inspector_numbers import (
+from ewens_widgets.views.labs.inspector_controls import InspectorButtons, MoveFields
+from ewens_widgets.views.labs.inspector_numbers import (
     Waterfall,
     numbers_table,
     options_list,
     printed_sentence,
 )
-from ewens_widgets.views.move_inspector.stage_scatter import StageScatter
+from ewens_widgets.views.labs.stage_scatter import StageScatter
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 __all__ = ["MoveInspector"]

@@ -15,8 +15,8 @@ from views.chains import Wire, widgets_below
 import ewens_widgets as ew
 from ewens_widgets.analysis.invariance import PAPER_MATRICES
 from ewens_widgets.analysis.plots.palette import GREY
-from ewens_widgets.views.affine_lab.affine_controls import Steps
-from ewens_widgets.views.affine_lab.affine_lab import MOST_OBJECTS, AffineLab
+from ewens_widgets.views.labs.affine_controls import Steps
+from ewens_widgets.views.labs.affine_lab import MOST_OBJECTS, AffineLab
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ewens_widgets.analysis.explanation import Term
-from ewens_widgets.views.move_inspector.inspector_numbers import FALLS, RISES, Waterfall, waterfall_bars
+from ewens_widgets.views.labs.inspector_numbers import FALLS, RISES, Waterfall, waterfall_bars
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -10,8 +10,8 @@ import pytest
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
-from ewens_widgets.views.move_inspector.move_inspector import MoveInspector
-from ewens_widgets.views.move_inspector.stage_scatter import FIRST_SIDE, SECOND_SIDE
+from ewens_widgets.views.labs.move_inspector import MoveInspector
+from ewens_widgets.views.labs.stage_scatter import FIRST_SIDE, SECOND_SIDE
 
 pytestmark = pytest.mark.usefixtures("wire")
 

@@ -1,7 +1,7 @@
 """Colours of the inspector's scatter."""
 
 from ewens_widgets.analysis.plots.palette import GREY
-from ewens_widgets.views.move_inspector.stage_scatter import FIRST_SIDE, SECOND_SIDE, blend
+from ewens_widgets.views.labs.stage_scatter import FIRST_SIDE, SECOND_SIDE, blend
 
 
 def test_colours_of_sides_go_from_one_to_the_other() -> None:

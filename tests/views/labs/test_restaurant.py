@@ -9,7 +9,7 @@ from views.chains import Wire
 
 from ewens_widgets import ewens
 from ewens_widgets.model.priors import DirichletMultinomial, Ewens, FiniteMixture, PitmanYor
-from ewens_widgets.views.prior_lab.restaurant import (
+from ewens_widgets.views.labs.restaurant import (
     ALONE,
     TOGETHER,
     WIDTH,

@@ -36,7 +36,7 @@ from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, View, assign, note, show_if
-from ewens_widgets.views.chains_view.chain_panels import (
+from ewens_widgets.views.labs.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
     ChainsState,

@@ -27,8 +27,8 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.partition import canonical_labels, cluster_sizes
 from ewens_widgets.views.base import Panel, assign, chip, note
+from ewens_widgets.views.labs.seating import seats_table
 from ewens_widgets.views.prior_chooser import kind_of, prior_name
-from ewens_widgets.views.prior_lab.seating import seats_table
 
 __all__ = ["Floor", "RestaurantPanel", "SeatingPlan"]
 

@@ -15,8 +15,8 @@ from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets.playback import PlayerState
-from ewens_widgets.views.chains_view.chains_view import ChainsView
 from ewens_widgets.views.figures import horizon
+from ewens_widgets.views.labs.chains_view import ChainsView
 
 pytestmark = pytest.mark.usefixtures("wire")
 

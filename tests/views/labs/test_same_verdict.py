@@ -18,7 +18,7 @@ from ewens_widgets.analysis.findings import Finding
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import ensemble
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.chains_view.chains_view import ChainsView
+from ewens_widgets.views.labs.chains_view import ChainsView
 
 pytestmark = pytest.mark.usefixtures("wire")
 

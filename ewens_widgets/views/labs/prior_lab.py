@@ -34,17 +34,17 @@ from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.fields import entry
-from ewens_widgets.views.page import STATUS, Dashboard, in_columns
-from ewens_widgets.views.prior_chooser import prior_name
-from ewens_widgets.views.prior_lab.prior_charts import COLOURS, GrowthPanel, LawPanel, SizesPanel
-from ewens_widgets.views.prior_lab.prior_controls import (
+from ewens_widgets.views.labs.prior_charts import COLOURS, GrowthPanel, LawPanel, SizesPanel
+from ewens_widgets.views.labs.prior_controls import (
     MOST_GUESTS,
     PARTITION,
     PriorSettings,
     SeatingTransport,
 )
-from ewens_widgets.views.prior_lab.restaurant import RestaurantPanel
-from ewens_widgets.views.prior_lab.seating import Evenings, Seating, Tally, probability_text
+from ewens_widgets.views.labs.restaurant import RestaurantPanel
+from ewens_widgets.views.labs.seating import Evenings, Seating, Tally, probability_text
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
+from ewens_widgets.views.prior_chooser import prior_name
 
 __all__ = ["PriorLab"]
 

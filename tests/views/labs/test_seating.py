@@ -17,7 +17,7 @@ from ewens_widgets.model.priors import (
     Poisson,
 )
 from ewens_widgets.partition import all_partitions, cluster_sizes
-from ewens_widgets.views.prior_lab.seating import (
+from ewens_widgets.views.labs.seating import (
     Evenings,
     Seating,
     Tally,
