@@ -7,8 +7,8 @@ The log Metropolis–Hastings ratio is a sum of four terms,
     \log r = \log\frac{p(B^*)}{p(B)} + \log\frac{L(B^*)}{L(B)} + \log q(B \mid B^*) - \log q(B^* \mid B),
 
 of which the paper prints the last two with the opposite signs. A proposal is accepted if
-:math:`\log u < \log r` for a uniform draw u. Here :math:`q(B^* \mid B)` is called the way there, and
-:math:`q(B \mid B^*)` the way back; each is a product of factors.
+:math:`\log u < \log r` for a uniform draw u. Here :math:`q(B^* \mid B)` is the probability of the forward
+proposal, and :math:`q(B \mid B^*)` that of the reverse proposal; each is a product of factors.
 
 A proposal is made by the sampler's own kernel, from a copy of the chain's state and with its random numbers;
 the kernel takes notes (`sampling.moves.move`): the choices, the two ways and the uniform draw come from them.
@@ -135,8 +135,8 @@ class Proposal(BareProposal):
         return (
             Term("prior", self.changes.log_prior),
             Term("likelihood", self.changes.log_likelihood),
-            Term("way back", sign * self.backward.log_probability),
-            Term("way there", -sign * self.forward.log_probability),
+            Term("reverse", sign * self.backward.log_probability),
+            Term("forward", -sign * self.forward.log_probability),
         )
 
     def log_ratio(self, as_printed: bool | None = None) -> float | None:
@@ -289,7 +289,7 @@ def _explained(
 
 
 def _without_underflow(account: BareProposal, changes: Changes) -> Way | None:
-    """The way back; an exact conditional is in proportion to the posterior, which tells what underflows."""
+    """The reverse proposal; where it underflows, computed from the posterior, to which it is proportional."""
     back = account.backward
     if account.log_uniform is not None or account.forward is None or back is None:
         return back
@@ -365,7 +365,7 @@ class Inspection:
         if log_ratio is None:
             return 0.0
         reported = 0.0 if self.event is None or self.event.log_ratio is None else self.event.log_ratio
-        # Both are minus infinity where there is no way back.
+        # Both are minus infinity where the reverse proposal is impossible.
         return 0.0 if log_ratio == reported else abs(log_ratio - reported)
 
     @property
@@ -501,8 +501,9 @@ def _end(proposal: Proposal) -> Iterator[Scene]:
         yield Scene(
             "proposal",
             "The proposal",
-            f"From {n_before} to {count(n_after, 'cluster')}. The way there has probability "
-            f"{_product(proposal.forward)}. The way back has probability {_product(proposal.backward)}.",
+            f"From {n_before} to {count(n_after, 'cluster')}. The forward proposal has probability "
+            f"{_product(proposal.forward)}. The reverse proposal has probability "
+            f"{_product(proposal.backward)}.",
             colours="after",
             ringed=proposal.moved,
         )

@@ -235,7 +235,7 @@ class Comparison:
 
 
 def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
-    """Which models survived the transformation, in plain text; `expected` are those that do by theory."""
+    """Say which results are invariant to the transformation; `expected` are the models that are in theory."""
     pairs = comparison.models
     if not comparison.is_done:
         done = min((pair.done for pair in pairs.values() if not pair.problem), default=0)
@@ -244,9 +244,9 @@ def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
         iterations = comparison.run.burn_in + comparison.run.draws
         return f"Sampling both versions with the same seed: iteration {done} of {iterations}."
     groups: dict[str, list[str]] = {
-        "{} survived: the same answer before and after.": [],
-        "{} did not: the answer depends on the coordinates.": [],
-        "{} should have survived, but rounding sent the two chains different ways; try another seed.": [],
+        "{} {} invariant: same result before and after.": [],
+        "{} changed: the result depends on the coordinates.": [],
+        "{} {} invariant in theory, but rounding separated the two chains; try another seed.": [],
     }
     same, changed, astray = groups.values()
     for model, pair in pairs.items():
@@ -256,7 +256,11 @@ def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
     agreement = comparison.k_means.agreement
     if agreement is not None:
         (same if agreement > 1.0 - SAME else changed).append("k-means")
-    return " ".join(sentence.format(_listed(names)) for sentence, names in groups.items() if names)
+    return " ".join(
+        sentence.format(_listed(names), "is" if len(names) == 1 else "are")
+        for sentence, names in groups.items()
+        if names
+    )
 
 
 def _listed(names: list[str]) -> str:

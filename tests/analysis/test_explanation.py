@@ -76,7 +76,7 @@ def proposals(count: int, *arguments: object, **settings: object) -> list[Step]:
 
 def largest_gap(found: list[Step], log_ratio: Callable[[Proposal], float | None]) -> float:
     pairs = [(log_ratio(step.explained), step.reported.log_ratio) for step in found]
-    # Without core jumps a merge may have no way back: then both are minus infinity.
+    # Without core jumps the reverse proposal of a merge may be impossible: then both are minus infinity.
     return max(0.0 if one == other else abs(one - other) for one, other in pairs)
 
 
@@ -119,7 +119,7 @@ def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str)
             way = step.explained.forward if step.explained.kind == "split" else step.explained.backward
             assert np.log(sides).sum() == pytest.approx(way.log_probability, abs=CLOSE)
     # Sabotaged twins: with any one term dropped, the same comparison fails.
-    for name in ("prior", "likelihood", "way back", "way there"):
+    for name in ("prior", "likelihood", "reverse", "forward"):
         assert largest_gap(found, without(name)) > 1e-2, name
 
 
@@ -232,7 +232,7 @@ def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
     # The ratio of a draw from the exact conditional is one, and it is always accepted.
     assert max(abs(draw.log_ratio()) for draw in draws) < CLOSE
     assert max(abs(without("likelihood")(draw)) for draw in draws) > 1e-2
-    assert max(abs(without("way back")(draw)) for draw in draws) > 1e-2
+    assert max(abs(without("reverse")(draw)) for draw in draws) > 1e-2
     for draw in draws:
         assert draw.accepted()
         candidates = draw.choices[1]
@@ -507,8 +507,8 @@ def test_every_kind_of_proposal_has_its_stages(move: Move, kind: str, keys: list
     told = stages(inspection(move), kind)
     assert list(told) == ["start", *keys]
     assert all(stage.title and stage.text.endswith(".") for stage in told.values())
-    way_back = [stage.title for stage in told.values() if "way back" in stage.title]
-    assert bool(way_back) == (kind == "merge")
+    reverse = [stage.title for stage in told.values() if "reverse" in stage.title.lower()]
+    assert bool(reverse) == (kind == "merge")
 
 
 def test_a_gibbs_draw_is_told_with_its_candidates() -> None:

@@ -29,7 +29,7 @@ def lab(shared_lab: OpenedLab) -> Iterator[OpenedLab]:
     """The lab with the data as they were drawn; nothing may have gone wrong after the test."""
     shared_lab.part("button.ew-paper-I").click()
     expect(shared_lab.part(".ew-verdict")).to_have_text(
-        "Models I, II, III and k-means survived: the same answer before and after."
+        "Models I, II, III and k-means are invariant: same result before and after."
     )
     yield shared_lab
     assert shared_lab.faults == []
@@ -46,8 +46,8 @@ def test_only_model_iii_survives_the_paper_s_matrix(
     assert differences(lab) == {"I": 0.0, "II": 0.0, "III": 0.0}
     lab.part("button.ew-paper-III").click()
     expect(lab.part(".ew-verdict")).to_have_text(
-        "Model III survived: the same answer before and after. "
-        "Models I, II and k-means did not: the answer depends on the coordinates."
+        "Model III is invariant: same result before and after. "
+        "Models I, II and k-means changed: the result depends on the coordinates."
     )
     screenshot("affine-lab")
     printed = differences(lab)
@@ -65,18 +65,18 @@ def test_only_model_iii_survives_the_paper_s_matrix(
 def test_rotation_stretching_and_the_keyboard(lab: OpenedLab) -> None:
     lab.set_slider(".ew-rotation", "30")
     expect(lab.part(".ew-verdict")).to_have_text(
-        "Models I, III and k-means survived: the same answer before and after. "
-        "Model II did not: the answer depends on the coordinates."
+        "Models I, III and k-means are invariant: same result before and after. "
+        "Model II changed: the result depends on the coordinates."
     )
     assert differences(lab)["II"] > 0.1
     lab.part("button.ew-paper-I").click()
     lab.press_on_slider(".ew-scale-x", "ArrowRight", 40)
     lab.wait_for_value("float(lab.matrix[0, 0])", pytest.approx(10**0.4, abs=1e-3))
-    expect(lab.part(".ew-verdict")).to_contain_text("Models II and III survived")
+    expect(lab.part(".ew-verdict")).to_contain_text("Models II and III are invariant")
     assert differences(lab)["I"] > 0.1
     lab.press_on_slider(".ew-shift-y", "ArrowRight", 3)
     lab.wait_for_value("lab.controls.shift", pytest.approx((0.0, 0.3)))
-    expect(lab.part(".ew-verdict")).to_contain_text("Models II and III survived")
+    expect(lab.part(".ew-verdict")).to_contain_text("Models II and III are invariant")
 
 
 def test_a_matrix_can_be_typed_and_a_singular_one_is_refused(lab: OpenedLab) -> None:
@@ -85,7 +85,7 @@ def test_a_matrix_can_be_typed_and_a_singular_one_is_refused(lab: OpenedLab) -> 
     assert lab.value("lab.matrix.tolist()") == [[1.0, 0.0], [0.0, 1.0]]
     lab.type_in(".ew-matrix", "1 0; 3 1")
     expect(lab.part(".ew-matrix .ew-problem")).to_be_hidden()
-    expect(lab.part(".ew-verdict")).to_contain_text("Model III survived")
+    expect(lab.part(".ew-verdict")).to_contain_text("Model III is invariant")
     expect(lab.part(".ew-shear .widget-readout")).to_have_text("3.00")
     printed = differences(lab)
     assert printed["III"] < SAME
@@ -99,7 +99,7 @@ def test_it_fits_and_is_readable_in_both_themes(
     lab.assert_readable()
     with reopened_in_the_dark(lab, shared_server, "affine-lab.ipynb"):
         lab.part("button.ew-paper-III").click()
-        expect(lab.part(".ew-verdict")).to_contain_text("Model III survived")
+        expect(lab.part(".ew-verdict")).to_contain_text("Model III is invariant")
         screenshot("affine-lab-dark")
         lab.assert_fits_the_projector()
         lab.assert_readable()

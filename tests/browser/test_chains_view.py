@@ -30,7 +30,7 @@ def test_chains_that_come_to_agree(
     settings = 'model="III", iterations=400, burn_in=100, speed=1.0'
     expression = f"ew.ChainsView(ew.datasets.unit_square(seed=0), {settings})"
     with opened_widget(page, shared_server, "chains-view", expression) as view:
-        expect(view.part(".ew-sentence")).to_contain_text("Will they come to agree?")
+        expect(view.part(".ew-sentence")).to_contain_text("Will they agree?")
         # They start apart: after some iterations, nobody would take them for the same.
         view.press("play")
         view.wait_for_iteration(20)
@@ -86,7 +86,7 @@ def test_chains_that_come_to_agree(
             screenshot("chains-view-dark")
         view.press("reset")
         expect(view.part(".ew-status")).to_contain_text("iteration 0 of")
-        expect(view.part(".ew-sentence")).to_contain_text("Will they come to agree?")
+        expect(view.part(".ew-sentence")).to_contain_text("Will they agree?")
         assert view.faults == []
 
 

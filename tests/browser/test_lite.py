@@ -130,8 +130,8 @@ def test_the_affine_lab_plays(page: Page, site: Site, screenshot: Callable[[str]
     lab.wait_until_shown()
     lab.part("button.ew-paper-III").click()
     expect(lab.part(".ew-verdict")).to_have_text(
-        "Model III survived: the same answer before and after. "
-        "Models I, II and k-means did not: the answer depends on the coordinates.",
+        "Model III is invariant: same result before and after. "
+        "Models I, II and k-means changed: the result depends on the coordinates.",
         timeout=START,
     )
     screenshot("lite-affine-lab")

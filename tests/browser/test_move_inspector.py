@@ -17,7 +17,7 @@ MOVES = {
     "split-merge (paper 2)": "split-merge",
     "Gibbs draw": "gibbs",
 }
-TERMS = ("prior", "likelihood", "way back", "way there")
+TERMS = ("prior", "likelihood", "reverse", "forward")
 
 
 @pytest.fixture
@@ -102,14 +102,14 @@ def test_the_lesson(
     # The decision, with the numbers that add up to the sampler's own log ratio; the printed ratio differs.
     assert numbers_add_up(inspector)
     inspector.press("as-printed")
-    expect(inspector.part(".ew-told")).to_contain_text("The paper prints the way there above the line")
+    expect(inspector.part(".ew-told")).to_contain_text("The paper inverts the quotient")
     expect(inspector.part(".ew-terms th").last).to_have_text("as printed")
     right, printed = inspector.part(cell("sum")).evaluate_all(
         "cells => cells.map(cell => Number(cell.dataset.value))"
     )
-    ways = [inspector.number(cell(name)) for name in ("way back", "way there")]
+    ways = [inspector.number(cell(name)) for name in ("reverse", "forward")]
     assert abs(right - printed - 2.0 * sum(ways)) < 1e-9
-    expect(inspector.part(".ew-waterfall .tick text").filter(has_text="way back")).to_have_count(1)
+    expect(inspector.part(".ew-waterfall .tick text").filter(has_text="reverse")).to_have_count(1)
     assert_whole(inspector)
     assert_readable(inspector)
     screenshot("move-inspector")

@@ -77,7 +77,7 @@ def set_number(lab: OpenedLab, which: int, name: str, text: str) -> None:
 
 
 def number(lab: OpenedLab, which: int, name: str) -> float:
-    return float(lab.part(f".ew-law .ew-prior-{which} .ew-{name}").inner_text())
+    return float(lab.part(f".ew-distribution .ew-prior-{which} .ew-{name}").inner_text())
 
 
 def test_guests_sit_down_step_by_step_and_by_themselves(
@@ -156,7 +156,7 @@ def test_two_other_priors_are_chosen_and_wrong_numbers_explained(
         "ew.priors.PitmanYor(1.0, 0.3))",
         True,
     )
-    expect(lab.part(".ew-restaurant-1 .ew-rule")).to_contain_text("A table of m weighs m + γ = m + 1")
+    expect(lab.part(".ew-restaurant-1 .ew-rule")).to_contain_text("A table of m guests has weight m + γ = m + 1")
     expect(lab.part(".ew-restaurant-2 .ew-rule")).to_contain_text("a new one λ + σK = 1 + 0.3 K")
     lab.press("draw")
     expect(lab.part(".ew-status")).to_contain_text("1 000 partitions drawn")
@@ -169,7 +169,7 @@ def test_two_other_priors_are_chosen_and_wrong_numbers_explained(
     assert lab.value("lab.tally.n_draws") == 1000, "nothing is lost"
     choose(lab, 2, "nothing")
     expect(lab.part(".ew-restaurant-2")).to_be_hidden()
-    expect(lab.part(".ew-law .ew-distance")).to_have_count(0)
+    expect(lab.part(".ew-distribution .ew-distance")).to_have_count(0)
     lab.press("fill")
     screenshot("prior-lab-alone")
     assert_fits(lab, SIZES[0])
@@ -217,7 +217,7 @@ def test_the_probability_of_a_partition_that_is_typed_or_moved(
     assert float(chance.inner_text()) == pytest.approx(1 / 24, rel=1e-4)
     assert lab.value("lab.tally.n_draws") == 0
     lab.part("button.ew-back").click()
-    expect(lab.part(".ew-chance")).to_contain_text("Nobody is here yet")
+    expect(lab.part(".ew-chance")).to_contain_text("No guest is seated yet")
 
 
 def assert_fits(lab: OpenedLab, size: tuple[int, int]) -> None:

@@ -1,64 +1,72 @@
-"""The affine lab: change the coordinates of the data, and see whose answers change with them.
+"""The affine lab: change the coordinates of the data, and see which results change with them.
 
-A lecturer moves a slider, or takes the paper's matrix, and asks the class who will give the same answer as
-before. On the page are the data before and after, what k-means makes of both, and for each model the
-posterior similarities of both side by side; the sentence on top says who survived.
+A lecturer moves a slider, or takes the paper's matrix, and asks the class which methods will give the same
+result as before. The page shows the data before and after the map, k-means on both, and the posterior
+similarities of each model on both, side by side. The sentence on top names the methods that are invariant.
 
 The chains run in the background of the notebook, on the original and on the transformed data with the same
-seed, a few milliseconds at a time. Whoever moves a slider starts them anew; the latest settings win. What is
-computed, and what is said about it, is in `analysis.invariance`; here it is only wired to controls and
-pictures.
+seed, a few milliseconds at a time. A new map starts them again. `analysis.invariance` computes the comparison
+and its verdict; this module connects them to controls and pictures.
+
+Both scatter plots have the same colours, and both heatmaps of a model have the order of the original, so
+every visible difference is a difference of the results.
 """
 
-from html import escape
+import re
+from dataclasses import replace
+from html import escape, unescape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ipywidgets import Dropdown, HBox, VBox
+from ipywidgets import Dropdown, HBox, Image, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.invariance import (
-    MODELS,
-    ChainSettings,
-    Comparison,
-    invariant_models,
-    mapped,
-    verdict,
-)
-from ewens_widgets.analysis.plots.palette import GREY, ClusterColours, colour_of
+from ewens_widgets.analysis import invariance
+from ewens_widgets.analysis.invariance import Comparison, KMeansPair, ModelPair
+from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, distance_pixels, encode_png, picture_palette
+from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of
+from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import LOADERS, Dataset, as_dataset
-from ewens_widgets.model.checks import FloatArray, check_data
+from ewens_widgets.model.checks import FloatArray, ModelName, check_data
 from ewens_widgets.playback import Tick, Worker
-from ewens_widgets.views.base import Panel, assign, note
-from ewens_widgets.views.fields import Field, entry, whole_number
+from ewens_widgets.views import figures
+from ewens_widgets.views.base import Panel, Silence, assign, look, make, note, show_if
+from ewens_widgets.views.fields import Field, choice, entry, whole_number
 from ewens_widgets.views.labs.affine_controls import MapControls
-from ewens_widgets.views.labs.affine_panels import InvariancePanel, KMeansPanel, ScatterPanel
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
-__all__ = ["AffineLab"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_OBJECTS = 2000
 """With more objects the n × n pictures would no longer be live."""
 
 _NO_CLASSES = 3  # clusters for k-means where no classes are known
 _COLOURINGS = ("k-means", "known classes", "model I", "model II", "model III")
+_INVARIANT, _CHANGED = "✓ invariant", "✗ changed"
+_MOST_LIVE = 500  # with more objects, the order of the heatmap is found once the chains are done
+_INVARIANCE = {
+    "I": "invariant to shift, rotation, one common scale",
+    "II": "invariant to shift, a scale for each column",
+    "III": "invariant to shift and every invertible map",
+}
 
 
 class AffineLab(Dashboard):
-    """Shift, rotate, stretch and shear the data, and see which model's posterior survives.
+    """Shift, rotate, stretch and shear the data, and see which results are invariant.
 
-    Model I survives shifts, rotations and one common scale, model II shifts and a scale for each column,
-    model III every invertible map; k-means survives no more than model I.
+    Model I is invariant to shifts, rotations and one common scale, model II to shifts and a scale for each
+    column, model III to every invertible map; k-means at most to the maps of model I.
 
     Parameters
     ----------
     data
         A `Dataset` or an array of at least two columns; the unit square by default. Two columns are mapped
-        (the page lets choose which), the others stay as they are.
+        (the page lets you choose which), the others stay as they are.
     matrix, shift
-        The map to begin with: points y of the two columns become y A + a.
+        The initial map: points y of the two columns become y A + a.
     draws, burn_in
         Length of the chains.
     concentration
@@ -92,7 +100,7 @@ class AffineLab(Dashboard):
         n_clusters: int | None = None,
         seed: int = 0,
     ) -> None:
-        self._run = ChainSettings(
+        self._run = invariance.ChainSettings(
             draws=check_count("draws", draws, 1),
             burn_in=check_count("burn_in", burn_in, 0),
             concentration=check_positive("concentration", concentration),
@@ -100,38 +108,28 @@ class AffineLab(Dashboard):
         )
         self._dataset = _checked_dataset(data)
         self._datasets = {self._dataset.name: self._dataset}
-        self._is_silent = False
+        self._silence = Silence()
         self._colours = ClusterColours()
-        count = (
-            _clusters_of(self._dataset) if n_clusters is None else check_count("n_clusters", n_clusters, 1)
-        )
+        count = _n_classes(self._dataset) if n_clusters is None else check_count("n_clusters", n_clusters, 1)
         self._comparison = Comparison(self._dataset.X, self._dataset.X, self._run, count)
         self._worker = Worker(self._comparison)
         super().__init__(self._worker, self._worker.post)
         self._build(count)
-        self.lay_out(self.sentence, self._columns(), names=self._names())
         self._offer_columns()
         self.attach(self)
         self.transform(np.eye(2) if matrix is None else matrix, shift)
 
     def _build(self, count: int) -> None:
-        post = self.post
-        self.controls = MapControls(post, self._changed)
-        self.data = Dropdown(
-            options=[*self._datasets, *(name for name in LOADERS if name not in self._datasets)],
-            value=self._dataset.name,
-            description="data",
-            tooltip="Data set to transform",
+        self.controls = MapControls(self.post, self._changed)
+        known = dict.fromkeys([*self._datasets, *LOADERS])
+        self.data_field = choice(
+            "data", [(name, name) for name in known], self._dataset.name, "ew-data", "Data set to transform"
         )
-        self.data_field = Field(self.data, str, "ew-data")
-        self.data.observe(lambda _: None if self._is_silent else post(self._choose_data), "value")
+        self.data = self.data_field.control
         self.features = tuple(
-            Dropdown(description=name, tooltip=f"Column that is the {name} of the plane")
+            make(Dropdown, f"ew-{name}-feature", description=name, tooltip=f"Column shown as {name}")
             for name in ("x", "y")
         )
-        for chooser, name in zip(self.features, ("x", "y"), strict=True):
-            chooser.add_class(f"ew-{name}-feature")
-            chooser.observe(lambda _: None if self._is_silent else post(self._changed), "value")
         self.feature_field = Field(self.features[1], lambda _: self.columns, "ew-second-feature")
         self.feature_box = VBox((Field(self.features[0], str, "ew-first-feature"), self.feature_field))
         self.seed = entry(
@@ -140,15 +138,16 @@ class AffineLab(Dashboard):
         self.k = entry(
             "k", str(count), whole_number("k", 1, 50), "ew-k", "Number of clusters that k-means looks for"
         )
-        for field in (self.seed, self.k):
-            field.control.observe(lambda _: None if self._is_silent else post(self._changed), "value")
-        self.colouring = Dropdown(options=_COLOURINGS, tooltip="What the colours of the points show")
-        self.colouring.add_class("ew-chooser")
-        self.colouring.add_class("ew-colouring")
-        self.colouring.observe(lambda _: post(self._colour), "value")
+        self.colouring = make(
+            Dropdown, "ew-chooser ew-colouring", options=_COLOURINGS, tooltip="What the colours show"
+        )
+        changed, commands = self._changed, {self.data: self._choose_data, self.colouring: self._colour}
+        for control in (self.data, *self.features, self.seed.control, self.k.control, self.colouring):
+            command = commands.get(control, changed)
+            control.observe(lambda _, command=command: None if self._silence else self.post(command), "value")
         self.original = ScatterPanel("Original", "ew-original-data")
         self.transformed = ScatterPanel("Transformed", "ew-transformed-data")
-        self.models = {model: InvariancePanel(model) for model in MODELS}
+        self.models = {model: InvariancePanel(model) for model in invariance.MODELS}
         help_text = note(
             "ew-note",
             "Black: always in one cluster. White: never. Both pictures of a model have the same order of "
@@ -156,22 +155,18 @@ class AffineLab(Dashboard):
         )
         self.k_means = KMeansPanel((note("ew-hint", "colours show"), self.colouring), (self.k, help_text))
         self.sentence = note("ew-verdict")
-
-    def _columns(self) -> HBox:
-        top = HBox((self.original, self.transformed, self.k_means))
-        bottom = HBox(tuple(self.models.values()))
-        for row in (top, bottom):
-            row.add_class("ew-lab-row")
+        rows = [
+            HBox(panels, **look("ew-lab-row"))
+            for panels in ((self.original, self.transformed, self.k_means), tuple(self.models.values()))
+        ]
         settings = (self.data_field, self.feature_box, self.controls, self.seed)
-        return in_columns({"ew-settings": settings, "ew-lab-main": (top, bottom)})
-
-    def _names(self) -> dict[str, dict[str, str]]:
-        names = {".ew-verdict": STATUS}
-        for model in MODELS:
+        names: dict[str, dict[str, str]] = {".ew-verdict": STATUS}
+        for model in self.models:
             for side in ("original", "transformed"):
                 label = f"heatmap of the {side} data under model {model}"
                 names[f".ew-model-{model} .ew-{side}"] = {"role": "img", "aria-label": label, "alt": label}
-        return names
+        columns = in_columns({"ew-settings": settings, "ew-lab-main": rows})
+        self.lay_out(self.sentence, columns, names=names)
 
     @property
     def dataset(self) -> Dataset:
@@ -203,7 +198,7 @@ class AffineLab(Dashboard):
 
     @property
     def k_means_agreement(self) -> float | None:
-        """Adjusted Rand index of k-means on both versions; None before it has been found."""
+        """Adjusted Rand index of k-means on both versions; None before it has been computed."""
         return self._comparison.k_means.agreement
 
     def transform(self, matrix: ArrayLike, shift: tuple[float, float] = (0.0, 0.0)) -> None:
@@ -223,10 +218,11 @@ class AffineLab(Dashboard):
         await self._worker.wait(timeout)
 
     def status_line(self) -> str:
-        """Which models survived, in words."""
+        """Which results are invariant, in words."""
         if self._worker.error is not None:
             return self._worker.status.message
-        return verdict(self._comparison, invariant_models(self.matrix, self._dataset.n_features))
+        expected = invariance.invariant_models(self.matrix, self._dataset.n_features)
+        return invariance.verdict(self._comparison, expected)
 
     def caption(self) -> str:
         """Heading of the still picture."""
@@ -243,21 +239,19 @@ class AffineLab(Dashboard):
         self._datasets[name] = self._dataset = dataset
         self._offer_columns()
         self._colours.clear()
-        self._is_silent = True
-        assign(self.k.control, value=str(_clusters_of(dataset)))
-        self._is_silent = False
+        with self._silence:
+            assign(self.k.control, value=str(_n_classes(dataset)))
         self._changed()
 
     def _offer_columns(self) -> None:
         names = list(self._dataset.feature_names)
-        self._is_silent = True
-        for place, chooser in enumerate(self.features):
-            assign(chooser, options=names, value=names[place])
-        self._is_silent = False
-        assign(self.feature_box.layout, display="none" if len(names) == 2 else "")
+        with self._silence:
+            for place, chooser in enumerate(self.features):
+                assign(chooser, options=names, value=names[place])
+        show_if(self.feature_box, len(names) > 2)
 
     def _changed(self) -> None:
-        """Start anew with what the page says; if it cannot be used, the problem is shown beside it."""
+        """Start again with the settings of the page; a wrong one is explained next to its field."""
         try:
             columns, seed, count = self.feature_field.read(), self.seed.read(), self.k.read()
         except ValueError:
@@ -265,9 +259,9 @@ class AffineLab(Dashboard):
         X = self._dataset.X
         before: Comparison | None = self._comparison
         if seed != self._run.seed or self._comparison.original is not X:
-            self._run = ChainSettings(self._run.draws, self._run.burn_in, self._run.concentration, seed)
+            self._run = replace(self._run, seed=seed)
             before = None
-        transformed = mapped(X, columns, self.matrix, self.controls.shift)
+        transformed = invariance.mapped(X, columns, self.matrix, self.controls.shift)
         self._comparison = Comparison(X, transformed, self._run, count, before)
         self.original.place(X[:, columns])
         self.transformed.place(transformed[:, columns])
@@ -282,30 +276,25 @@ class AffineLab(Dashboard):
         for model, panel in self.models.items():
             panel.show(comparison.models[model])
         self._colour()
-        # Last: whoever reads the verdict sees the pictures that it is about.
+        # Last, so that the verdict never appears before the pictures that it is about.
         assign(self.sentence, value=escape(self.status_line()))
 
     def _colour(self) -> None:
-        labels = self._labels()
-        moved = np.empty(0, dtype=np.intp)
-        for side, panel in enumerate((self.original, self.transformed)):
-            if labels is None:
-                panel.colour([GREY], moved)
-                continue
-            colours = self._colours.assign(labels[side])
-            if self.colouring.value == "k-means":
-                moved = self._comparison.k_means.moved
-            panel.colour([colour_of(colour) for colour in colours], moved if side else moved[:0])
-
-    def _labels(self) -> tuple[NDArray[Any], ...] | None:
-        """Labels on display, for the original and the transformed data."""
-        kind = self.colouring.value
+        kind, comparison, nothing = self.colouring.value, self._comparison, np.empty(0, dtype=np.intp)
+        labels: tuple[NDArray[Any], ...] = ()
         if kind == "known classes":
-            known = self._dataset.labels
-            return None if known is None else (known, known)
-        if kind == "k-means":
-            return self._comparison.k_means.labels or None
-        return self._comparison.models[kind.removeprefix("model ")].last_labels or None
+            labels = () if self._dataset.labels is None else (self._dataset.labels,) * 2
+        elif kind == "k-means":
+            labels = comparison.k_means.labels
+        else:
+            labels = comparison.models[kind.removeprefix("model ")].last_labels
+        if not labels:
+            for panel in (self.original, self.transformed):
+                panel.colour([GREY], nothing)
+            return
+        colours = [[colour_of(number) for number in self._colours.assign(side)] for side in labels]
+        self.original.colour(colours[0], nothing)
+        self.transformed.colour(colours[1], comparison.k_means.moved if kind == "k-means" else nothing)
 
     def __repr__(self) -> str:
         return f"AffineLab({self._dataset.name!r}: {self.status_line()})"
@@ -326,5 +315,170 @@ def _checked_dataset(data: Dataset | ArrayLike | None) -> Dataset:
     return dataset
 
 
-def _clusters_of(dataset: Dataset) -> int:
+def _n_classes(dataset: Dataset) -> int:
     return _NO_CLASSES if dataset.labels is None else len(np.unique(dataset.labels))
+
+
+class ScatterPanel(Panel):
+    """Points in the plane; one unit is equally long in both directions."""
+
+    def __init__(self, title: str, css_class: str) -> None:
+        self.title = title
+        self.css_class = css_class
+        self.description = f"Scatter plot of the {title.lower()} data, coloured by cluster"
+        self.about = (
+            "Every dot is an object, and both plots show the same objects before and after the map. One unit "
+            "is equally long in both directions, so shapes are not distorted."
+        )
+        self._scales = {"x": figures.make_scale(), "y": figures.make_scale()}
+        self.points = figures.make_scatter(
+            self._scales, default_size=22, colors=[GREY], stroke="#80808080", stroke_width=0.5
+        )
+        self.moved = figures.make_scatter(
+            self._scales, default_size=90, fill=False, colors=[SELECTED], stroke_width=1.6
+        )
+        self.figure = figures.make_figure(
+            f"{css_class}-figure",
+            230,
+            (6, 8, 22, 40),
+            self._resize,
+            marks=[self.points, self.moved],
+            axes=[figures.make_axis(self._scales["x"]), figures.make_axis(self._scales["y"], vertical=True)],
+        )
+        self._places = np.zeros((1, 2))
+        self._size = (1.0, 1.0)
+        super().__init__((self.figure,))
+
+    def place(self, places: FloatArray) -> None:
+        """Move the points."""
+        assign(self.points, x=places[:, 0], y=places[:, 1])
+        self._places = places
+        self._resize(*self._size)
+
+    def _resize(self, width: float, height: float) -> None:
+        self._size = (width, height)
+        corners = figures.equal_limits(
+            self._places.min(axis=0), self._places.max(axis=0), self._size, margin=0.04
+        )
+        for axis, low, high in zip(self.figure.axes, *corners, strict=True):
+            figures.set_limits(axis.scale, axis, float(low), float(high))
+
+    def colour(self, colours: list[str], moved: NDArray[np.intp]) -> None:
+        """Colour the points, and ring some."""
+        assign(self.points, colors=colours)
+        assign(self.moved, x=self.points.x[moved], y=self.points.y[moved])
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the points with matplotlib."""
+        axes.scatter(
+            self.points.x, self.points.y, c=self.points.colors, s=12, edgecolors="0.4", linewidths=0.3
+        )
+        axes.scatter(self.moved.x, self.moved.y, s=36, facecolors="none", edgecolors=SELECTED)
+        axes.set_aspect("equal", adjustable="datalim")
+
+
+class InvariancePanel(Panel):
+    """Similarity under one model: original left, transformed right, both in the order of the original."""
+
+    about = (
+        "Left the posterior similarities of the original data, right those of the transformed data, with the "
+        "same objects in the same places. If the pictures are equal, the result does not depend on the "
+        "coordinates."
+    )
+
+    def __init__(self, model: ModelName) -> None:
+        self.title = f"Model {model}"
+        self.css_class = f"ew-model-{model}"
+        self.description = (
+            f"How often two objects share a cluster under model {model}: original left, transformed right"
+        )
+        self._is_dark = False
+        self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
+        self.images = tuple(
+            make(Image, f"ew-{side}", value=encode_png(pixels, picture_palette()), format="png")
+            for side, pixels in zip(("original", "transformed"), self._pixels, strict=True)
+        )
+        captions = note("ew-caption ew-captions", "<span>original</span><span>transformed</span>")
+        self.result = note("ew-result")
+        super().__init__(
+            (HBox(self.images, **look("ew-pair")), captions, self.result),
+            (note("ew-hint", _INVARIANCE[model]),),
+        )
+        self.add_class("ew-model")
+
+    def show(self, pair: ModelPair) -> None:
+        """Show where the chains of a model are."""
+        difference = pair.difference()
+        if pair.problem:
+            text = f'<span class="ew-problem">{escape(pair.problem)}</span>'
+        elif difference is None:
+            text = "waiting for the first draws"
+        else:
+            text = f'largest difference <b class="ew-difference">{difference:.6f}</b> · '
+            text += _INVARIANT if difference < invariance.SAME else _CHANGED
+        assign(self.result, value=text)
+        if difference is None:
+            return
+        similarities = pair.similarity()
+        n_objects = len(similarities[0])
+        is_cheap = n_objects <= _MOST_LIVE or pair.is_done
+        order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
+        self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
+        self._show_pixels()
+
+    def _show_pixels(self) -> None:
+        palette = picture_palette(dark=self._is_dark)
+        for image, pixels in zip(self.images, self._pixels, strict=True):
+            assign(image, value=encode_png(pixels, palette))
+
+    def darken(self, is_dark: bool) -> None:
+        """Turn black on white into white on black."""
+        if is_dark != self._is_dark:
+            self._is_dark = is_dark
+            self._show_pixels()
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw both heatmaps with matplotlib."""
+        height = self._pixels[0].shape[0]
+        gap = np.full((height, max(1, height // 12)), LEVELS - 1, dtype=np.uint8)
+        pixels = picture_palette()[np.hstack([self._pixels[0], gap, self._pixels[1]])]
+        axes.imshow(pixels, interpolation="nearest")
+        axes.set_xlabel(_plain_text(self.result.value)[:60], fontsize=8)
+        axes.set(xticks=[], yticks=[])
+
+
+class KMeansPanel(Panel):
+    """k-means on both versions."""
+
+    title = "k-means"
+    css_class = "ew-k-means"
+    description = "k-means on the original and on the transformed data, compared"
+    about = (
+        "k-means minimises Euclidean distances, so its result depends on units and on shear. Ringed dots are "
+        "in another cluster after the map than before it."
+    )
+
+    def __init__(self, tools: tuple[Widget, ...], below: tuple[Widget, ...]) -> None:
+        self.result = note("ew-result")
+        super().__init__((self.result, *below), tools)
+
+    def show(self, pair: KMeansPair) -> None:
+        """Say how many objects change their cluster."""
+        text = "waiting"
+        if pair.agreement is not None:
+            text = (
+                f'<b class="ew-moved">{pair.moved.size}</b> of {len(pair.labels[0])} objects change their '
+                f"cluster<br>adjusted Rand index of both results <b>{pair.agreement:.3f}</b> · "
+                f"{_CHANGED if pair.moved.size else _INVARIANT}"
+            )
+        assign(self.result, value=text)
+
+    def paint(self, axes: "Axes") -> None:
+        """Write the result with matplotlib."""
+        axes.text(0.0, 0.6, _plain_text(self.result.value), fontsize=9)
+        axes.set_axis_off()
+
+
+def _plain_text(html: str) -> str:
+    """The text of a result, without markup."""
+    return unescape(re.sub(r"<[^>]*>", "", html.replace("<br>", "\n")))

@@ -1,35 +1,25 @@
-"""Traces of several chains one over the other, and what each has found as a picture beside the pooled one.
+"""Panels of several chains: traces on top of each other, diagnostics, and similarities by chain and pooled.
 
-Each chain keeps its colour in all of them. Traces that start apart and run together are the first thing that
-a class sees; pictures that look alike say that the chains agree on the clusters too, not only how many.
-All pictures are in the order of the pooled tree, so that the same place is the same pair of objects.
+Each chain has one colour in all panels. Traces that start apart and then overlap show that the chains agree
+on the number of clusters; equal heatmaps show that they agree on the clusters. All heatmaps have the order of
+the pooled tree, so the same place is the same pair of objects.
 
-R-hat and effective sample size are shown as they evolve, with a table of the latest numbers: the class sees
-both curves come to their dashed lines, R-hat down to 1 and the effective sample size up. Which quantities are
-followed, how the numbers are computed and when they are good is `analysis.convergence` alone; the same
-numbers are behind `report()` and `until`, so a lecturer and a script cannot come to two verdicts.
+R-hat and the effective sample size are shown as they evolve, with their recommended limits as dashed lines.
+`analysis.convergence` alone computes them and judges them, for these panels, for `report()` and for `until`.
 
-These views read the records of all chains from their shared state: a frame only tells how far to look.
+The panels read the records of all chains from their shared state; a frame only says up to which draw.
 """
 
 import time
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import HTML, HBox, Image, VBox, Widget
+from ipywidgets import HBox, Image, VBox, Widget
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis.convergence import (
-    ALL_PAIRS,
-    GOOD_RHAT,
-    QUANTITIES,
-    WANTED_ESS,
-    Diagnostics,
-    compared_rows,
-    followed_names,
-    largest_gap,
-)
+from ewens_widgets.analysis import convergence
+from ewens_widgets.analysis.convergence import Diagnostics
 from ewens_widgets.analysis.plots.heatmap_plot import (
     BLANK,
     LEVELS,
@@ -40,11 +30,10 @@ from ewens_widgets.analysis.plots.heatmap_plot import (
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
 from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.ensemble import ChainsRecord
-from ewens_widgets.views.base import View, assign, chip, note
+from ewens_widgets.views.base import View, assign, chip, look, make, note
 from ewens_widgets.views.figures import horizon, nice_limits, set_iterations, set_limits
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
@@ -52,21 +41,11 @@ from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ChainDiagnostics",
-    "ChainSimilarities",
-    "ChainTraces",
-    "ChainsState",
-    "ChainsSubview",
-    "chain_colour",
-]
-
 _MOST_PIXELS = 200
 _TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
 
-
 MOST_RHAT = 2.0
-"""R-hats beyond this are drawn at the upper edge."""
+"""Larger R-hats are drawn at the upper edge."""
 
 COLOURS = {
     "n_clusters": "#0072b2",
@@ -76,17 +55,11 @@ COLOURS = {
     "concentration": "#e69f00",
     "nu": "#56b4e9",
 }
-_GOAL = "#808080"
+_LIMIT = "#808080"
 
 
 class ChainsState(SharedState):
-    """The records of all chains, besides what views share anyway.
-
-    Parameters
-    ----------
-    record
-        The records.
-    """
+    """The records of all chains, and what views share anyway."""
 
     def __init__(self, record: ChainsRecord) -> None:
         super().__init__()
@@ -103,9 +76,11 @@ class ChainsSubview(View):
         """The records of all chains."""
         return self.shared.record
 
-    def length(self, frame: Frame) -> int:
-        """Draws of each chain up to the iteration on display."""
-        return len(frame.summary)
+    def span(self, frame: Frame) -> tuple[int, float]:
+        """First and last iteration of the axis."""
+        length = len(frame.summary)
+        first = frame.status.shown_iteration - length
+        return first, first + horizon(length, frame.status.target - first)
 
 
 def chain_colour(place: int) -> str:
@@ -120,8 +95,8 @@ class ChainTraces(ChainsSubview):
     css_class = "ew-chain-traces"
     description = "Number of clusters, log posterior and theta of every chain over the iterations"
     about = (
-        "The chains start from different partitions, each in a colour of its own. If they have found the "
-        "same answer, their lines run together and cannot be told apart."
+        "Each chain has its own colour and starts from a different partition. If the chains have reached the "
+        "same distribution, their lines overlap."
     )
     rest = 0.25
 
@@ -140,23 +115,17 @@ class ChainTraces(ChainsSubview):
 
     def draw(self, frame: Frame) -> None:
         """Send the traces, thinned."""
-        length = self.length(frame)
-        places = thinned(length)
-        first = frame.status.shown_iteration - length
-        last = first + horizon(length, frame.status.target - first)
-        iterations = (first + 1 + places).astype(np.float64)
-        start = float(first + self.record.start(length))
-        for panel, values in zip(self.panels, self._values(places), strict=True):
-            panel.show((float(first), last), iterations, values, start)
-
-    def _values(self, places: NDArray[np.intp]) -> tuple[FloatArray, ...]:
-        recorders = self.record.recorders
+        length, (first, last) = len(frame.summary), self.span(frame)
+        places, recorders = thinned(length), self.record.recorders
         rows = (
             [recorder.n_clusters[places] for recorder in recorders],
             [recorder.log_posterior[places] for recorder in recorders],
             [np.log2(recorder.theta[places]) for recorder in recorders],
         )
-        return tuple(np.stack(values).astype(np.float64) for values in rows)
+        iterations = (first + 1 + places).astype(np.float64)
+        start = float(first + self.record.start(length))
+        for panel, values in zip(self.panels, rows, strict=True):
+            panel.show((float(first), last), iterations, np.stack(values).astype(np.float64), start)
 
     def paint(self, axes: "Axes") -> None:
         """Draw the numbers of clusters with matplotlib."""
@@ -165,8 +134,7 @@ class ChainTraces(ChainsSubview):
             for place, (values, name) in enumerate(zip(np.asarray(lines.y), self.record.names, strict=True)):
                 axes.plot(lines.x, values, color=chain_colour(place), linewidth=0.9, label=name)
             axes.legend(fontsize=7)
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("clusters")
+        axes.set(xlabel="iteration", ylabel="clusters")
 
 
 class ChainSimilarities(ChainsSubview):
@@ -178,73 +146,55 @@ class ChainSimilarities(ChainsSubview):
         "Heatmaps of the share of draws in which two objects are in different clusters, by chain and pooled"
     )
     about = (
-        "A picture for each chain, and one for all draws together; blocks are groups that stay together. "
-        "Chains that agree have the same picture."
+        "A heatmap for each chain, and one for the draws of all chains; dark blocks are objects that share a "
+        "cluster in most draws. Chains that agree have the same heatmap."
     )
     rest = 0.5
 
     def build(self) -> tuple[Widget, ...]:
         """Make a picture for each chain and one for all of them."""
-        names = [*self.record.names, "pooled"]
-        self.images = {name: Image(value=BLANK, format="png") for name in names}
-        boxes = [self._box(place, name, len(names)) for place, name in enumerate(names)]
-        row = HBox(tuple(boxes[:-1]))
-        row.add_class("ew-chain-pictures")
+        names = (*self.record.names, "pooled")
+        self.images = {name: make(Image, "ew-similarity", value=BLANK, format="png") for name in names}
+        boxes = []
+        for place, (name, image) in enumerate(self.images.items()):
+            colour = "currentColor" if name == "pooled" else chain_colour(place)
+            swatch = f'<span class="ew-swatch ew-line" style="background:{colour}"></span>'
+            caption = note("", f"{swatch}{escape(_start_of(name))}")
+            boxes.append(VBox((caption, image), **look("ew-chain-picture")))
         self.note = note()
         self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._order_due = 0.0
         self._pixels: dict[str, NDArray[np.uint8]] = {}
         self._is_dark = False
         self.gap: float | None = None
-        beside = VBox((boxes[-1],))
-        beside.add_class("ew-pooled-picture")
-        self._pooled_box = beside
-        return row, beside, self.note
-
-    def _box(self, place: int, name: str, count: int) -> VBox:
-        is_pooled = place == count - 1
-        colour = "currentColor" if is_pooled else chain_colour(place)
-        caption = HTML(
-            f'<span class="ew-swatch ew-line" style="background:{colour}"></span>{escape(_short(name))}'
-        )
-        self.images[name].add_class("ew-similarity")
-        box = VBox((caption, self.images[name]))
-        box.add_class("ew-chain-picture")
-        return box
+        row = HBox(tuple(boxes[:-1]), **look("ew-chain-pictures"))
+        return row, VBox((boxes[-1],), **look("ew-pooled-picture")), self.note
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Forget the order of other objects."""
-        self._n_objects = posterior.n_objects
-        self._order = np.arange(self._n_objects)
+        self._order = np.arange(posterior.n_objects)
         self._order_due = 0.0
-        self._rows = compared_rows(self._n_objects)
-        text = f"More than {ALL_PAIRS} objects: too many for live heatmaps."
+        self._rows = convergence.compared_rows(posterior.n_objects)
+        text = f"More than {convergence.ALL_PAIRS} objects: too many for live heatmaps."
         assign(self.note, value="" if self._rows is None else text)
 
     def draw(self, frame: Frame) -> None:
         """Send the pictures, all in the order of the pooled tree."""
-        summaries = self.record.summaries(self.length(frame))
+        summaries = self.record.summaries(len(frame.summary))
         similarities = [summary.similarity(self._rows) for summary in summaries]
-        self.gap = largest_gap(similarities) if self.length(frame) else None
+        self.gap = convergence.largest_gap(similarities) if len(frame.summary) else None
         if self._rows is not None:
             return
         pooled = np.mean(similarities, axis=0)
-        self._put_in_order(pooled, frame)
-        for name, similarity in zip(self.images, [*similarities, pooled], strict=True):
-            self._show(name, similarity)
-
-    def _put_in_order(self, pooled: NDArray[Any], frame: Frame) -> None:
         now = time.perf_counter()
-        if frame.status.is_running and now < self._order_due:
-            return
-        self._order = average_order(pooled)
-        # At most a tenth of the time is spent on trees.
-        self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
-
-    def _show(self, name: str, similarity: NDArray[Any]) -> None:
-        self._pixels[name] = distance_pixels(similarity, self._order, _MOST_PIXELS)
+        if not frame.status.is_running or now >= self._order_due:
+            self._order = average_order(pooled)
+            # At most a tenth of the time is spent on trees.
+            self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
         palette = picture_palette(dark=self._is_dark)
-        assign(self.images[name], value=encode_png(self._pixels[name], palette))
+        for name, similarity in zip(self.images, [*similarities, pooled], strict=True):
+            self._pixels[name] = distance_pixels(similarity, self._order, _MOST_PIXELS)
+            assign(self.images[name], value=encode_png(self._pixels[name], palette))
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
@@ -264,13 +214,12 @@ class ChainSimilarities(ChainsSubview):
             left, top = step * (place % columns), step * (place // columns)
             extent = (left, left + side, top + side, top)
             axes.imshow(pixels, cmap="gray", vmin=0, vmax=LEVELS - 1, interpolation="nearest", extent=extent)
-            axes.text(left, top - 1, _short(name).replace("$", r"\$"), fontsize=6, va="bottom")
-        axes.set_xlim(0, step * columns)
-        axes.set_ylim(2 * step, -step // 10)
+            axes.text(left, top - 1, _start_of(name).replace("$", r"\$"), fontsize=6, va="bottom")
+        axes.set(xlim=(0, step * columns), ylim=(2 * step, -step // 10))
 
 
-def _short(name: str) -> str:
-    """What a chain started from, which is enough below a small picture."""
+def _start_of(name: str) -> str:
+    """The initial partition in the name of a chain: enough below a small picture."""
     return name.rpartition(", ")[2]
 
 
@@ -281,66 +230,56 @@ class ChainDiagnostics(ChainsSubview):
     css_class = "ew-chain-diagnostics"
     description = "R-hat and effective sample size over the iterations, and a table of the latest numbers"
     about = (
-        "R-hat compares how chains differ from each other with how each varies by itself: 1 is perfect. The "
-        "effective sample size is how many independent draws they are worth."
+        "R-hat compares the variance between chains with the variance within them: 1 is ideal. The effective "
+        "sample size (ESS) is the number of independent draws that would be as precise."
     )
     rest = 0.5
 
     def build(self) -> tuple[Widget, ...]:
         """Make two small figures and a table."""
-        self.rhat = self._curves("R-hat", "ew-rhat", GOOD_RHAT)
-        self.ess = self._curves("ESS bulk", "ew-ess", WANTED_ESS)
+        self.rhat, self.ess = (
+            Curves(name, css_class, tuple(COLOURS.values()), height=108, left=52)
+            for name, css_class in (("R-hat", "ew-rhat"), ("ESS bulk", "ew-ess"))
+        )
+        limits = (self.rhat, convergence.GOOD_RHAT), (self.ess, convergence.WANTED_ESS)
+        for curves, limit in limits:
+            line = {"x": np.array([0.0, 1e9]), "y": np.full(2, limit)}
+            assign(curves.behind, **line, colors=[_LIMIT], line_style="dashed")
         self.table = note("ew-chain-numbers")
-        self.drawn = 0  # Draws up to which the latest numbers are.
+        self.drawn = 0  # draws that the latest numbers are computed from
         self._names: tuple[str, ...] = ()
         return self.rhat.figure, self.ess.figure, self.table
 
-    @staticmethod
-    def _curves(name: str, css_class: str, goal: float) -> Curves:
-        curves = Curves(name, css_class, tuple(COLOURS.values()), height=108, left=52)
-        everywhere = {"x": np.array([0.0, 1e9]), "y": np.full(2, goal)}
-        assign(curves.behind, **everywhere, colors=[_GOAL], line_style="dashed")
-        return curves
-
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Start with empty curves."""
-        self._names = followed_names(posterior)
+        self._names = convergence.followed_names(posterior)
         self.rhat.clear()
         self.ess.clear()
         assign(self.table, value="")
 
     def draw(self, frame: Frame) -> None:
         """Send the curves and the latest numbers."""
-        length = self.length(frame)
-        first = frame.status.shown_iteration - length
-        last = first + horizon(length, frame.status.target - first)
+        length, (first, last) = len(frame.summary), self.span(frame)
         course = self.record.course(length, int(last - first))
         places = np.array([first + place for place, _ in course], dtype=np.float64)
-        self._draw_rhat(places, course, first, last)
-        self._draw_ess(places, course, first, last)
+        rhat = np.array([[found.rhat[name] for _, found in course] for name in self._names])
+        ess = np.array([[found.ess_bulk[name] for _, found in course] for name in self._names])
+        # A constant quantity has no R-hat, and chains cannot disagree about it.
+        rhat = np.clip(np.nan_to_num(rhat, nan=1.0, posinf=MOST_RHAT), 0.95, MOST_RHAT)
+        high = max(1.2 * convergence.WANTED_ESS, float(ess.max()) if ess.size else 0.0)
+        for curves, values, limits in (
+            (self.rhat, rhat, (0.95, MOST_RHAT)),
+            (self.ess, ess, (0.0, nice_limits(0.0, high)[1])),
+        ):
+            x_axis, y_axis = curves.axes
+            set_iterations(x_axis, float(first), last)
+            set_limits(y_axis.scale, y_axis, *limits, ticks=4)
+            if places.size < 2:
+                curves.clear()
+            else:
+                assign(curves.lines, x=places, y=values, visible=True)
         assign(self.table, value=self._numbers_table(self.record.agreement(length)) if length else "")
         self.drawn = length
-
-    def _draw_rhat(
-        self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
-    ) -> None:
-        x_axis, y_axis = self.rhat.axes
-        set_iterations(x_axis, float(first), last)
-        set_limits(y_axis.scale, y_axis, 0.95, MOST_RHAT, ticks=4)
-        values = [[found.rhat[name] for _, found in course] for name in self._names]
-        # What never changes has nothing to disagree about.
-        clipped = np.clip(np.nan_to_num(np.array(values), nan=1.0, posinf=MOST_RHAT), 0.95, MOST_RHAT)
-        assign(self.rhat.lines, **_shown(places, clipped))
-
-    def _draw_ess(
-        self, places: FloatArray, course: list[tuple[int, Diagnostics]], first: int, last: float
-    ) -> None:
-        x_axis, y_axis = self.ess.axes
-        set_iterations(x_axis, float(first), last)
-        values = np.array([[found.ess_bulk[name] for _, found in course] for name in self._names])
-        high = max(1.2 * WANTED_ESS, float(values.max()) if values.size else 0.0)
-        set_limits(y_axis.scale, y_axis, 0.0, nice_limits(0.0, high)[1], ticks=4)
-        assign(self.ess.lines, **_shown(places, values))
 
     def _numbers_table(self, agreement: Diagnostics) -> str:
         """Table of the latest R-hats and effective sample sizes; it is the legend of the curves as well."""
@@ -356,25 +295,16 @@ class ChainDiagnostics(ChainsSubview):
                     f'<td data-ess="{name}" data-value="{bulk!r}">{bulk:.0f}</td>'
                     f'<td data-tail="{name}" data-value="{tail!r}">{tail:.0f}</td>'
                 )
-            rows.append(f"<tr><td>{swatch}{escape(QUANTITIES[name])}</td>{cells}</tr>")
-        counted = f"{agreement.n_draws} draws of each chain count; the dashed lines are the goals"
-        return f"<table>{''.join(rows)}</table><div class='ew-counted'>{counted}</div>"
+            rows.append(f"<tr><td>{swatch}{escape(convergence.QUANTITIES[name])}</td>{cells}</tr>")
+        used = f"From {agreement.n_draws} draws per chain; dashed lines are the recommended limits"
+        return f"<table>{''.join(rows)}</table><div class='ew-counted'>{used}</div>"
 
     def paint(self, axes: "Axes") -> None:
         """Draw R-hat with matplotlib."""
         lines = self.rhat.lines
         if lines.visible:
             for name, values in zip(self._names, np.asarray(lines.y), strict=True):
-                axes.plot(lines.x, values, color=COLOURS[name], label=QUANTITIES[name])
+                axes.plot(lines.x, values, color=COLOURS[name], label=convergence.QUANTITIES[name])
             axes.legend(fontsize=7)
-        axes.axhline(GOOD_RHAT, color=_GOAL, linestyle="--", linewidth=0.8)
-        axes.set_ylim(0.95, MOST_RHAT)
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("R-hat")
-
-
-def _shown(places: FloatArray, values: FloatArray) -> dict[str, object]:
-    """Traits of curves; fewer than two points make no line."""
-    if places.size < 2:
-        return {"visible": False}
-    return {"x": places, "y": values, "visible": True}
+        axes.axhline(convergence.GOOD_RHAT, color=_LIMIT, linestyle="--", linewidth=0.8)
+        axes.set(ylim=(0.95, MOST_RHAT), xlabel="iteration", ylabel="R-hat")

@@ -1,27 +1,19 @@
 """Several chains from different starts side by side, and whether they agree.
 
-A lecturer presses Play: the chains start apart, their traces run together or do not, and a sentence says in
-plain words what the numbers mean. The slider looks back at what was known earlier, when it was too early to
-say.
+A lecturer presses Play: the chains start from different partitions, their traces overlap after a while or do
+not, and a sentence says what the numbers mean. The slider looks back at what was known earlier.
 
-All chains are played as one, an `Ensemble`, so that no chain is ever ahead of the others on display; whether
-they agree is the verdict of `analysis.convergence`, the same as that of `report()`.
-
-What the view was given is made into chains here as well: data into samplers from dispersed starts, traces
-into replays. That needs no widget, but it is how this view reads its own arguments, with its own limits and
-its own words for what it cannot compare.
+All chains are played as one, an `Ensemble`, so every frame shows the same iteration of each. Whether they
+agree is the verdict of `analysis.convergence`, the same as that of `report()`.
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from ipywidgets import HBox
-from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.convergence import Diagnostics
 from ewens_widgets.arguments import check_count
@@ -45,13 +37,14 @@ from ewens_widgets.views.labs.chain_panels import (
 from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 
-__all__ = ["ChainsView"]
-
 MOST_CHAINS = 8
+
+_Chains = tuple[Dataset, Posterior, tuple[Source, ...], list[str]]
+"""Data, what is sampled, the chains, and what each started from."""
 
 
 class _ChainsTransport(Transport):
-    """Says where all chains are, and nothing of the first one alone."""
+    """Shows where all chains are, without the last move of the first one."""
 
     def show(self, frame: Frame) -> None:
         """Show where the chains are."""
@@ -61,8 +54,8 @@ class _ChainsTransport(Transport):
 class ChainsView(Dashboard):
     """Several chains side by side: traces, R-hat, effective sample size, similarity, and a plain sentence.
 
-    Given data, it runs the chains itself, in the background of the notebook. Given chains that were sampled,
-    it shows them finished; the slider goes through their draws, and Reset and Play show the run again.
+    Given data, it runs the chains in the background of the notebook. Given chains that were sampled, it shows
+    them finished; the slider goes through their draws, and Reset and Play show the run again.
 
     Parameters
     ----------
@@ -74,14 +67,14 @@ class ChainsView(Dashboard):
     iterations
         Iterations of each chain.
     burn_in
-        First iterations that do not count. Until the run is twice as long, the later half counts.
+        First iterations that are dropped. Until the run is twice as long, the first half is dropped.
     initial
         None for dispersed starts in turn (singletons, one cluster, k-means, prior), one start for all chains,
         or a list with one for each.
     seed
         Seed of all chains; each gets its own stream of random numbers.
     speed
-        Iterations a frame, or None for as fast as it goes.
+        Iterations per frame, or None for full speed.
     settings
         Settings of the `Sampler`, such as ``model`` and ``moves``.
 
@@ -113,63 +106,56 @@ class ChainsView(Dashboard):
     ) -> None:
         traces = _traces_of(source)
         if traces is None:
-            data = cast("Dataset | ArrayLike | None", source)
-            self._source = _running_chains(data, 4 if chains is None else chains, initial, seed, settings)
+            chosen = _running_chains(source, 4 if chains is None else chains, initial, seed, settings)
             target = 1000 if iterations is None else iterations
             first = min(200, target // 4) if burn_in is None else burn_in
         else:
-            given = {"chains": chains, "iterations": iterations, "initial": initial, **settings}
-            _refuse({name: value for name, value in given.items() if value is not None})
-            self._source = _recorded_chains(traces, getattr(source, "starts", ()))
+            options = {"chains": chains, "iterations": iterations, "initial": initial, **settings}
+            given = sorted(name for name, value in options.items() if value is not None)
+            if given:
+                raise TypeError(
+                    f"these chains have been run; leave out {', '.join(given)}, or give data instead."
+                )
+            chosen = _recorded_chains(traces, getattr(source, "starts", ()))
             target, first = min(len(trace) for trace in traces), 0 if burn_in is None else burn_in
+        self._dataset, posterior, sources, starts = chosen
+        recorders = tuple(DrawTable(posterior, chain.move_names) for chain in sources)
+        names = tuple(f"chain {place}{start and f', {start}'}" for place, start in enumerate(starts, start=1))
         self.is_recorded = traces is not None
-        ensemble = Ensemble(self._source.chains, self._source.recorders)
-        self.record = ChainsRecord(ensemble, self._source.names, target, first)
-        self.player = Player(
-            ensemble,
-            self._source.recorders[0],
-            target_iterations=target,
-            speed=speed,
-            burn_in=first,
-        )
+        ensemble = Ensemble(sources, recorders)
+        self.record = ChainsRecord(ensemble, names, target, first)
+        self.player = Player(ensemble, recorders[0], target_iterations=target, speed=speed, burn_in=first)
         if self.is_recorded:
             self.player.run_to_end_sync()
         super().__init__(self.player)
         shared = ChainsState(self.record)
+        self._diagnostics, self._similarities = ChainDiagnostics(shared), ChainSimilarities(shared)
         self.views: dict[str, View] = {
             "traces": ChainTraces(shared),
-            "diagnostics": ChainDiagnostics(shared),
-            "similarities": ChainSimilarities(shared),
+            "diagnostics": self._diagnostics,
+            "similarities": self._similarities,
         }
         self.transport = _ChainsTransport(self.player, on_more=self._run_on)
         if self.is_recorded:
             show_if(self.transport.more, False)
         self.sentence = note("ew-sentence")
-        names = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
-        self.lay_out(self.transport, self.sentence, self._columns(), names=names)
+        places = ("ew-column-traces", "ew-column-agreement", "ew-column-pictures")
+        columns = in_columns({place: (view,) for place, view in zip(places, self.panels, strict=True)})
+        attributes = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
+        self.lay_out(self.transport, self.sentence, columns, names=attributes)
         for view in self.views.values():
-            view.prepare(self._source.dataset, self._source.posterior)
+            view.prepare(self._dataset, posterior)
         self.attach(*self.views.values(), self, self.transport)
 
     def _run_on(self, iterations: int) -> None:
-        """Go on after the end, for so many iterations."""
+        """Go on after the end."""
         self.player.extend(iterations)
         self.record.target += iterations
         self.player.play()
 
-    def _columns(self) -> HBox:
-        return in_columns(
-            {
-                "ew-column-traces": (self.views["traces"],),
-                "ew-column-agreement": (self.views["diagnostics"],),
-                "ew-column-pictures": (self.views["similarities"],),
-            }
-        )
-
     def show(self, frame: Frame) -> None:
         """Say whether the chains agree at the iteration on display."""
-        length = len(frame.summary)
-        known = cast("ChainDiagnostics", self.views["diagnostics"]).drawn
+        length, known = len(frame.summary), self._diagnostics.drawn
         # While the chains run, the sentence is about the numbers on display, which are renewed less often.
         if frame.status.is_running and 0 < known < length:
             length = known
@@ -177,12 +163,11 @@ class ChainsView(Dashboard):
 
     def _sentence(self, length: int) -> str:
         if length == 0:
-            return "Press Play: the chains start from different partitions. Will they come to agree?"
+            return "Press Play: the chains start from different partitions. Will they agree?"
         return self._agreement(length).sentence(self.record.names)
 
     def _agreement(self, length: int) -> Diagnostics:
-        gap = cast("ChainSimilarities", self.views["similarities"]).gap
-        return replace(self.record.agreement(length), similarity_gap=gap)
+        return replace(self.record.agreement(length), similarity_gap=self._similarities.gap)
 
     @property
     def agreement(self) -> Diagnostics:
@@ -200,7 +185,7 @@ class ChainsView(Dashboard):
     @property
     def dataset(self) -> Dataset:
         """The data that are being clustered."""
-        return self._source.dataset
+        return self._dataset
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -219,37 +204,8 @@ class ChainsView(Dashboard):
         )
 
 
-def _refuse(given: dict[str, Any]) -> None:
-    if given:
-        raise TypeError(
-            f"these chains have been run; leave out {', '.join(sorted(given))}, or give data instead of "
-            "chains."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _ChainsSource:
-    """Chains with a recorder and a name each.
-
-    Attributes
-    ----------
-    dataset
-        Name and columns of the data.
-    posterior
-        What is sampled.
-    chains, recorders, names
-        One a chain.
-    """
-
-    dataset: Dataset
-    posterior: Posterior
-    chains: tuple[Source, ...]
-    recorders: tuple[DrawTable, ...]
-    names: tuple[str, ...]
-
-
-def _traces_of(source: object) -> tuple[Trace, ...] | None:
-    """Traces, if that is what was given: several in a list, or in something that has them as ``traces``."""
+def _traces_of(source: Any) -> tuple[Trace, ...] | None:  # noqa: ANN401 - data, chains or traces
+    """Traces, if that is what was given: several in a list, or in an object that has them as ``traces``."""
     given = getattr(source, "traces", source)
     if isinstance(given, Trace):
         raise TypeError("one chain cannot be compared with others; give several traces.")
@@ -258,7 +214,7 @@ def _traces_of(source: object) -> tuple[Trace, ...] | None:
     return tuple(given)
 
 
-def _recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> _ChainsSource:
+def _recorded_chains(traces: tuple[Trace, ...], starts: tuple[str, ...]) -> _Chains:
     """Chains to be looked at again; longer ones are cut to the last draws, as many as the shortest has."""
     _check_number(len(traces))
     posterior = traces[0].posterior
@@ -267,23 +223,18 @@ def _recorded_chains(traces: Sequence[Trace], starts: Sequence[str] = ()) -> _Ch
     shortest = min(len(trace) for trace in traces)
     if shortest == 0:
         raise ValueError("one of the chains has no draws; sample some first.")
+    dataset = Dataset(X=np.array(posterior.coordinates), name="recorded chains")
     replays = tuple(TraceReplay(trace[len(trace) - shortest :]) for trace in traces)
-    return _ChainsSource(
-        dataset=Dataset(X=np.array(posterior.coordinates), name="recorded chains"),
-        posterior=posterior,
-        chains=replays,
-        recorders=tuple(DrawTable(posterior, replay.move_names) for replay in replays),
-        names=_names(starts if len(starts) == len(replays) else [""] * len(replays)),
-    )
+    return dataset, posterior, replays, list(starts if len(starts) == len(traces) else [""] * len(traces))
 
 
 def _running_chains(
-    data: Dataset | ArrayLike | None,
+    data: Any,  # noqa: ANN401 - whatever `as_dataset` takes
     chains: int,
     initial: Any,  # noqa: ANN401 - as for the sampler
     seed: int | None,
     settings: dict[str, Any],
-) -> _ChainsSource:
+) -> _Chains:
     """Chains to be run, each from its own start with its own random numbers."""
     count = check_count("chains", chains, 1)
     _check_number(count)
@@ -291,31 +242,17 @@ def _running_chains(
     prior = settings.get("prior")
     allows_singletons = not isinstance(prior, PartitionPrior) or prior.most_clusters >= dataset.n_objects
     starts = chain_starts(initial, count, allows_singletons)
-    seeds = chain_seeds(seed, count)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         samplers = tuple(
             Sampler(dataset, initial=start, seed=own, **settings)
-            for start, own in zip(starts, seeds, strict=True)
+            for start, own in zip(starts, chain_seeds(seed, count), strict=True)
         )
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         warnings.warn(message, stacklevel=4)  # once, not for each chain
-    return _ChainsSource(
-        dataset=dataset,
-        posterior=samplers[0].posterior,
-        chains=samplers,
-        recorders=tuple(DrawTable(sampler.posterior, sampler.move_names) for sampler in samplers),
-        names=_names([start_name(start) for start in starts]),
-    )
+    return dataset, samplers[0].posterior, samplers, [start_name(start) for start in starts]
 
 
 def _check_number(count: int) -> None:
     if not 2 <= count <= MOST_CHAINS:
         raise ValueError(f"from 2 to {MOST_CHAINS} chains can be compared; got {count}.")
-
-
-def _names(starts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        f"chain {place}, {start}" if start else f"chain {place}"
-        for place, start in enumerate(starts, start=1)
-    )

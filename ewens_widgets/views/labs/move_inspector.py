@@ -1,43 +1,36 @@
 """One proposal of a move in slow motion, with the numbers that decide about it.
 
-A lecturer sees the stages of a proposal on the left (where the chain stands, what is chosen, the cores, the
-sides, the proposal, the ratio, the decision), the objects in the middle and the numbers on the right, and
-goes through them by buttons, by the list or by itself. From the same partition the proposal can be made again
-with other random numbers; a rejected one can be accepted, to see where that would have led.
+A lecturer sees the stages of a proposal on the left (the current partition, the choice, the cores, the sides,
+the proposal, the ratio, the decision), the objects in the middle and the numbers on the right. Buttons, the
+list or slow motion lead through them. The proposal can be repeated from the same partition with other random
+numbers; a rejected one can be accepted, to see where that would have led.
 
-The inspector computes nothing. An `Inspection` makes the proposal with the sampler's own kernel, on a copy,
-and explains it in scenes; so the terms on display add up to the log ratio that the sampler itself reports,
-and the row "the sampler's own" says by how much they do not. There is no background work here: a proposal is
-made and explained within some milliseconds, on the event loop.
+An `Inspection` makes the proposal with the sampler's own kernel, on a copy, and explains it in scenes; this
+module only shows them. So the terms on display add up to the log ratio that the sampler itself reports. A
+proposal is made and explained within some milliseconds, on the event loop, without work in the background.
 """
 
 import textwrap
+from collections.abc import Callable
+from dataclasses import replace
 from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ipywidgets import HTML, HBox, Play, Select
+from ipywidgets import HBox, Play, Select, ToggleButton, VBox
 from numpy.typing import ArrayLike
 
 from ewens_widgets.analysis.explanation import Inspection
 from ewens_widgets.datasets import Dataset, as_dataset
-from ewens_widgets.sampling.moves.move import Move, Scene, count
+from ewens_widgets.sampling.moves.move import MOVES, Move, Scene, count
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.base import Panel, assign, note, show_if
-from ewens_widgets.views.labs.inspector_controls import InspectorButtons, MoveFields
-from ewens_widgets.views.labs.inspector_numbers import (
-    Waterfall,
-    numbers_table,
-    options_list,
-    printed_sentence,
-)
-from ewens_widgets.views.labs.stage_scatter import StageScatter
+from ewens_widgets.views.base import Panel, Silence, assign, look, make, note, show_if
+from ewens_widgets.views.fields import Field, buttons, choice, option_field, read_shown, show_only
+from ewens_widgets.views.labs import inspector_panels as shown
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
-
-__all__ = ["MoveInspector"]
 
 _NAMES: dict[str, dict[str, str]] = {
     ".ew-waterfall": {"role": "img", "aria-label": "Terms of the log ratio as a waterfall chart"},
@@ -45,16 +38,60 @@ _NAMES: dict[str, dict[str, str]] = {
     ".ew-stages select": {"aria-label": "stages of the proposal"},
     ".ew-play-stages button": {"aria-label": "slow motion"},
 }
+_BUTTONS = (
+    ("Back", "step-backward", "ew-back", "Previous stage"),
+    ("Next stage", "step-forward", "ew-next-stage", "Next stage"),
+    ("Propose again", "repeat", "ew-propose-again", "Another proposal from the same partition"),
+    ("Accept anyway", "check", "ew-accept-anyway", "Continue from the proposed partition, although rejected"),
+    ("Next iteration", "forward", "ew-next-iteration", "Apply the decision, and make the next proposal"),
+    ("Run 50", "fast-forward", "ew-run-on", "Run 50 iterations of the sampler's schedule, then propose"),
+    ("Reset", "refresh", "ew-reset", "Return to the initial partition"),
+)
 _RUN = 50
 _SLOW_MOTION = 2500  # milliseconds a stage
+
+
+class MoveFields(VBox):
+    """The move and its options; `changed` is called when a field has changed."""
+
+    def __init__(self, move: Move, changed: Callable[[], None]) -> None:
+        self._moves = {name: move if name == move.name else kind() for name, kind in MOVES.items()}
+        # Names of the fields for a move's options, by move and option.
+        self._fields_of: dict[str, dict[str, str]] = {}
+        # Moves with a printed ratio first, and sweeps, which are always accepted, last.
+        kinds = sorted(MOVES.values(), key=lambda kind: (not kind.has_printed_ratio, kind.is_sweep))
+        titles = [(kind.title, kind.name) for kind in kinds]
+        self.fields: dict[str, Field] = {
+            "move": choice("move", titles, move.name, "ew-move", "The move to inspect")
+        }
+        for name, known in self._moves.items():
+            keys = {option.name: option.key for option in known.choosable}
+            taken = {option: f"{name}-{key}" if key in self.fields else key for option, key in keys.items()}
+            self.fields |= {taken[option.name]: option_field(option, known) for option in known.choosable}
+            self._fields_of[name] = taken
+        super().__init__(tuple(self.fields.values()), **look("ew-move-fields"))
+        self.arrange()
+        for field in self.fields.values():
+            field.control.observe(lambda _: changed(), "value")
+
+    def arrange(self) -> None:
+        """Show the options that the move has."""
+        show_only(self.fields, {"move", *self._fields_of[self.fields["move"].control.value].values()})
+
+    def read(self) -> Move:
+        """The move; a wrong option is explained below its field, and raises `ValueError`."""
+        values: dict[str, Any] = read_shown(self.fields)
+        name = values["move"]
+        chosen = {option: values[key] for option, key in self._fields_of[name].items()}
+        return replace(self._moves[name], **chosen)
 
 
 class MoveInspector(Dashboard):
     """One proposal of any move in slow motion.
 
-    Step through the stages of a proposal, let it be made again from the same partition, accept it whatever
-    was decided, or go on to the next iteration. The terms in the table add up to the log ratio that the
-    sampler itself reports.
+    Step through the stages of a proposal, repeat it from the same partition, accept it although it was
+    rejected, or go on to the next iteration. The terms in the table add up to the log ratio that the sampler
+    itself reports.
 
     Parameters
     ----------
@@ -62,7 +99,7 @@ class MoveInspector(Dashboard):
         A `Sampler`, which is not moved; or a `Dataset` or an array, for which one is made; the unit square by
         default.
     move
-        The move to look at, or its name: ``"split-merge"``, ``"reassign"``, ``"informed-split-merge"`` or
+        The move to inspect, or its name: ``"split-merge"``, ``"reassign"``, ``"informed-split-merge"`` or
         ``"gibbs"``. By default the first of the sampler's schedule, or the paper's split-merge.
     data
         With a sampler: the data to draw the scatter of, in their own units; its canonical coordinates by
@@ -95,43 +132,49 @@ class MoveInspector(Dashboard):
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
         self._stages: tuple[Scene, ...] = ()
-        self._is_drawing = False
+        self._silence = Silence()
         super().__init__()
         self._build()
-        self.lay_out(self.transport, self._columns(), names=_NAMES)
         self._begin()
 
     def _build(self) -> None:
         post = self.post
         self.fields = MoveFields(self.inspection.move, lambda: post(self._move_changed))
-        self.controls = InspectorButtons(
-            lambda name: post(lambda: self._command(name)), lambda: post(lambda: self.show_stage(self.stage))
+        self.buttons = buttons(_BUTTONS, lambda name: post(lambda: self._command(name)))
+        self.printed = make(
+            ToggleButton,
+            "ew-as-printed",
+            value=False,
+            description="Ratio as printed",
+            tooltip="What the ratio printed in the paper, with its proposal terms inverted, would decide",
         )
-        self.play = Play(value=0, min=0, max=1, interval=_SLOW_MOTION, show_repeat=False)
-        self.play.add_class("ew-play-stages")
-        self.play.observe(lambda change: self._chosen(change["new"]), "value")
+        self.printed.observe(lambda _: post(lambda: self.show_stage(self.stage)), "value")
+        self.play = make(
+            Play, "ew-play-stages", value=0, min=0, max=1, interval=_SLOW_MOTION, show_repeat=False
+        )
+        self.list = make(
+            Select,
+            "ew-stages",
+            options=[("–", 0)],
+            value=0,
+            rows=9,
+            tooltip="Stages; the arrow keys lead through them",
+        )
+        for control in (self.play, self.list):
+            control.observe(self._on_chosen, "value")
         self.status = note("ew-status")
-        self.transport = HBox((self.play, *self.controls.children, self.status))
-        self.transport.add_class("ew-transport")
-        self.list = Select(
-            options=[("–", 0)], value=0, rows=9, tooltip="Stages; the arrow keys go through them"
-        )
-        self.list.add_class("ew-stages")
-        self.list.observe(lambda change: self._chosen(change["new"]), "value")
-        self.scatter = StageScatter(self._dataset, self.inspection.posterior, post)
-        self.told = note("ew-told")
-        self.waterfall = Waterfall(("prior", "likelihood", "way back", "way there", "log ratio"))
-        self.options = note("ew-options")
-        self.numbers = HTML()
-
-    def _columns(self) -> HBox:
-        return in_columns(
+        row = (self.play, *self.buttons.values(), self.printed, self.status)
+        self.scatter = shown.StageScatter(self._dataset, self.inspection.posterior, post)
+        self.told, self.options, self.numbers = note("ew-told"), note("ew-options"), note("")
+        self.waterfall = shown.Waterfall(shown.TERM_NAMES)
+        columns = in_columns(
             {
                 "ew-settings": (self.fields, self.list),
                 "ew-column-picture": (self.scatter,),
                 "ew-column-numbers": (self.told, self.options, self.waterfall, self.numbers),
             }
         )
+        self.lay_out(HBox(row, **look("ew-transport")), columns, names=_NAMES)
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -157,51 +200,35 @@ class MoveInspector(Dashboard):
         """Show a stage; places beyond the ends show the first or the last one."""
         place = min(max(place, 0), len(self._stages) - 1)
         stage, proposal = self._stages[place], self.inspection.proposal
-        printed = bool(self.controls.printed.value)
-        self._is_drawing = True
-        try:
+        printed, is_decided = bool(self.printed.value), stage.key in {"ratio", "decision"}
+        with self._silence:
             assign(self.list, value=place)
             assign(self.play, value=place)
-        finally:
-            self._is_drawing = False
         self.scatter.show(proposal, stage)
         paragraphs = [stage.text]
-        if printed and stage.key in {"ratio", "decision"}:
-            paragraphs.append(printed_sentence(proposal))
+        if printed and is_decided:
+            paragraphs.append(shown.printed_sentence(proposal))
         text = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
         assign(self.told, value=f"<h4>{escape(stage.title)}</h4>{text}")
-        assign(self.numbers, value=numbers_table(self.inspection, stage.key, printed))
-        self._show_terms(stage.key, printed)
-        self._show_options(stage.key)
-        self._show_status(place)
-
-    def _show_terms(self, key: str, printed: bool) -> None:
-        proposal = self.inspection.proposal
+        assign(self.numbers, value=shown.numbers_table(self.inspection, stage.key, printed))
         terms = proposal.terms(as_printed=True if printed else None)
-        if not terms or key not in {"ratio", "decision"}:
+        if terms and is_decided:
+            self.waterfall.show(terms, proposal.log_uniform if stage.key == "decision" else None)
+        else:
             self.waterfall.clear()
-            return
-        self.waterfall.show(terms, proposal.log_uniform if key == "decision" else None)
-
-    def _show_options(self, key: str) -> None:
-        """List what could be chosen, in the place of the chart, at the stages that choose."""
-        proposal = self.inspection.proposal
+        # At a stage that chooses, the options replace the chart.
         text = ""
-        if key in {"choice", "target", "draw"} and proposal.choices:
-            choice = (
-                proposal.choices[-1] if key != "choice" or proposal.kind != "draw" else proposal.choices[0]
-            )
-            left_out = int(proposal.choices[0].objects[0]) if proposal.kind == "draw" else None
-            text = options_list(choice, proposal.labels, self.scatter.colours, left_out)
+        if stage.key in {"choice", "target", "draw"} and proposal.choices:
+            is_sweep = proposal.kind == "draw"
+            chosen = proposal.choices[0 if is_sweep and stage.key == "choice" else -1]
+            left_out = int(proposal.choices[0].objects[0]) if is_sweep else None
+            text = shown.options_list(chosen, proposal.labels, self.scatter.colours, left_out)
         assign(self.options, value=text)
         show_if(self.options, bool(text))
         show_if(self.waterfall, not text)
-
-    def _show_status(self, place: int) -> None:
-        buttons = self.controls.buttons
-        assign(buttons["Back"], disabled=place == 0)
-        assign(buttons["Next stage"], disabled=place == len(self._stages) - 1)
-        assign(buttons["Accept anyway"], disabled=not self.inspection.can_accept_anyway)
+        assign(self.buttons["Back"], disabled=place == 0)
+        assign(self.buttons["Next stage"], disabled=place == len(self._stages) - 1)
+        assign(self.buttons["Accept anyway"], disabled=not self.inspection.can_accept_anyway)
         assign(self.status, value=escape(self.status_line()))
 
     def status_line(self) -> str:
@@ -219,17 +246,14 @@ class MoveInspector(Dashboard):
         """Show the first stage of a new proposal."""
         self._stages = self.inspection.stages
         options = [(f"{place + 1} {stage.title}", place) for place, stage in enumerate(self._stages)]
-        self._is_drawing = True
-        try:
+        with self._silence:
             assign(self.list, options=options, value=0)
             assign(self.play, max=len(self._stages) - 1, value=0)
-        finally:
-            self._is_drawing = False
         self.show_stage(0)
 
-    def _chosen(self, place: int | None) -> None:
-        if place is not None and not self._is_drawing:
-            self.post(lambda: self.show_stage(place))
+    def _on_chosen(self, change: dict[str, Any]) -> None:
+        if change["new"] is not None and not self._silence:
+            self.post(lambda: self.show_stage(change["new"]))
 
     def _command(self, name: str) -> None:
         if name in {"Back", "Next stage"}:
@@ -257,13 +281,13 @@ class MoveInspector(Dashboard):
         try:
             self.inspection.use(move)
         except (ValueError, MemoryError) as error:
-            # Distances between all objects may not fit; then the move before it is looked at again.
+            # Distances between all objects may need too much memory; then the previous move stays.
             self.inspection.use(before)
             self.fields.fields["move"].problem = str(error)
         self._begin()
 
     def caption(self) -> str:
-        """Heading of the still picture: what the stage tells."""
+        """Heading of the still picture: the text of the stage."""
         stage = self._stages[self.stage]
         return f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {textwrap.fill(stage.text, 150)}"
 
@@ -293,7 +317,7 @@ class MoveInspector(Dashboard):
 def _sampler_and_data(
     source: Sampler | Dataset | ArrayLike | None, data: Dataset | ArrayLike | None, settings: dict[str, Any]
 ) -> tuple[Sampler, Dataset]:
-    """Sampler to inspect, and the data to draw: those given, or what can be made of what is given."""
+    """Sampler to inspect, and the data to draw: those given, or made of what is given."""
     if isinstance(source, Sampler):
         if settings:
             raise TypeError(

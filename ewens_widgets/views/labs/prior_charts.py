@@ -1,11 +1,11 @@
-"""The charts of the prior lab: how many clusters, of what sizes, and how their number grows.
+"""The charts of the prior lab: the number of clusters, their sizes, and how their number grows.
 
-Each chart puts what happened beside what must happen, for one prior or for two: draws as bars or steps, exact
-laws as lines, so that a class can watch the bars grow into the lines. The first prior is blue with dots, the
-second one orange with crosses and dashes. The total variation distance below the law of K says how far the
-two are from each other, and how far the draws are from what they are drawn from.
+Each chart compares draws with their exact distribution, for one prior or for two: draws are bars or steps,
+exact values lines. The first prior is blue with dots, the second orange with crosses and dashes. The total
+variation distance below the distribution of K measures how far the two priors are from each other, and how
+far the draws are from their exact distribution.
 
-A draw only changes bars; laws are computed when a prior changes, which `prepare` is told of.
+A draw only changes bars; `prepare` computes the exact values when a prior changes.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,6 @@ from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_
 from ewens_widgets.views.labs.seating import Tally
 from ewens_widgets.views.prior_chooser import prior_name
 
-__all__ = ["COLOURS", "GrowthPanel", "LawPanel", "SizesPanel", "count_law", "size_bins"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -38,8 +36,8 @@ _MARKS = (
     {"marker": "cross", "marker_size": 26, "line_style": "dashed"},
 )
 _PAPER = ("o-", "x--")
-_MARGIN = (6, 16, 34, 47)  # The last number of a logarithmic axis reaches over its end.
-_HEIGHT = 105  # Of a figure at least; they share what there is.
+_MARGIN = (6, 16, 34, 47)  # the last number of a logarithmic axis extends beyond its end
+_HEIGHT = 105  # least height of a figure; they share what there is
 _NEGLIGIBLE = 1e-4
 _TAIL = 1e-9
 _FIRST_COUNTS = 64
@@ -85,10 +83,10 @@ class _DrawsChart(Panel):
         )
         super().__init__((self.figure, *below), (note("ew-hint", hint),) if hint else ())
 
-    def _show_laws(self, places: FloatArray, laws: Sequence[FloatArray]) -> None:
+    def _show_exact(self, places: FloatArray, exact: Sequence[FloatArray]) -> None:
         for place, line in enumerate(self.exact):
-            is_there = place < len(laws)
-            assign(line, visible=is_there, x=places, y=laws[place] if is_there else np.zeros(places.size))
+            is_there = place < len(exact)
+            assign(line, visible=is_there, x=places, y=exact[place] if is_there else np.zeros(places.size))
 
     def _show_draws(self, places: FloatArray, shares: Sequence[FloatArray]) -> None:
         heights = np.round(shares, 6)
@@ -106,45 +104,49 @@ class _DrawsChart(Panel):
         axes.set(xlabel=self._names[0], ylabel=self._names[1])
 
 
-class LawPanel(_DrawsChart):
-    """Number of clusters: draws against the exact law, of each prior."""
+class DistributionPanel(_DrawsChart):
+    """Number of clusters: draws against the exact distribution, of each prior."""
 
     title = "Number of clusters K"
-    css_class = "ew-law"
-    description = "Share of draws with each number of clusters, and its exact law, for each prior"
+    css_class = "ew-distribution"
+    description = "Share of draws with each number of clusters, and its exact distribution, for each prior"
     about = (
-        "How many clusters a prior expects before it has seen any data. Lines are the exact law, bars what "
-        "was drawn: with more draws they come together."
+        "The distribution of the number of clusters before any data. Lines are exact, bars are draws: with "
+        "more draws the bars approach the lines."
     )
 
     def __init__(self) -> None:
         self.result = note("ew-result")
-        self._laws: list[FloatArray] = [np.array([0.0, 1.0])]
+        self._exact_shares: list[FloatArray] = [np.array([0.0, 1.0])]
         self._means: list[float] = [1.0]
         self._shown = slice(1, 2)
-        super().__init__(("clusters K", "probability"), (self.result,), "bars: draws · lines: exact law")
+        super().__init__(("clusters K", "probability"), (self.result,), "bars: draws · lines: exact")
 
     def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
         """Turn to other priors."""
-        self._laws = [count_law(prior, n) for prior in priors]
+        self._exact_shares = [count_distribution(prior, n) for prior in priors]
         self._means = [prior.expected_clusters(n) for prior in priors]
         self._titles = [prior_name(prior) for prior in priors]
-        highest = np.max(self._laws, axis=0)
+        highest = np.max(self._exact_shares, axis=0)
         visible = np.flatnonzero(highest > _NEGLIGIBLE)
         low, high = int(visible[0]), int(visible[-1])
         self._shown = slice(low, high + 1)
         set_limits(self._x_scale, self._x_axis, low - 0.7, high + 0.7, ticks=8)
         set_limits(self._y_scale, self._y_axis, 0.0, 1.15 * highest.max())
-        self._show_laws(np.arange(float(low), high + 1.0), [law[self._shown] for law in self._laws])
+        self._show_exact(
+            np.arange(float(low), high + 1.0), [shares[self._shown] for shares in self._exact_shares]
+        )
 
     def show(self, tallies: Sequence[Tally]) -> None:
         """Show the draws so far."""
         places = np.arange(float(self._shown.start), self._shown.stop)
         self._show_draws(places, [tally.frequencies()[self._shown] for tally in tallies])
         rows = []
-        for place, (tally, law, mean) in enumerate(zip(tallies, self._laws, self._means, strict=True)):
+        for place, (tally, exact, mean) in enumerate(
+            zip(tallies, self._exact_shares, self._means, strict=True)
+        ):
             drawn = f"{tally.mean_clusters():.3f}" if tally.n_draws else "–"
-            distance = f"{total_variation(tally.frequencies(), law):.3f}" if tally.n_draws else "–"
+            distance = f"{total_variation(tally.frequencies(), exact):.3f}" if tally.n_draws else "–"
             name = chip(COLOURS[place], self._titles[place])
             rows.append(
                 f'<tr class="ew-prior-{place + 1}"><th scope="row">{name}</th>'
@@ -155,9 +157,9 @@ class LawPanel(_DrawsChart):
             "<table><tr><td></td><th>mean K</th><th>of draws</th><th>distance</th></tr>"
             f"{''.join(rows)}</table>"
         )
-        if len(self._laws) > 1:
-            apart = total_variation(*self._laws)
-            text += f'Distance of the two laws: <b class="ew-distance">{apart:.4f}</b> (total variation)'
+        if len(self._exact_shares) > 1:
+            apart = total_variation(*self._exact_shares)
+            text += f'Total variation distance of the two priors: <b class="ew-distance">{apart:.4f}</b>'
         assign(self.result, value=text)
 
     def paint(self, axes: "Axes") -> None:
@@ -173,8 +175,8 @@ class SizesPanel(_DrawsChart):
     css_class = "ew-sizes"
     description = "Mean number of clusters by size: draws, and expected, for each prior"
     about = (
-        "How many clusters of each size a partition has on average. A prior may expect few large clusters, "
-        "or a crowd of small ones beside them."
+        "How many clusters of each size a partition has on average. Some priors expect a few large clusters, "
+        "others many small ones in addition."
     )
 
     def __init__(self) -> None:
@@ -189,7 +191,7 @@ class SizesPanel(_DrawsChart):
         places = np.arange(float(len(self._bin_names)))
         expected = []
         for prior in priors:
-            most = int(np.flatnonzero(count_law(prior, n))[-1])
+            most = int(np.flatnonzero(count_distribution(prior, n))[-1])
             expected.append(self._bins @ prior.expected_sizes(n, most))
         assign(self._x_scale, min=-0.7, max=places[-1] + 0.7)
         # Of many bins only the least size is written, or their names would run into each other.
@@ -198,7 +200,7 @@ class SizesPanel(_DrawsChart):
         labels = {str(place): tick for place, tick in enumerate(ticks)}
         assign(self._x_axis, tick_values=places, tick_labels=labels)
         set_limits(self._y_scale, self._y_axis, 0.0, 1.25 * np.max(expected), ticks=3)
-        self._show_laws(places, expected)
+        self._show_exact(places, expected)
 
     def show(self, tallies: Sequence[Tally]) -> None:
         """Show the draws so far."""
@@ -219,7 +221,7 @@ class GrowthPanel(Panel):
     description = "Expected number of clusters by number of guests, and these restaurants, for each prior"
     about = (
         "How the number of clusters grows with the number of objects. A straight line on this scale is "
-        "growth with the logarithm; a level one says that more objects do not mean more clusters."
+        "logarithmic growth; a horizontal one means that more objects do not add clusters."
     )
 
     def __init__(self) -> None:
@@ -243,7 +245,7 @@ class GrowthPanel(Panel):
             marks=[*self.paths, *self.exact],
             axes=[self._x_axis, self._y_axis],
         )
-        super().__init__((self.figure,), (note("ew-hint", "dark: expected · light: in the restaurant"),))
+        super().__init__((self.figure,), (note("ew-hint", "dark: expected · light: this restaurant"),))
 
     def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
         """Turn to other priors."""
@@ -277,16 +279,16 @@ class GrowthPanel(Panel):
         axes.legend(frameon=False, fontsize=7)
 
 
-def count_law(prior: PartitionPrior, n: int) -> FloatArray:
-    """Law of the number of clusters 0, 1, …, n, but for a tail of less than 10⁻⁹.
+def count_distribution(prior: PartitionPrior, n: int) -> FloatArray:
+    """Distribution of the number of clusters 0, 1, …, n, but for a tail of less than 10⁻⁹.
 
-    Where a parameter is averaged over, the weights of all n numbers take seconds, and most are of no account.
+    Where a parameter is averaged over, the probabilities of all n numbers would take seconds, and most are 0.
     """
     most = min(n, _FIRST_COUNTS)
     while True:
-        law = prior.count_pmf(n, most)
-        if most == n or law.sum() > 1.0 - _TAIL:
-            return np.concatenate([law, np.zeros(n - most)])
+        shares = prior.count_pmf(n, most)
+        if most == n or shares.sum() > 1.0 - _TAIL:
+            return np.concatenate([shares, np.zeros(n - most)])
         most = min(n, 2 * most)
 
 

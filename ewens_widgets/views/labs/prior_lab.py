@@ -1,62 +1,70 @@
-"""The prior lab: what a prior on partitions believes before it has seen any data, and how two of them differ.
+"""The prior lab: the clusters that a prior on partitions expects before any data, and how two priors differ.
 
 A lecturer seats guests one by one, in one restaurant or in two, and has the class bet on the table of the
-next; then draws a thousand restaurants at once and compares their tables with the exact law; then moves a
-parameter, or takes another prior, and sees the law follow. A partition may also be typed, or made by moving
-guests to other tables: its probability under each prior is printed, but as it is no draw the charts do not
-count it.
+next; then draws a thousand partitions at once and compares their clusters with the exact distribution; then
+changes a parameter, or takes another prior, and the distribution follows. A partition can also be typed, or
+made by moving guests to other tables: its probability under each prior is shown. It is no draw, so the charts
+do not count it.
 
-Guests come in the background of the notebook. Everything that changes the restaurants is a command on the
-event loop, so that a drag, a click on Step and a guest who just comes never meet half-way.
+Guests are seated in the background of the notebook. Every change of the restaurants is a command on the event
+loop, so a drag, a click on Step and an arriving guest are handled one after the other.
 """
 
 import math
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from ipywidgets import Button, HBox
+from ipywidgets import Checkbox, Dropdown, HBox, IntSlider
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets import partition as partitions
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.priors import DirichletMultinomial, Ewens, PartitionPrior
 from ewens_widgets.model.priors.ewens import Concentration, Gamma
-from ewens_widgets.partition import (
-    MOST_TYPED,
-    canonical_labels,
-    check_labels,
-    format_partition,
-    parse_partition,
-)
 from ewens_widgets.playback import Tick, Worker
 from ewens_widgets.playback.frame import number_text
-from ewens_widgets.views.base import Panel, assign, chip, note
-from ewens_widgets.views.fields import entry
-from ewens_widgets.views.labs.prior_charts import COLOURS, GrowthPanel, LawPanel, SizesPanel
-from ewens_widgets.views.labs.prior_controls import (
-    MOST_GUESTS,
-    PARTITION,
-    PriorSettings,
-    SeatingTransport,
-)
+from ewens_widgets.views.base import Panel, Silence, assign, button, chip, look, make, note, show_if
+from ewens_widgets.views.fields import Field, buttons, entry
+from ewens_widgets.views.labs.prior_charts import COLOURS, DistributionPanel, GrowthPanel, SizesPanel
 from ewens_widgets.views.labs.restaurant import RestaurantPanel
-from ewens_widgets.views.labs.seating import Evenings, Seating, Tally, probability_text
+from ewens_widgets.views.labs.seating import Seating, Seatings, Tally, probability_text
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
-from ewens_widgets.views.prior_chooser import prior_name
+from ewens_widgets.views.prior_chooser import PriorChooser, kind_of, prior_name
 
-__all__ = ["PriorLab"]
+MOST_GUESTS = 1000
 
-_MANY = 1000
+PARTITION = -1.0
+"""Speed that means one partition per frame."""
+
+SPEEDS: tuple[tuple[str, float], ...] = (
+    ("1 guest per second", 1 / 20),
+    ("4 guests per second", 1 / 5),
+    ("1 guest per frame", 1.0),
+    ("1 partition per frame", PARTITION),
+    ("as fast as it goes", math.inf),
+)
+"""Name, and guests per frame; about 20 frames per second are shown."""
+
+_BUTTONS = (
+    ("Play", "play", "ew-play", "Seat guests until you pause"),
+    ("Pause", "pause", "ew-pause", "Stop seating guests"),
+    ("Step", "step-forward", "ew-step", "Seat one guest"),
+    ("Fill", "fast-forward", "ew-fill", "Seat all guests of this restaurant"),
+    ("Draw 1000", "random", "ew-draw", "Draw 1000 partitions at once and count their clusters"),
+    ("Reset", "refresh", "ew-reset", "Empty the restaurant and delete the draws"),
+)
+_DRAWS = 1000
 _COMPONENTS = 10
+_SHARED = "concentration"
 
 
 class PriorLab(Dashboard):
     """Seat guests by a prior on partitions, see what its clusters are like, and compare it with another.
 
-    Guests are objects, tables are clusters. A partition that was typed, or made by moving guests to other
-    tables, stays on display until the next guest comes; its probability is printed. It is not a draw, so the
+    Guests are objects, tables are clusters. A partition that you type, or make by moving guests to other
+    tables, stays on display with its probability until the next guest is seated. It is not a draw, so the
     charts do not count it.
 
     Parameters
@@ -107,59 +115,100 @@ class PriorLab(Dashboard):
         if guests > MOST_GUESTS:
             raise ValueError(f"the restaurant has room for {MOST_GUESTS} guests; got n = {guests}.")
         self._priors = (first,) if second is None else (first, second)
-        self._evenings = Evenings(guests, self._priors, check_count("seed", seed, 0))
+        self._seatings = Seatings(guests, self._priors, check_count("seed", seed, 0))
         self._edited: NDArray[np.intp] | None = None
-        self._is_silent = False
-        self._worker = Worker(self._evenings, speed=1 / 5)
+        self._silence = Silence()
+        self._worker = Worker(self._seatings, speed=1 / 5)
         super().__init__(self._worker, self._worker.post)
         self._build(guests, first, second)
-        self.lay_out(self.transport, self._columns(), names={".ew-chance": STATUS})
         self._prepare()
         self.attach(self)
 
     def _build(self, guests: int, first: PartitionPrior, second: PartitionPrior | None) -> None:
         post = self.post
-        self.transport = SeatingTransport(
-            lambda name: post(lambda: self._command(name)), lambda speed: post(lambda: self._set_speed(speed))
+        self.buttons = buttons(_BUTTONS, lambda name: post(lambda: self._command(name)))
+        self.speed = make(
+            Dropdown,
+            "ew-speed",
+            options=SPEEDS,
+            value=1 / 5,
+            description="speed",
+            tooltip="How fast guests are seated",
         )
-        self.settings = PriorSettings(guests, first, second, lambda: post(self._change_priors))
+        self.speed.observe(lambda _: post(self._set_speed), "value")
+        self.status = note("ew-status")
+
+        def changed(*_: object) -> None:
+            post(self._change_priors)
+
+        self.guests = make(
+            IntSlider,
+            "ew-slider",
+            value=guests,
+            min=2,
+            max=MOST_GUESTS,
+            description="n",
+            tooltip="Number of guests",
+        )
+        self.choosers = (
+            PriorChooser(first, changed),
+            PriorChooser(second, changed, description="and", is_optional=True),
+        )
+        rates = [getattr(given, _SHARED, None) for given in (first, second)]
+        is_shared = (
+            second is not None
+            and None not in rates
+            and rates[0] == rates[1]
+            and kind_of(first) is not kind_of(second)
+        )
+        self.shared = make(
+            Checkbox,
+            value=is_shared,
+            description="the same λ",
+            indent=False,
+            tooltip="The second λ follows the first",
+        )
+        self.shared_field = Field(self.shared, bool, "ew-shared")
+        for place, chooser in enumerate(self.choosers, start=1):
+            chooser.add_class(f"ew-chooser-{place}")
+        for control in (self.guests, self.shared):
+            control.observe(changed, "value")
+        self._arrange()
         self.restaurants = tuple(
-            RestaurantPanel(place + 1, colour, post, self._take) for place, colour in enumerate(COLOURS)
+            RestaurantPanel(place + 1, colour, post, self._edit) for place, colour in enumerate(COLOURS)
         )
         self.field = entry(
             "partition",
             "",
-            parse_partition,
+            partitions.parse_partition,
             "ew-typed",
             "A partition: clusters such as 1 2 | 3, or labels such as 0 0 1",
         )
         self.field.control.placeholder = "1 2 | 3, or drag guests to other tables"
-        self.field.control.observe(self._on_typed, "value")
-        self.back = Button(
-            description="Back to the draw", tooltip="Show the guests again that came by themselves"
+        self.field.control.observe(lambda _: None if self._silence else post(self._read_typed), "value")
+        self.back = button(
+            "Back to the draw",
+            "ew-back",
+            "Return to the sampled seating",
+            lambda: post(lambda: self._edit(None)),
         )
-        self.back.add_class("ew-back")
-        self.back.layout.display = "none"
-        self.back.on_click(lambda _: post(lambda: self._take(None)))
-        self.chance = note("ew-result")
-        self.chance.add_class("ew-chance")
-        self.law, self.sizes, self.growth = LawPanel(), SizesPanel(), GrowthPanel()
-
-    def _columns(self) -> HBox:
-        typed = HBox((self.field, self.back))
-        typed.add_class("ew-typed-row")
-        return in_columns(
-            {
-                "ew-settings": self.settings.fields,
-                "ew-column-restaurant": (*self.restaurants, typed, self.chance),
-                "ew-column-laws": (self.law, self.growth, self.sizes),
-            }
-        )
+        show_if(self.back, False)
+        self.chance = note("ew-result ew-chance")
+        self.distribution, self.sizes, self.growth = DistributionPanel(), SizesPanel(), GrowthPanel()
+        typed = HBox((self.field, self.back), **look("ew-typed-row"))
+        n_field = Field(self.guests, int, "ew-guests", "Guests are objects, tables are clusters.")
+        columns = {
+            "ew-settings": (n_field, *self.choosers, self.shared_field),
+            "ew-column-restaurant": (*self.restaurants, typed, self.chance),
+            "ew-column-charts": (self.distribution, self.growth, self.sizes),
+        }
+        row = HBox((*self.buttons.values(), self.speed, self.status), **look("ew-transport"))
+        self.lay_out(row, in_columns(columns), names={".ew-chance": STATUS})
 
     @property
     def panels(self) -> tuple[Panel, ...]:
         """The restaurants and the charts."""
-        return *self.restaurants[: len(self._priors)], self.law, self.growth, self.sizes
+        return *self.restaurants[: len(self._priors)], self.distribution, self.growth, self.sizes
 
     @property
     def prior(self) -> PartitionPrior:
@@ -179,12 +228,12 @@ class PriorLab(Dashboard):
     @property
     def n(self) -> int:
         """Number of guests."""
-        return self._evenings.n
+        return self._seatings.n
 
     @property
     def seatings(self) -> tuple[Seating, ...]:
         """The restaurant under each prior."""
-        return self._evenings.seatings
+        return self._seatings.each
 
     @property
     def tally(self) -> Tally:
@@ -197,13 +246,13 @@ class PriorLab(Dashboard):
         return self.seatings[0].labels.copy() if self._edited is None else self._edited
 
     def step(self, guests: int = 1) -> None:
-        """Seat so many guests, now."""
-        self._take(None)
+        """Seat guests, now."""
+        self._edit(None)
         self._worker.run_sync(guests)
         self._worker.refresh()
 
-    def draw(self, partitions: int = _MANY) -> None:
-        """Fill so many restaurants, now, and count their tables."""
+    def draw(self, partitions: int = _DRAWS) -> None:
+        """Draw partitions, now, and count their clusters."""
         count = check_count("partitions", partitions, 1)
         self._worker.pause()
         self._worker.post(lambda: self._draw(count))
@@ -211,7 +260,7 @@ class PriorLab(Dashboard):
 
     def show_partition(self, partition: str | ArrayLike) -> None:
         """Show a partition, as text or as labels."""
-        self._worker.post(lambda: self._take(_labels_of(partition)))
+        self._worker.post(lambda: self._edit(_labels_of(partition)))
         self._worker.refresh()
 
     def log_probability(self, partition: str | ArrayLike) -> float:
@@ -219,24 +268,21 @@ class PriorLab(Dashboard):
         return self.prior.log_pmf(_labels_of(partition))
 
     def status_line(self) -> str:
-        """Who came last, how many tables there are, and how many partitions have been drawn."""
+        """The last guest, the number of tables, and the number of partitions drawn."""
         if self._worker.error is not None:
             return self._worker.status.message
         first = self.seatings[0]
-        arrivals = [seating.arrival for seating in self.seatings]
-        if all(arrival is None for arrival in arrivals):
-            parts = [f"{first.labels.size} of {self.n} guests seated"]
-        else:
-            where = [
-                arrival.text("" if place else "chance ")
-                for place, arrival in enumerate(arrivals)
-                if arrival is not None
-            ]
-            parts = [f"guest {first.labels.size} of {self.n} {' and '.join(where)}"]
+        arrivals = [seating.arrival for seating in self.seatings if seating.arrival is not None]
+        where = [arrival.text("" if place else "chance ") for place, arrival in enumerate(arrivals)]
+        guests, drawn = first.labels.size, first.tally.n_draws
         tables = [int(seating.labels.max(initial=-1)) + 1 for seating in self.seatings]
-        parts.append(" and ".join(map(str, tables)) + (" table" if tables == [1] else " tables"))
-        drawn = first.tally.n_draws
-        parts.append("1 partition drawn" if drawn == 1 else f"{number_text(drawn)} partitions drawn")
+        parts = (
+            f"guest {guests} of {self.n} {' and '.join(where)}"
+            if where
+            else f"{guests} of {self.n} guests seated",
+            " and ".join(map(str, tables)) + (" table" if tables == [1] else " tables"),
+            "1 partition drawn" if drawn == 1 else f"{number_text(drawn)} partitions drawn",
+        )
         return " · ".join(parts)
 
     def caption(self) -> str:
@@ -248,120 +294,125 @@ class PriorLab(Dashboard):
             self._worker.pause()
         if name == "Pause":
             return
-        self._take(None)
+        self._edit(None)
+        left = self.n - self.seatings[0].labels.size
         commands: dict[str, Callable[[], None]] = {
             "Play": self._worker.play,
             "Step": self._worker.step,
-            "Fill": self._fill,
-            "Draw 1000": lambda: self._draw(_MANY),
+            "Fill": lambda: self._worker.step(left or self.n),
+            "Draw 1000": lambda: self._draw(_DRAWS),
             "Reset": self._reset,
         }
         commands[name]()
 
-    def _fill(self) -> None:
-        seated = self.seatings[0].labels.size
-        self._worker.step(self.n if seated == self.n else self.n - seated)
-
     def _reset(self) -> None:
-        self._evenings.reset()
+        self._seatings.reset()
         self._worker.outdate()
 
     def _draw(self, count: int) -> None:
-        self._take(None)
-        self._evenings.draw(count)
+        self._edit(None)
+        self._seatings.draw(count)
         self._worker.outdate()
 
-    def _set_speed(self, speed: float) -> None:
-        guests = float(self.n) if speed == PARTITION else speed
+    def _set_speed(self) -> None:
+        guests = float(self.n) if self.speed.value == PARTITION else self.speed.value
         self._worker.speed = None if guests == math.inf else guests
 
+    def _arrange(self) -> None:
+        """Have the second λ follow the first, if both priors have one and the box is ticked."""
+        has_both = True
+        for chooser in self.choosers:
+            chooser.arrange()
+            kind = chooser.chosen
+            has_both &= kind is not None and _SHARED in (parameter.name for parameter in kind.parameters)
+        first, second = self.choosers
+        show_if(self.shared_field, has_both)
+        follows = has_both and self.shared.value
+        second.numbers[_SHARED].disable(follows)
+        if follows:
+            second.set_text(_SHARED, first.numbers[_SHARED].control.value)
+
     def _change_priors(self) -> None:
-        """Begin anew with other priors or another number of guests: old draws have another law."""
-        try:
-            guests, first, second = self.settings.read()
-        except ValueError:
-            return  # it is explained beside the field, and what is on display stays as it is
+        """Start again with other priors or another number of guests: old draws have another distribution."""
+        self._arrange()
+        # A wrong value is explained next to its field, and what is on display stays as it is.
+        if any(chooser.problem for chooser in self.choosers):
+            return
+        guests, first, second = self.guests.value, *(chooser.read() for chooser in self.choosers)
+        if first is None:
+            return
         priors = (first,) if second is None else (first, second)
         if (guests, priors) == (self.n, self._priors):
             return
         self._priors = priors
-        self._evenings = Evenings(guests, priors, self._evenings.seed)
-        self._worker.replace(self._evenings)
-        self._set_speed(self.transport.speed.value)
+        self._seatings = Seatings(guests, priors, self._seatings.seed)
+        self._worker.replace(self._seatings)
+        self._set_speed()
         self._prepare()
 
     def _prepare(self) -> None:
         for place, restaurant in enumerate(self.restaurants):
-            is_there = place < len(self._priors)
-            assign(restaurant.layout, display="" if is_there else "none")
-            if is_there:
-                restaurant.prepare(self._priors[place], is_alone=len(self._priors) == 1)
-        for chart in (self.law, self.sizes, self.growth):
+            show_if(restaurant, place < len(self._priors))
+        for restaurant, prior in zip(self.restaurants, self._priors, strict=False):
+            restaurant.prepare(prior, is_alone=len(self._priors) == 1)
+        for chart in (self.distribution, self.sizes, self.growth):
             chart.prepare(self.n, self._priors)
         self._worker.outdate()
 
-    def _on_typed(self, _: dict[str, Any]) -> None:
-        if not self._is_silent:
-            self._worker.post(self._read_typed)
-
     def _read_typed(self) -> None:
-        if not self.field.control.value.strip():
-            self.field.problem = ""
-            self._take(None)
-            return
-        try:
-            labels = self.field.read()
-        except ValueError:
-            return
-        self._take(labels, show_text=False)
+        labels: NDArray[np.intp] | None = None
+        if self.field.control.value.strip():
+            try:
+                labels = self.field.read()
+            except ValueError:
+                return
+        self.field.problem = ""
+        self._edit(labels, show_text=False)
 
-    def _take(self, labels: NDArray[np.intp] | None, *, show_text: bool = True) -> None:
-        """Show a partition of somebody's own, or (None) the guests again that came by themselves."""
+    def _edit(self, labels: NDArray[np.intp] | None, *, show_text: bool = True) -> None:
+        """Show the user's own partition, or (None) return to the sampled seating."""
         if labels is None and self._edited is None:
             return
         self._worker.pause()
         self._edited = labels
         if show_text:
-            self._is_silent = True
-            short = labels is not None and labels.size <= MOST_TYPED
-            assign(self.field.control, value=format_partition(labels) if short and labels is not None else "")
-            self._is_silent = False
+            short = labels is not None and labels.size <= partitions.MOST_TYPED
+            text = partitions.format_partition(labels) if short and labels is not None else ""
+            with self._silence:
+                assign(self.field.control, value=text)
             self.field.problem = ""
-        assign(self.back.layout, display="none" if labels is None else "")
-        # At once, as whoever drags a guest looks at it.
+        show_if(self.back, labels is not None)
+        # At once, so that a dragged guest stays where it was dropped.
         self._show_partition()
         self._worker.outdate()
 
     def show(self, tick: Tick) -> None:
         """Show the restaurants and the draws so far."""
-        self.transport.show(escape(self.status_line()), tick.status.is_running)
+        assign(self.status, value=escape(self.status_line()))
+        assign(self.buttons["Play"], button_style="success" if tick.status.is_running else "")
         self._show_partition()
         tallies = [seating.tally for seating in self.seatings]
-        self.law.show(tallies)
+        self.distribution.show(tallies)
         self.sizes.show(tallies)
         self.growth.show([seating.path for seating in self.seatings])
 
     def _show_partition(self) -> None:
-        lines = []
+        guests = self.labels.size
+        lines = ["No guest is seated yet: press Step or Play."]
+        if self._edited is not None:
+            lines = [f"Probability of your partition of {guests} objects:"]
+        elif guests:
+            lines = [f"Probability of {'this guest' if guests == 1 else f'these {guests} guests'}:"]
         for place, (restaurant, seating) in enumerate(zip(self.restaurants, self.seatings, strict=False)):
             labels = seating.labels if self._edited is None else self._edited
             capacity = self.n if self._edited is None else labels.size
-            came = self._edited is None and seating.arrival is not None
-            restaurant.show(labels, capacity, labels.size - 1 if came else None)
-            name = chip(COLOURS[place], prior_name(seating.prior))
-            lines.append(
-                f'<div class="ew-prior-{place + 1}">{name} {probability_text(labels, seating.prior)}</div>'
-                if labels.size
-                else ""
-            )
-        guests = self.labels.size
-        if not guests:
-            text = "Nobody is here yet: press Step or Play."
-        elif self._edited is None:
-            text = "Probability of this guest:" if guests == 1 else f"Probability of these {guests} guests:"
-        else:
-            text = f"Probability of your partition of {guests} objects:"
-        assign(self.chance, value=text + "".join(lines))
+            has_arrived = self._edited is None and seating.arrival is not None
+            restaurant.show(labels, capacity, labels.size - 1 if has_arrived else None)
+            if labels.size:
+                name = chip(COLOURS[place], prior_name(seating.prior))
+                value = probability_text(labels, seating.prior)
+                lines.append(f'<div class="ew-prior-{place + 1}">{name} {value}</div>')
+        assign(self.chance, value="".join(lines))
 
     def __repr__(self) -> str:
         against = "" if self.compare is None else f" against {prior_name(self.compare)}"
@@ -411,5 +462,9 @@ def _check_prior(name: str, prior: object) -> PartitionPrior:
 
 
 def _labels_of(partition: str | ArrayLike) -> NDArray[np.intp]:
-    labels = parse_partition(partition) if isinstance(partition, str) else check_labels(partition)
-    return canonical_labels(labels)
+    labels = (
+        partitions.parse_partition(partition)
+        if isinstance(partition, str)
+        else partitions.check_labels(partition)
+    )
+    return partitions.canonical_labels(labels)

@@ -1,14 +1,14 @@
-"""The restaurant: tables that grow with their guests, and guests that can be moved to another table.
+"""The restaurant of the prior lab: tables that grow with their guests, and guests that can be moved.
 
-Guests are objects and tables are clusters. A lecturer seats some guests, says what the next one may do (the
-text below each table: guests · chance of the next one; the rule and its numbers below the picture), and drags
-one of them elsewhere to ask how probable that partition would have been.
+Guests are objects and tables are clusters. Below each table stand its size and the chance that the next guest
+joins it, below the picture the rule and its numbers. A guest can be dragged to another table, which shows the
+probability of that partition.
 
-Whoever sits should not move while others come in, or the eye loses them; but a room that keeps a place for
-whatever may come shows specks. So a `SeatingPlan` keeps room for each table to grow, as much as there is: at
-first for all guests that may come, later for a few, and in a full house for none. Tables stand in rows, those
-with most room first, and the guests of a table in a sunflower spiral, which grows outwards. The picture is
-an SVG with the units of the room, and scales with its element.
+A guest should keep its place while others arrive, but a plan with room for every future guest would draw dots
+that are too small. So a `SeatingPlan` reserves as much room for growth as fits: at first for all guests to
+come, later for a few, in a full restaurant for none. Tables stand in rows, those with most room first. The
+guests of a table form a sunflower spiral, which grows outwards. The picture is an SVG with the units of the
+room, and scales with its element.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,9 @@ from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS, GREY, rgb
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.partition import canonical_labels, cluster_sizes
-from ewens_widgets.views.base import Panel, assign, chip, note
+from ewens_widgets.views.base import Panel, Post, assign, chip, note
 from ewens_widgets.views.labs.seating import seats_table
 from ewens_widgets.views.prior_chooser import kind_of, prior_name
-
-__all__ = ["Floor", "RestaurantPanel", "SeatingPlan"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +59,7 @@ _EMPTY = {
 
 
 class Floor(anywidget.AnyWidget):
-    """The picture, and what is done with its guests."""
+    """The picture; its messages are guests that were moved."""
 
     _esm = Path(__file__).with_name("restaurant.js")
 
@@ -70,7 +68,7 @@ class Floor(anywidget.AnyWidget):
 
 
 class RestaurantPanel(Panel):
-    """Tables and guests under one prior, and the rule by which they sit down.
+    """Tables and guests under one prior, and the rule by which guests are seated.
 
     Parameters
     ----------
@@ -81,25 +79,25 @@ class RestaurantPanel(Panel):
     post
         Brings a command to the event loop.
     on_moved
-        Called there with the labels of a partition that was made by moving a guest.
+        Called there with the labels of the new partition when a guest was moved.
     """
 
     title = "Restaurant"
     about = (
-        "Every circle is a table and a cluster, every dot on it a guest and an object. The next guest takes "
-        "a seat with the chance that is written below each table; drag guests to see what other partitions "
-        "are worth."
+        "Every circle is a table, or cluster; every dot is a guest, or object. Below each table are its size "
+        "and the probability that the next guest joins it. Drag guests to see the probability of other "
+        "partitions."
     )
 
     def __init__(
         self,
         number: int,
         colour: str,
-        post: Callable[[Callable[[], None]], None],
+        post: Post,
         on_moved: Callable[[NDArray[np.intp]], None],
     ) -> None:
         self.css_class = f"ew-restaurant-{number}"
-        self.description = f"Guests sit down at tables by the {'first' if number == 1 else 'second'} prior"
+        self.description = f"Guests seated at tables by the {'first' if number == 1 else 'second'} prior"
         self._colour = colour
         self._post = post
         self._on_moved = on_moved
@@ -127,9 +125,9 @@ class RestaurantPanel(Panel):
         labels
             Table of each guest.
         capacity
-            Guests that there will be.
+            Number of guests in the end.
         newest
-            Guest that came last, counted from 0, if somebody came.
+            Last guest, counted from 0; None if there is none to be marked.
         """
         self._plan = plan = SeatingPlan(labels, capacity, self._height)
         is_possible = labels.size == 0 or self._prior.log_pmf(labels) > -np.inf
@@ -139,7 +137,7 @@ class RestaurantPanel(Panel):
                 plan.centres.round(1).tolist(),
                 plan.radii.round(1).tolist(),
                 self._texts(plan, is_possible),
-                self._colours(plan),
+                plan.colours,
                 strict=True,
             )
         ]
@@ -158,12 +156,8 @@ class RestaurantPanel(Panel):
         )
         self._show_rule(plan, is_possible)
 
-    @staticmethod
-    def _colours(plan: "SeatingPlan") -> list[str]:
-        return [CLUSTER_COLOURS[table % len(CLUSTER_COLOURS)] for table in range(plan.sizes.size)] + [GREY]
-
     def _texts(self, plan: "SeatingPlan", is_possible: bool) -> list[str]:
-        """Below each table its guests and the chance that the next one joins them."""
+        """Below each table its size and the chance that the next guest joins it."""
         if not plan.is_labelled:
             return [""] * (plan.sizes.size + 1)
         if not is_possible:
@@ -183,13 +177,13 @@ class RestaurantPanel(Panel):
     def _show_rule(self, plan: "SeatingPlan", is_possible: bool) -> None:
         kind = kind_of(self._prior)
         words = (
-            f"A table of m weighs <b>{escape(kind.joining(self._prior))}</b>, "
+            f"A table of m guests has weight <b>{escape(kind.joining(self._prior))}</b>, "
             f"a new one <b>{escape(kind.opening(self._prior))}</b>."
         )
         numbers = (
             seats_table(plan.sizes, self._prior)
             if is_possible
-            else "So many tables are impossible under this prior."
+            else "This number of tables is impossible under this prior."
         )
         assign(self.rule, value=words + numbers)
 
@@ -205,7 +199,7 @@ class RestaurantPanel(Panel):
             self._post(lambda: self.move(guest, table))
 
     def move(self, guest: int, table: int) -> None:
-        """Have a guest, counted from 0, sit down at a table; the number after the last is a new one."""
+        """Move a guest, counted from 0, to a table; the number after the last is a new one."""
         plan = self._plan
         if not (0 <= guest < plan.labels.size and 0 <= table <= plan.sizes.size):
             return
@@ -219,7 +213,7 @@ class RestaurantPanel(Panel):
         """Draw tables and guests with matplotlib."""
         from matplotlib.patches import Circle
 
-        plan, colours = self._plan, self._colours(self._plan)
+        plan, colours = self._plan, self._plan.colours
         for centre, radius, colour in zip(plan.centres, plan.radii, colours, strict=True):
             fill = "none" if colour == GREY else colour
             axes.add_patch(Circle(tuple(centre), radius, facecolor=fill, alpha=0.4, edgecolor=colour))
@@ -230,14 +224,14 @@ class RestaurantPanel(Panel):
 
 
 class SeatingPlan:
-    """Where tables and guests are: tables in rows, guests in a spiral that grows outwards.
+    """Places of tables and guests: tables in rows, guests in a spiral that grows outwards.
 
     Parameters
     ----------
     labels
         Table of each guest, in the order in which tables were opened.
     capacity
-        Guests that the restaurant will have in the end.
+        Number of guests in the end.
     height
         Of the room.
     """
@@ -246,9 +240,11 @@ class SeatingPlan:
         self.labels = labels
         self.sizes = cluster_sizes(labels) if labels.size else np.zeros(0, dtype=np.intp)
         self.is_labelled = self.sizes.size + 1 <= _MOST_LABELLED
+        tables = np.arange(self.sizes.size) % len(CLUSTER_COLOURS)
+        self.colours = [*(CLUSTER_COLOURS[table] for table in tables.tolist()), GREY]
         most = max(capacity, labels.size, 1)
         for growth in _GROWTHS:
-            # The last one is the new table, which is shown where it will stand.
+            # The last one is the new table, shown at its future place.
             rooms = tuple(_room_to_grow(size, growth, most) for size in (*self.sizes.tolist(), 1))
             self.spacing, self.centres = _in_rows(rooms, height, self.is_labelled)
             if self.spacing >= _READABLE:
@@ -256,7 +252,7 @@ class SeatingPlan:
         self.radii = _radius(self.spacing, np.append(self.sizes, 1))
 
     def guests(self) -> FloatArray:
-        """Where the guests sit, a row each."""
+        """Places of the guests, a row each."""
         seats = np.zeros(self.labels.size)
         for table in range(self.sizes.size):
             seats[self.labels == table] = np.arange(self.sizes[table])
@@ -266,7 +262,7 @@ class SeatingPlan:
         return np.asarray(self.centres[self.labels] + offsets)
 
     def table_at(self, x: float, y: float) -> int:
-        """Table at a place; the number after the last one is a new table."""
+        """Table at a place; elsewhere the number after the last one, a new table."""
         outside = np.hypot(*(self.centres - [x, y]).T) - self.radii
         nearest = int(np.argmin(outside))
         return nearest if outside[nearest] <= _LABEL_HEIGHT + _GAP else self.sizes.size
@@ -278,7 +274,7 @@ def _radius(spacing: float, guests: NDArray[np.intp]) -> FloatArray:
 
 
 def _room_to_grow(size: int, growth: float, most: int) -> int:
-    """Guests that a table has room for where it stands; the same for many sizes, so that it stays."""
+    """Guests that a table has room for; the same for a range of sizes, so that the table keeps its place."""
     room = 1
     while room < size:
         room = most if np.isinf(growth) else max(room + 1, round(growth * room))
@@ -287,7 +283,7 @@ def _room_to_grow(size: int, growth: float, most: int) -> int:
 
 @lru_cache(maxsize=256)
 def _in_rows(rooms: tuple[int, ...], height: float, is_labelled: bool) -> tuple[float, FloatArray]:
-    """Largest distance of guests for which tables with room for so many fit, and where they then stand."""
+    """Largest distance of guests for which tables with this much room fit, and the places of the tables."""
     guests = np.array(rooms)
     low, high = _SMALLEST_SPACING, _LARGEST_SPACING
     centres, bottom = _rows(_radius(high, guests), is_labelled)
@@ -305,17 +301,17 @@ def _in_rows(rooms: tuple[int, ...], height: float, is_labelled: bool) -> tuple[
 
 
 def _rows(radii: FloatArray, is_labelled: bool) -> tuple[FloatArray, float]:
-    """Centres of tables in rows, and where the last row ends; beside a large table small ones are stacked."""
+    """Centres of tables in rows, and the end of the last row; small tables are stacked next to large ones."""
     widths = np.maximum(2.0 * radii + _GAP, _LABEL_WIDTH if is_labelled else 0.0)
     heights = 2.0 * radii + _GAP + (_LABEL_HEIGHT if is_labelled else 0.0)
     if widths.max() > WIDTH:
         return np.zeros((radii.size, 2)), np.inf
     centres = np.zeros((radii.size, 2))
-    # The row, and in it the last stack: where it ends, and how wide it is.
+    # The current row; end and width of its last stack.
     top = bottom = left = 0.0
     end, stack = np.inf, 0.0
     order = np.argsort(-radii, kind="stable")
-    # As plain numbers: a restaurant may have a thousand tables, and this is done a dozen times.
+    # Plain numbers are faster here: up to a thousand tables, a dozen times.
     for table, radius, width, height in np.column_stack(
         [order, radii[order], widths[order], heights[order]]
     ).tolist():

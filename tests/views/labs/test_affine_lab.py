@@ -45,15 +45,15 @@ class TestLesson:
         assert differences["I"] > 0.1
         assert differences["III"] < SAME
         assert lab.sentence.value == (
-            "Model III survived: the same answer before and after. "
-            "Models I, II and k-means did not: the answer depends on the coordinates."
+            "Model III is invariant: same result before and after. "
+            "Models I, II and k-means changed: the result depends on the coordinates."
         )
         assert "✗ changed" in lab.models["I"].result.value
-        assert "0.000000</b> · ✓ the same" in lab.models["III"].result.value
+        assert "0.000000</b> · ✓ invariant" in lab.models["III"].result.value
         assert "26</b> of 80 objects change" in lab.k_means.result.value
 
     @pytest.mark.parametrize(
-        ("steps", "survivors"),
+        ("steps", "invariant"),
         [
             (Steps(), ["I", "II", "III"]),
             (Steps(rotation=30.0), ["I", "III"]),
@@ -62,9 +62,11 @@ class TestLesson:
             (Steps(shear=2.0), ["III"]),
         ],
     )
-    def test_who_survives_what(self, lab: AffineLab, steps: Steps, survivors: list[str]) -> None:
+    def test_models_are_invariant_to_their_maps(
+        self, lab: AffineLab, steps: Steps, invariant: list[str]
+    ) -> None:
         lab.transform(steps.matrix(), (30.0, -7.0))
-        assert [model for model, same in finished(lab).items() if same] == survivors
+        assert [model for model, same in finished(lab).items() if same] == invariant
 
     def test_the_answers_are_the_sampler_s(self, lab: AffineLab) -> None:
         lab.controls.choose("II")
@@ -118,7 +120,7 @@ class TestControls:
     def test_the_rounded_text_never_replaces_the_exact_matrix(self, lab: AffineLab) -> None:
         lab.controls.sliders["rotation"].value = 30.0
         exact = lab.matrix
-        lab.controls._on_typed({})
+        lab.controls._take_matrix()
         assert lab.matrix is exact
 
     def test_sliders_rounded_by_the_page_leave_the_matrix_alone(self, lab: AffineLab) -> None:
@@ -286,7 +288,7 @@ class TestDisplay:
         bundle = lab._repr_mimebundle_()
         assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
         assert bundle["text/plain"].startswith(
-            "AffineLab('unit square': Models I, II, III and k-means survived"
+            "AffineLab('unit square': Models I, II, III and k-means are invariant"
         )
         assert "application/vnd.jupyter.widget-view+json" in bundle
         with pytest.raises(ValueError, match="is a PNG"):

@@ -43,7 +43,7 @@ def printed(view: ChainsView) -> dict[str, float]:
 
 def test_chains_start_apart_and_nothing_is_said_yet(view: ChainsView) -> None:
     assert view.record.names == ("chain 1, singletons", "chain 2, one-cluster", "chain 3, k-means")
-    assert "Will they come to agree?" in view.sentence.value
+    assert "Will they agree?" in view.sentence.value
     assert view.player.status.iteration == 0
     run(view, 5)
     assert "Too early to say" in view.sentence.value

@@ -10,8 +10,18 @@ import pytest
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
+from ewens_widgets.analysis.explanation import Term
+from ewens_widgets.analysis.plots.palette import GREY
+from ewens_widgets.views.labs.inspector_panels import (
+    FALLS,
+    FIRST_SIDE,
+    RISES,
+    SECOND_SIDE,
+    Waterfall,
+    blend,
+    waterfall_bars,
+)
 from ewens_widgets.views.labs.move_inspector import MoveInspector
-from ewens_widgets.views.labs.stage_scatter import FIRST_SIDE, SECOND_SIDE
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -29,7 +39,7 @@ def inspector(square: ew.datasets.Dataset) -> MoveInspector:
 
 
 def press(inspector: MoveInspector, name: str) -> None:
-    inspector.controls.buttons[name].click()
+    inspector.buttons[name].click()
 
 
 def printed_numbers(inspector: MoveInspector) -> dict[str, float]:
@@ -62,7 +72,7 @@ def test_the_printed_terms_add_up_to_the_sampler_s_own_log_ratio(
             continue
         go_to(inspector, "decision")
         numbers = printed_numbers(inspector)
-        parts = [numbers[name] for name in ("prior", "likelihood", "way back", "way there")]
+        parts = [numbers[name] for name in ("prior", "likelihood", "reverse", "forward")]
         assert math.fsum(parts) == pytest.approx(numbers["sum"], abs=1e-12)
         assert numbers["sum"] == pytest.approx(numbers["sampler"], abs=1e-9)
         shown = [term.value for term in inspector.inspection.proposal.terms()]
@@ -73,9 +83,9 @@ def test_numbers_appear_when_their_stage_has_come(inspector: MoveInspector) -> N
     until(inspector, lambda one: one.inspection.proposal.kind == "split")
     for key, names in {
         "sides": set(),
-        "proposal": {"way back", "way there"},
-        "ratio": {"prior", "likelihood", "way back", "way there", "sum", "sampler"},
-        "decision": {"prior", "likelihood", "way back", "way there", "sum", "sampler", "uniform"},
+        "proposal": {"reverse", "forward"},
+        "ratio": {"prior", "likelihood", "reverse", "forward", "sum", "sampler"},
+        "decision": {"prior", "likelihood", "reverse", "forward", "sum", "sampler", "uniform"},
     }.items():
         go_to(inspector, key)
         assert set(printed_numbers(inspector)) == names
@@ -84,11 +94,11 @@ def test_numbers_appear_when_their_stage_has_come(inspector: MoveInspector) -> N
 
 
 def test_the_stages_can_be_stepped_through_by_buttons_and_list(inspector: MoveInspector) -> None:
-    assert inspector.controls.buttons["Back"].disabled
+    assert inspector.buttons["Back"].disabled
     for place in range(1, len(inspector.stages)):
         press(inspector, "Next stage")
         assert inspector.stage == place == inspector.play.value
-    assert inspector.controls.buttons["Next stage"].disabled
+    assert inspector.buttons["Next stage"].disabled
     press(inspector, "Back")
     assert inspector.stage == len(inspector.stages) - 2
     inspector.list.value = 2
@@ -138,12 +148,12 @@ def test_the_candidates_of_a_gibbs_draw_are_listed(square: ew.datasets.Dataset) 
 
 def test_a_rejected_proposal_can_be_accepted_anyway(inspector: MoveInspector) -> None:
     until(inspector, lambda one: one.inspection.can_accept_anyway)
-    assert not inspector.controls.buttons["Accept anyway"].disabled
+    assert not inspector.buttons["Accept anyway"].disabled
     proposed = inspector.inspection.proposal.proposed
     press(inspector, "Accept anyway")
     assert np.array_equal(inspector.inspection.proposal.labels, proposed)
     until(inspector, lambda one: one.inspection.proposal.accepted() is True)
-    assert inspector.controls.buttons["Accept anyway"].disabled
+    assert inspector.buttons["Accept anyway"].disabled
 
 
 def test_the_switch_tells_what_the_printed_ratio_would_have_decided(inspector: MoveInspector) -> None:
@@ -154,9 +164,9 @@ def test_the_switch_tells_what_the_printed_ratio_would_have_decided(inspector: M
     until(inspector, differ)
     go_to(inspector, "decision")
     assert "as printed" not in inspector.numbers.value
-    inspector.controls.printed.value = True
+    inspector.printed.value = True
     proposal = inspector.inspection.proposal
-    assert "the right one decides otherwise" in inspector.told.value
+    assert "the correct ratio decides otherwise" in inspector.told.value
     assert "as printed" in inspector.numbers.value
     decisions = re.findall(r"<b>(accepted|rejected)</b>", inspector.numbers.value)
     right = "accepted" if proposal.accepted() else "rejected"
@@ -164,7 +174,7 @@ def test_the_switch_tells_what_the_printed_ratio_would_have_decided(inspector: M
     assert inspector.waterfall.bars.y[-1][1] == pytest.approx(proposal.log_ratio(as_printed=True))
     inspector.fields.fields["move"].control.value = "reassign"
     go_to(inspector, "ratio")
-    assert "both ways are as probable" in inspector.told.value
+    assert "the reverse proposal are equally probable" in inspector.told.value
     inspector.fields.fields["move"].control.value = "gibbs"
     go_to(inspector, "ratio")
     assert "not in the paper" in inspector.told.value
@@ -179,7 +189,7 @@ def test_a_chain_that_decides_by_the_printed_ratio_is_shown_as_it_is(square: ew.
     own = printed_numbers(inspector)
     assert own["sum"] == pytest.approx(own["sampler"], abs=1e-9)
     assert own["sum"] == inspector.inspection.proposal.log_ratio(as_printed=True)
-    inspector.controls.printed.value = True
+    inspector.printed.value = True
     row = next(row for row in inspector.numbers.value.split("<tr>") if "sampler's own" in row)
     assert re.search(r"</td><td></td><td data-term=\"sampler\"", row), "below the printed ratio"
 
@@ -289,3 +299,41 @@ def test_clusters_have_ellipses_before_and_after(inspector: MoveInspector) -> No
         assert outlines.visible
         drawn = ~np.isnan(np.atleast_2d(outlines.y)).all(axis=1)
         assert drawn.sum() == large.size
+
+
+NAMES_OF_TERMS = ("one", "two", "three", "total")
+TERMS = (Term("one", 2.0), Term("two", -3.5), Term("three", 1.0))
+
+
+def test_each_bar_begins_where_the_one_before_it_ends() -> None:
+    np.testing.assert_array_equal(
+        waterfall_bars([2.0, -3.5, 1.0]), [[0.0, 2.0], [2.0, -1.5], [-1.5, -0.5], [0.0, -0.5]]
+    )
+
+
+def test_terms_are_shown_with_their_signs() -> None:
+    chart = Waterfall(NAMES_OF_TERMS)
+    assert chart.is_empty
+    chart.show(TERMS, mark=-1.0)
+    assert chart.bars.colors[:3] == [RISES, FALLS, RISES]
+    assert list(chart.texts.text) == ["+2.000", "−3.500", "+1.000", "−0.500"]
+    assert chart.mark.visible
+    assert chart.mark.y.tolist() == [-1.0, -1.0]
+    low, high = chart._y_scale.min, chart._y_scale.max
+    assert low < -1.5
+    assert high > 2.0
+    chart.show(TERMS)
+    assert not chart.mark.visible
+    chart.clear()
+    assert not chart.bars.visible
+
+
+def test_an_infinite_term_can_be_drawn() -> None:
+    chart = Waterfall(NAMES_OF_TERMS)
+    chart.show([Term("one", 1.0), Term("two", -np.inf), Term("three", 3.0)])
+    assert np.all(np.isfinite(chart.bars.y))
+    assert list(chart.texts.text)[1] == "−inf"
+
+
+def test_colours_of_sides_go_from_one_to_the_other() -> None:
+    assert (blend(0.0), blend(0.5), blend(1.0)) == (FIRST_SIDE, GREY, SECOND_SIDE)

@@ -22,9 +22,8 @@ from ewens_widgets.model.priors import (
     Poisson,
 )
 from ewens_widgets.model.priors.partition_prior import total_variation
-from ewens_widgets.views.labs.prior_charts import count_law, size_bins
-from ewens_widgets.views.labs.prior_controls import PARTITION
-from ewens_widgets.views.labs.prior_lab import PriorLab
+from ewens_widgets.views.labs.prior_charts import count_distribution, size_bins
+from ewens_widgets.views.labs.prior_lab import PARTITION, PriorLab
 from ewens_widgets.views.labs.restaurant import RestaurantPanel
 from ewens_widgets.views.prior_chooser import prior_name
 
@@ -50,32 +49,34 @@ def drop(restaurant: RestaurantPanel, guest: int, table: int) -> dict[str, objec
     return {"kind": "drop", "guest": guest, "x": x, "y": y}
 
 
-class TestLaw:
-    def test_the_exact_laws_are_shown(self, lab: PriorLab) -> None:
-        laws = [prior.count_pmf(30) for prior in (Ewens(2.0), DirichletMultinomial(10, 2.0))]
-        for line, law in zip(lab.law.exact, laws, strict=True):
-            np.testing.assert_allclose(line.y, law[line.x.astype(int)])
+class TestCharts:
+    def test_the_exact_distributions_are_shown(self, lab: PriorLab) -> None:
+        exact = [prior.count_pmf(30) for prior in (Ewens(2.0), DirichletMultinomial(10, 2.0))]
+        for line, shares in zip(lab.distribution.exact, exact, strict=True):
+            np.testing.assert_allclose(line.y, shares[line.x.astype(int)])
             assert line.visible
-        html = lab.law.result.value
-        assert numbers(html, "mean") == pytest.approx([law @ np.arange(31) for law in laws], abs=5e-4)
-        assert number(html, "distance") == pytest.approx(total_variation(*laws), abs=5e-5)
+        html = lab.distribution.result.value
+        assert numbers(html, "mean") == pytest.approx([shares @ np.arange(31) for shares in exact], abs=5e-4)
+        assert number(html, "distance") == pytest.approx(total_variation(*exact), abs=5e-5)
 
     def test_draws_of_both_are_shown_against_them(self, lab: PriorLab) -> None:
         lab.draw(2000)
-        places = lab.law.draws.x.astype(int)
-        for heights, line, seating in zip(lab.law.draws.y, lab.law.exact, lab.seatings, strict=True):
+        places = lab.distribution.draws.x.astype(int)
+        for heights, line, seating in zip(
+            lab.distribution.draws.y, lab.distribution.exact, lab.seatings, strict=True
+        ):
             np.testing.assert_allclose(heights, seating.tally.counts[places] / 2000, atol=1e-6)
             assert np.abs(heights - line.y).max() < 0.04
         means = [seating.tally.mean_clusters() for seating in lab.seatings]
-        assert numbers(lab.law.result.value, "draws-mean") == pytest.approx(means, abs=5e-4)
-        assert max(numbers(lab.law.result.value, "draws-distance")) < 0.06
+        assert numbers(lab.distribution.result.value, "draws-mean") == pytest.approx(means, abs=5e-4)
+        assert max(numbers(lab.distribution.result.value, "draws-distance")) < 0.06
 
     def test_more_components_come_closer(self, lab: PriorLab) -> None:
         distances = []
         for components in (2, 10, 100, 10_000):
-            lab.settings.second.fields["components"].control.value = str(components)
+            lab.choosers[1].fields["components"].control.value = str(components)
             lab._worker.refresh()
-            distances.append(number(lab.law.result.value, "distance"))
+            distances.append(number(lab.distribution.result.value, "distance"))
         assert distances == sorted(distances, reverse=True)
         assert distances[0] > 0.9
         assert distances[-1] < 0.002
@@ -109,7 +110,7 @@ class TestLaw:
     def test_a_thousand_guests_are_no_problem(self) -> None:
         lab = PriorLab(concentration=50.0, n=1000, n_components=1000)
         lab.draw(100)
-        for line in lab.law.exact:
+        for line in lab.distribution.exact:
             assert line.y.sum() == pytest.approx(1.0, abs=0.01)
         for restaurant, seating in zip(lab.restaurants, lab.seatings, strict=True):
             assert len(restaurant.room.scene["guests"]) == 1000
@@ -123,10 +124,10 @@ class TestLaw:
             FiniteMixture(1.0, Poisson(1000.0)),
         ],
     )
-    def test_laws_are_cut_where_nothing_is_left(self, prior: PartitionPrior) -> None:
-        law = count_law(prior, 200)
-        np.testing.assert_allclose(law, prior.count_pmf(200), atol=1e-9)
-        assert law.sum() == pytest.approx(1.0, abs=2e-9)
+    def test_exact_are_cut_where_nothing_is_left(self, prior: PartitionPrior) -> None:
+        shares = count_distribution(prior, 200)
+        np.testing.assert_allclose(shares, prior.count_pmf(200), atol=1e-9)
+        assert shares.sum() == pytest.approx(1.0, abs=2e-9)
 
 
 class TestPriors:
@@ -145,9 +146,9 @@ class TestPriors:
     )
     def test_any_two_can_be_compared(self, prior: PartitionPrior) -> None:
         lab = PriorLab(prior=prior, compare=FiniteMixture(1.0, Poisson(3.0)), n=40)
-        assert lab.settings.first.value == prior
+        assert lab.choosers[0].value == prior
         lab.draw(3000)
-        exact, drawn = (numbers(lab.law.result.value, name) for name in ("mean", "draws-mean"))
+        exact, drawn = (numbers(lab.distribution.result.value, name) for name in ("mean", "draws-mean"))
         assert exact == pytest.approx(
             [prior.expected_clusters(40), lab.compare.expected_clusters(40)], abs=1e-3
         )
@@ -159,64 +160,62 @@ class TestPriors:
         lab.step(3)
         assert lab.compare is None
         assert lab.restaurants[1].layout.display == "none"
-        assert [line.visible for line in lab.law.exact] == [True, False]
-        assert lab.law.draws.y.ndim == 1
-        assert "Distance" not in lab.law.result.value
-        assert lab.panels == (lab.restaurants[0], lab.law, lab.growth, lab.sizes)
+        assert [line.visible for line in lab.distribution.exact] == [True, False]
+        assert lab.distribution.draws.y.ndim == 1
+        assert "distance of the two" not in lab.distribution.result.value
+        assert lab.panels == (lab.restaurants[0], lab.distribution, lab.growth, lab.sizes)
         assert lab.picture().startswith(b"\x89PNG")
         assert "against" not in repr(lab)
-        lab.settings.second.kind.value = "ewens"
+        lab.choosers[1].kind.value = "ewens"
         assert lab.compare == Ewens(1.0)
         assert lab.restaurants[1].layout.display == ""
-        lab.settings.second.kind.value = "nothing"
+        lab.choosers[1].kind.value = "nothing"
         assert lab.compare is None
 
     def test_another_prior_is_chosen_and_begins_anew(self, lab: PriorLab) -> None:
         lab.draw(10)
-        lab.settings.first.kind.value = "finite-geometric"
+        lab.choosers[0].kind.value = "finite-geometric"
         assert (lab.prior, lab.tally.n_draws, lab.labels.size) == (FiniteMixture(), 0, 0)
-        lab.settings.first.fields["gamma"].control.value = "2.5"
+        lab.choosers[0].fields["gamma"].control.value = "2.5"
         assert lab.prior == FiniteMixture(2.5)
         assert lab.restaurants[0].title == "Finite mixture, γ = 2.5, k ~ Geometric(0.6)"
 
     def test_a_wrong_parameter_is_explained_and_nothing_is_lost(self, lab: PriorLab) -> None:
         lab.draw(10)
-        lab.settings.first.fields["concentration"].control.value = "-2"
-        assert "must be positive" in lab.settings.first.fields["concentration"].problem
+        lab.choosers[0].fields["concentration"].control.value = "-2"
+        assert "must be positive" in lab.choosers[0].fields["concentration"].problem
         assert (lab.prior, lab.tally.n_draws) == (Ewens(2.0), 10)
-        lab.settings.first.fields["concentration"].control.value = "2"
-        assert lab.settings.first.fields["concentration"].problem == ""
+        lab.choosers[0].fields["concentration"].control.value = "2"
+        assert lab.choosers[0].fields["concentration"].problem == ""
         assert lab.tally.n_draws == 10, "the same prior again"
 
     def test_the_second_concentration_follows_the_first_where_it_should(self, lab: PriorLab) -> None:
-        assert lab.settings.shared.value
-        second = lab.settings.second.numbers["concentration"]
+        assert lab.shared.value
+        second = lab.choosers[1].numbers["concentration"]
         assert second.control.disabled
-        lab.settings.first.fields["concentration"].control.value = "5"
+        lab.choosers[0].fields["concentration"].control.value = "5"
         assert lab.compare == DirichletMultinomial(10, 5.0)
-        lab.settings.shared.value = False
+        lab.shared.value = False
         assert not second.control.disabled
-        lab.settings.first.fields["concentration"].control.value = "7"
+        lab.choosers[0].fields["concentration"].control.value = "7"
         assert (lab.prior, lab.compare) == (Ewens(7.0), DirichletMultinomial(10, 5.0))
-        lab.settings.shared.value = True
+        lab.shared.value = True
         assert lab.compare == DirichletMultinomial(10, 7.0)
-        lab.settings.second.kind.value = "finite-poisson"
-        assert lab.settings._shared_field.layout.display == "none"
-        assert not PriorLab(prior=Ewens(1.0), compare=Ewens(1.0)).settings.shared.value, (
-            "two of a kind differ"
-        )
+        lab.choosers[1].kind.value = "finite-poisson"
+        assert lab.shared_field.layout.display == "none"
+        assert not PriorLab(prior=Ewens(1.0), compare=Ewens(1.0)).shared.value, "two of a kind differ"
 
     def test_an_extreme_concentration_is_only_a_number(self) -> None:
         lab = PriorLab(concentration=1e9, n=100)
         lab.draw(10)
-        assert number(lab.law.result.value, "mean") == 100.0
+        assert number(lab.distribution.result.value, "mean") == 100.0
 
 
 class TestRestaurant:
     def test_guests_are_shown_as_they_come(self, lab: PriorLab) -> None:
-        assert "Nobody is here yet" in lab.chance.value
+        assert "No guest is seated yet" in lab.chance.value
         lab.step()
-        assert lab.transport.status.value == (
+        assert lab.status.value == (
             "guest 1 of 30 opens table 1 (chance 1.00) and opens table 1 (1.00) · 1 and 1 tables · "
             "0 partitions drawn"
         )
@@ -236,9 +235,9 @@ class TestRestaurant:
     def test_the_rule_of_each_is_told_in_words_and_numbers(self, lab: PriorLab) -> None:
         lab.show_partition("1 2 3 | 4")
         first, second = (restaurant.rule.value for restaurant in lab.restaurants)
-        assert "A table of m weighs <b>m</b>, a new one <b>λ = 2</b>." in first
+        assert "A table of m guests has weight <b>m</b>, a new one <b>λ = 2</b>." in first
         assert "<td>3</td><td>1</td><td>2</td>" in first
-        assert "A table of m weighs <b>m + λ/k = m + 0.2</b>" in second
+        assert "A table of m guests has weight <b>m + λ/k = m + 0.2</b>" in second
         assert "<td>3.2</td><td>1.2</td><td>1.6</td>" in second
         assert "<td>50.0%</td><td>16.7%</td><td>33.3%</td>" in first
         assert "<td>53.3%</td><td>20.0%</td><td>26.7%</td>" in second
@@ -250,7 +249,7 @@ class TestRestaurant:
 
     def test_another_number_of_guests_begins_anew(self, lab: PriorLab) -> None:
         lab.draw(10)
-        lab.settings.n.value = 12
+        lab.guests.value = 12
         assert lab.tally.n_draws == 0
         lab.step(12)
         assert lab.tally.n_draws == 1
@@ -273,7 +272,7 @@ class TestOwnPartition:
         for restaurant in lab.restaurants:
             assert len(restaurant.room.scene["guests"]) == 3
         assert lab.back.layout.display == ""
-        lab.settings.first.fields["concentration"].control.value = "4"
+        lab.choosers[0].fields["concentration"].control.value = "4"
         lab._worker.refresh()
         assert number(lab.chance.value, "probability") == pytest.approx(1 / 5 * 4 / 6, rel=1e-5)
 
@@ -328,7 +327,7 @@ class TestTransport:
     def test_buttons_work_on_the_event_loop(self) -> None:
         async def use() -> None:
             lab = PriorLab(n=20)
-            click = {name: button.click for name, button in lab.transport.buttons.items()}
+            click = {name: button.click for name, button in lab.buttons.items()}
             click["Step"]()
             await lab._worker.wait()
             assert lab.labels.size == 1
@@ -340,7 +339,7 @@ class TestTransport:
             assert lab.tally.n_draws == 2
             click["Draw 1000"]()
             assert lab.tally.n_draws == 1002
-            lab.transport.speed.value = float("inf")
+            lab.speed.value = float("inf")
             click["Play"]()
             while lab.tally.n_draws < 1100:
                 await asyncio.sleep(0)
@@ -355,17 +354,17 @@ class TestTransport:
         asyncio.run(use())
 
     def test_a_partition_a_frame_follows_the_number_of_guests(self, lab: PriorLab) -> None:
-        lab.transport.speed.value = PARTITION
+        lab.speed.value = PARTITION
         assert lab._worker.speed == 30.0
-        lab.settings.n.value = 44
+        lab.guests.value = 44
         assert lab._worker.speed == 44.0
-        lab.transport.speed.value = float("inf")
+        lab.speed.value = float("inf")
         assert lab._worker.speed is None
 
     def test_messages_on_another_thread_are_handed_over(self) -> None:
         async def use() -> None:
             lab = PriorLab(n=20)
-            thread = threading.Thread(target=lab.transport.buttons["Step"].click)
+            thread = threading.Thread(target=lab.buttons["Step"].click)
             thread.start()
             thread.join()
             assert lab.labels.size == 0
@@ -401,7 +400,7 @@ class TestDisplay:
         wire.clear()
         lab._show_partition()
         tallies = [seating.tally for seating in lab.seatings]
-        lab.law.show(tallies)
+        lab.distribution.show(tallies)
         lab.sizes.show(tallies)
         lab.growth.show([seating.path for seating in lab.seatings])
         assert wire.messages == []

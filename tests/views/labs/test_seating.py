@@ -18,8 +18,8 @@ from ewens_widgets.model.priors import (
 )
 from ewens_widgets.partition import all_partitions, cluster_sizes
 from ewens_widgets.views.labs.seating import (
-    Evenings,
     Seating,
+    Seatings,
     Tally,
     probability_text,
     product_text,
@@ -46,7 +46,7 @@ def test_guests_sit_down_one_by_one(prior: PartitionPrior) -> None:
         seating.seat(1)
         labels = seating.labels
         assert labels.size == guest
-        assert labels[:-1].tolist() == before.tolist(), "nobody changes tables"
+        assert labels[:-1].tolist() == before.tolist(), "guests keep their tables"
         assert seating.path[-1] == len(set(labels.tolist()))
         arrival = seating.arrival
         assert arrival is not None
@@ -120,17 +120,17 @@ def test_the_last_of_many_draws_is_on_display() -> None:
 
 
 def test_two_restaurants_have_the_same_guests() -> None:
-    evenings = Evenings(25, [Ewens(1.0), PitmanYor(1.0, 0.0), PitmanYor(1.0, 0.9)], seed=4)
-    assert not evenings.is_done
-    assert evenings.advance(40) == 40
-    labels = [seating.labels.tolist() for seating in evenings.seatings]
+    both = Seatings(25, [Ewens(1.0), PitmanYor(1.0, 0.0), PitmanYor(1.0, 0.9)], seed=4)
+    assert not both.is_done
+    assert both.advance(40) == 40
+    labels = [seating.labels.tolist() for seating in both.each]
     assert [len(row) for row in labels] == [15, 15, 15]
     assert labels[0] == labels[1], "the same prior by another name"
     assert max(labels[2]) > max(labels[0])
-    evenings.draw(10)
-    assert [seating.tally.n_draws for seating in evenings.seatings] == [11, 11, 11]
-    evenings.reset()
-    assert [seating.labels.size for seating in evenings.seatings] == [0, 0, 0]
+    both.draw(10)
+    assert [seating.tally.n_draws for seating in both.each] == [11, 11, 11]
+    both.reset()
+    assert [seating.labels.size for seating in both.each] == [0, 0, 0]
 
 
 def test_the_tally_counts_clusters_and_their_sizes() -> None:
