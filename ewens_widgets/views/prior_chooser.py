@@ -1,10 +1,8 @@
 """Choosing a prior on partitions: its kind, and its parameters as numbers that are checked.
 
-`KINDS` has a row for each prior of `ew.priors`: its parameters, how to make it, and what is said about it.
-Panels that let a prior be chosen show a `PriorChooser`; names and rules of a prior come from its row. A
-user's own prior is shown by its name, without parameters.
-
-A parameter is a number to type, with a slider next to it.
+`KINDS` has a row for each prior of `ew.priors`: its parameters, its constructor, its names and its seating
+rule. A new prior appears in all menus once it has a row. A prior of another class is shown by its name,
+without parameters.
 """
 
 import math
@@ -26,7 +24,7 @@ _NOTHING, _GIVEN = "nothing", "given"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a prior has. Two kinds of priors share a parameter that means the same."""
+    """A parameter of a prior; kinds of priors share the parameters that have the same meaning."""
 
     name: str
     symbol: str
@@ -39,7 +37,7 @@ class Parameter:
     is_even: bool = False  # equal steps of the slider; otherwise equal factors
 
     def parse(self, text: str) -> float:
-        """Read a number; the prior, which knows the others too, decides whether it is allowed."""
+        """Read a number; the constructor of the prior checks it together with the others."""
         return whole_number(self.symbol, 1)(text) if self.is_whole else number(text)
 
 
@@ -49,9 +47,18 @@ _RATE = Parameter(
     "rate", "rate", "Rate of the Gamma prior of λ, whose mean is shape / rate", "concentration.rate"
 )
 _K = Parameter(
-    "components", "k", "Number of components: the most clusters there can be", "k", 10, 1, 10_000, True
+    "components",
+    "k",
+    "Number of components: the largest possible number of clusters",
+    "k",
+    10,
+    1,
+    10_000,
+    True,
 )
-_GAMMA = Parameter("gamma", "γ", "Dirichlet weights γ: the larger, the more alike the sizes")
+_GAMMA = Parameter(
+    "gamma", "γ", "Parameter γ of the Dirichlet weights: the larger, the more similar the cluster sizes"
+)
 _GEOMETRIC = "Probability p of the geometric prior of k, whose mean is 1/p"
 _PROBABILITY = Parameter("probability", "p", _GEOMETRIC, "count.probability", 0.6, 0.01, 1.0, is_even=True)
 _COUNT = Parameter("count", "rate", "Rate of the Poisson prior of k − 1, k components", "count.rate", 3.0)
@@ -61,7 +68,7 @@ _SIGMA = Parameter("discount", "σ", _DISCOUNT, "", 0.5, 0.0, 0.99, is_even=True
 
 @dataclass(frozen=True)
 class PriorKind:
-    """A kind of prior: its name in the program and in the menu, its numbers, and what is said about it."""
+    """A kind of prior: its key, its title in the menu, its parameters, and its texts."""
 
     key: str
     title: str
@@ -74,7 +81,7 @@ class PriorKind:
     opening: Callable[[Any], str]  # weight by which it opens a cluster next to K
 
     def take_apart(self, prior: object) -> dict[str, float] | None:
-        """Numbers of a prior of this kind, by name; None of any other."""
+        """Parameters of a prior of this kind, by name; None for any other prior."""
         if not self.matches(prior):
             return None
         return {one.name: attrgetter(one.path or one.name)(prior) for one in self.parameters}
@@ -89,7 +96,7 @@ def _is_mixture(prior: object, count: type) -> bool:
 
 
 _MIXTURE: dict[str, Any] = {
-    "purpose": "The number of clusters as the question: it settles as n grows, without tiny ones.",
+    "purpose": "Where the number of clusters is fixed but unknown: it converges as n grows.",
     "joining": "m + γ = m + {.gamma:.4g}".format,
     "opening": "γ V(K+1)/V(K)".format,
 }
@@ -102,7 +109,7 @@ KINDS = (
         priors.Ewens,
         lambda prior: _is_ewens(prior, is_learned=False),
         "Ewens, λ = {.concentration:.4g}".format,
-        "The paper's: the number of clusters grows like λ log n, and most of them are small.",
+        "The paper's prior: the number of clusters grows like λ log n, and most clusters are small.",
         "m".format,
         "λ = {.concentration:.4g}".format,
     ),
@@ -113,9 +120,9 @@ KINDS = (
         lambda shape, rate: priors.Ewens(Gamma(shape, rate)),
         lambda prior: _is_ewens(prior, is_learned=True),
         "Ewens, λ ~ Gamma({0.concentration.shape:.4g}, {0.concentration.rate:.4g})".format,
-        "Where λ is not known: it has a Gamma prior, and many clusters make a large λ likely.",
+        "Where λ is unknown: it has a Gamma prior and is sampled.",
         "m".format,
-        "the mean of λ, given the tables".format,
+        "posterior mean of λ given the tables".format,
     ),
     PriorKind(
         "finite-geometric",
@@ -142,7 +149,7 @@ KINDS = (
         priors.DirichletMultinomial,
         lambda prior: type(prior) is priors.DirichletMultinomial,
         "Dirichlet-multinomial, k = {0.k}, λ = {0.concentration:.4g}".format,
-        "A known number k of components, with Dirichlet(λ/k) weights: as k grows, it becomes Ewens' prior.",
+        "A known number k of components with Dirichlet(λ/k) weights; it tends to the Ewens prior as k grows.",
         "m + λ/k = m + {.share:.4g}".format,
         "λ(1 − K/k)".format,
     ),
@@ -153,7 +160,7 @@ KINDS = (
         priors.PitmanYor,
         lambda prior: type(prior) is priors.PitmanYor,
         "Pitman–Yor, λ = {0.concentration:.4g}, σ = {0.discount:.4g}".format,
-        "Many small clusters beside a few large ones: their number grows like n to the power σ.",
+        "Many small clusters and a few large ones: their number grows like n to the power σ.",
         "m − σ = m − {.discount:.4g}".format,
         "λ + σK = {0.concentration:.4g} + {0.discount:.4g} K".format,
     ),
@@ -167,14 +174,14 @@ _OWN = PriorKind(
     PartitionPrior,
     lambda _: True,
     str,
-    "A prior that was given in code; the menu has others.",
+    "The prior that was given in code.",
     lambda prior: f"m − {1.0 - prior.seating_weights([1])[0]:.4g}",
     "W(1) V(K+1)/V(K)".format,
 )
 
 
 def kind_of(prior: PartitionPrior) -> PriorKind:
-    """Row of a prior; of a user's own, a row that says so."""
+    """Row of a prior; for a prior of another class the row of priors given in code."""
     return next(kind for kind in (*KINDS, _OWN) if kind.matches(prior))
 
 
@@ -184,12 +191,12 @@ def prior_name(prior: PartitionPrior) -> str:
 
 
 class NumberField(Field):
-    """A parameter as a number to type, and a slider that types it."""
+    """A parameter as a number to type, with a slider."""
 
     def __init__(self, parameter: Parameter) -> None:
         self._parameter = parameter
         self._silence = Silence()
-        # Screen readers tell the two apart by their names; the eye needs one.
+        # The text has a name of its own for screen readers.
         text = make(
             Text,
             value=f"{parameter.start:g}",
@@ -224,8 +231,8 @@ class NumberField(Field):
 
     def _on_slid(self, change: dict[str, Any]) -> None:
         place = change["new"]
-        # The page rounds to the nearest step and reports that, whoever moved the slider: the number must
-        # stay.
+        # The page reports the nearest step also when the program has moved the slider; then the exact number
+        # stays.
         if self._silence or abs(place - self._shown_place) <= 0.501 * self.slider.step:
             return
         value = place if self._parameter.is_even else 10.0**place
@@ -239,7 +246,7 @@ class NumberField(Field):
         try:
             value = self._parameter.parse(change["new"])
         except ValueError:
-            return  # whoever reads the field says what is wrong
+            return  # explained when the field is read
         self._shown_place = self._place(min(max(value, self._parameter.low), self._parameter.high))
         with self._silence:
             assign(self.slider, value=self._shown_place)
@@ -251,14 +258,14 @@ class PriorChooser(VBox):
     Parameters
     ----------
     prior
-        What it shows at first; None for nothing, if that is allowed.
+        Initial prior; None for no prior, if `is_optional`.
     on_change
-        Called after a change by the user, on the thread of the message. The owner then arranges and reads the
-        chooser on the event loop. None if the owner observes `fields`.
+        Called after a change by the user, on the thread of the message; the owner then reads the chooser on
+        the event loop. None if the owner observes `fields`.
     description
-        What is written next to the menu.
+        Label of the menu.
     is_optional
-        Whether nothing can be chosen too.
+        Whether the menu has an entry for no prior.
     """
 
     def __init__(
@@ -280,7 +287,7 @@ class PriorChooser(VBox):
             options=self._options(),
             value=KINDS[0].key,
             description=description,
-            tooltip="Prior on partitions: what is believed of the clusters before any data are seen",
+            tooltip="Prior on partitions: their distribution before any data",
         )
         numbers = {parameter.name: parameter for kind in KINDS for parameter in kind.parameters}
         self.numbers = {name: NumberField(parameter) for name, parameter in numbers.items()}
@@ -300,13 +307,13 @@ class PriorChooser(VBox):
 
     @property
     def chosen(self) -> PriorKind | None:
-        """Kind that is chosen; None for nothing."""
+        """Kind that is chosen; None if there is none."""
         key = self.kind.value
         return next((kind for kind in (*KINDS, _OWN) if kind.key == key), None)
 
     @property
     def value(self) -> PartitionPrior | None:
-        """The prior that is chosen; None where nothing is chosen, or something is wrong: see `problem`."""
+        """The prior that is chosen; None if there is none, or a parameter is wrong: see `problem`."""
         try:
             return self.read()
         except ValueError:
@@ -314,7 +321,7 @@ class PriorChooser(VBox):
 
     @property
     def problem(self) -> str:
-        """What is wrong, as plain text; empty if nothing is."""
+        """What is wrong with the parameters, as plain text; empty if they are valid."""
         try:
             self.read()
         except ValueError as error:
@@ -322,7 +329,7 @@ class PriorChooser(VBox):
         return ""
 
     def arrange(self) -> None:
-        """Show the parameters of the kind that is chosen, and what it is for."""
+        """Show the parameters and the purpose of the kind that is chosen."""
         kind = self.chosen
         parameters = () if kind is None else kind.parameters
         show_only(self.fields, {"kind", *(parameter.name for parameter in parameters)})
@@ -338,14 +345,14 @@ class PriorChooser(VBox):
         try:
             return kind.make(*(values[parameter.name] for parameter in kind.parameters))
         except (ValueError, TypeError) as error:
-            # Below the parameter that the sentence is about, or below the last one.
+            # Shown below the parameter that the sentence names, or below the last one.
             subject, _, _ = str(error).partition(" must")
             named = [parameter.name for parameter in kind.parameters if parameter.name in subject]
             self.fields[named[0] if named else kind.parameters[-1].name].problem = str(error)
             raise ValueError(str(error)) from error
 
     def show(self, prior: PartitionPrior | None) -> None:
-        """Show a given prior; this is no change by the user."""
+        """Show a prior, without calling `on_change`."""
         with self._silence:
             if prior is None:
                 self.kind.value = _NOTHING
@@ -360,6 +367,6 @@ class PriorChooser(VBox):
             self.arrange()
 
     def set_text(self, name: str, text: str) -> None:
-        """Show another value of a parameter, as if it had been typed; this is no change by the user."""
+        """Show the text of a parameter, without calling `on_change`."""
         with self._silence:
             self.fields[name].control.value = text

@@ -31,7 +31,7 @@ PRIORS = {
 
 
 class Thrice(CountPrior):
-    """Three components, always: a prior of somebody's own."""
+    """Three components, always: a prior of another class."""
 
     @property
     def largest(self) -> float:
@@ -65,7 +65,7 @@ def test_a_prior_that_is_shown_is_read_again_to_the_last_digit(key: str) -> None
     assert chooser.read() == PRIORS[key]
     assert chooser.value == PRIORS[key]
     assert chooser.problem == ""
-    assert changes == [], "nobody is told of what the program shows"
+    assert changes == [], "on_change is for changes by the user"
     kind = kind_of(PRIORS[key])
     assert shown(chooser) == [
         "kind",
@@ -185,7 +185,7 @@ def test_nothing_can_be_chosen_where_that_is_allowed() -> None:
         PriorChooser(None)
 
 
-def test_a_prior_of_somebodys_own_is_kept_and_can_be_come_back_to() -> None:
+def test_a_prior_given_in_code_is_kept_and_can_be_chosen_again() -> None:
     own = FiniteMixture(1.0, Thrice())
     chooser = PriorChooser(own)
     assert chooser.read() is own

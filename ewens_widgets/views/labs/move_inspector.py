@@ -223,8 +223,9 @@ class MoveInspector(Dashboard):
             chosen = proposal.choices[0 if is_sweep and stage.key == "choice" else -1]
             left_out = int(proposal.choices[0].objects[0]) if is_sweep else None
             text = shown.options_list(chosen, proposal.labels, self.scatter.colours, left_out)
-        assign(self.options, value=text)
-        show_if(self.options, bool(text))
+        with self.options.hold_sync():
+            assign(self.options, value=text)
+            show_if(self.options, bool(text))
         show_if(self.waterfall, not text)
         assign(self.buttons["Back"], disabled=place == 0)
         assign(self.buttons["Next stage"], disabled=place == len(self._stages) - 1)

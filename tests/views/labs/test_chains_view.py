@@ -1,17 +1,13 @@
 """The view of several chains without a browser."""
 
 import asyncio
-import base64
 import re
 import warnings
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ipywidgets import Widget
 from playback.fakes import at_rest
-from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets.playback import PlayerState
@@ -186,42 +182,6 @@ def test_traces_of_different_lengths_are_cut_to_their_last_draws(view: ChainsVie
     np.testing.assert_array_equal(shown.record.recorders[1].labels, two.labels[30:])
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda data, _: ChainsView(data, chains=1), ValueError, "from 2 to 8 chains"),
-        (lambda data, _: ChainsView(data, chains=9), ValueError, "from 2 to 8 chains"),
-        (
-            lambda data, _: ChainsView(data, chains=3, initial=["prior", "k-means"]),
-            ValueError,
-            "lists 2 starts",
-        ),
-        (lambda data, _: ChainsView(data, initial="middle"), ValueError, "initial must be one of"),
-        (lambda data, _: ChainsView(data, colour="red"), TypeError, "colour"),
-        (lambda _, traces: ChainsView(traces[0]), TypeError, "give several traces"),
-        (lambda _, traces: ChainsView(traces, model="I"), TypeError, "leave out model"),
-        (lambda _, traces: ChainsView([traces[0], traces[1][:0]]), ValueError, "no draws"),
-        (lambda _, __: ChainsView([[0.0, 1.0], [np.inf, 2.0], [1.0, 1.0]]), ValueError, "contain infinity"),
-    ],
-)
-def test_wrong_arguments_are_explained(
-    square: ew.datasets.Dataset,
-    make: Callable[[object, object], object],
-    error: type[Exception],
-    message: str,
-) -> None:
-    sampler = ew.Sampler(square, model="I", seed=0)
-    traces = [sampler.sample(20, progress=False) for _ in range(2)]
-    with pytest.raises(error, match=message):
-        make(square, traces)
-
-
-def test_chains_on_other_data_are_refused(square: ew.datasets.Dataset) -> None:
-    traces = [ew.Sampler(square, model=model).sample(20, progress=False) for model in ("I", "II")]
-    with pytest.raises(ValueError, match="same data, model and prior"):
-        ChainsView(traces)
-
-
 def test_starts_can_be_chosen(square: ew.datasets.Dataset) -> None:
     same = ChainsView(square, chains=2, initial="prior")
     assert same.record.names == ("chain 1, prior", "chain 2, prior")
@@ -234,40 +194,6 @@ def test_a_warning_is_given_once_and_not_for_each_chain(square: ew.datasets.Data
         warnings.simplefilter("always")
         ChainsView(square, chains=3, moves="paper-2", acceptance="as-printed")
     assert len([one for one in caught if "as-printed" in str(one.message)]) == 1
-
-
-def test_a_frame_makes_no_widget_and_sends_one_message_a_widget_at_most(view: ChainsView, wire: Wire) -> None:
-    run(view, 30)
-    before = len(Widget.get_manager_state()["state"])
-    for _ in range(4):
-        view.player.step_sync()
-        wire.clear()
-        view.player.refresh()
-        assert wire.updates()
-        assert max(wire.updates().values()) == 1
-    assert len(Widget.get_manager_state()["state"]) == before
-
-
-def test_the_static_picture_is_part_of_the_output(view: ChainsView) -> None:
-    for count in (0, 3, 60):
-        if count:
-            run(view, count)
-        bundle = view._repr_mimebundle_()
-        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-        assert bundle["text/plain"] == repr(view)
-    with pytest.raises(ValueError, match="is a PNG"):
-        view.picture("svg")
-
-
-def test_hostile_names_are_escaped() -> None:
-    script = "<script>alert(1)</script>"
-    X = np.random.default_rng(0).normal(size=(9, 2))
-    view = ChainsView(ew.datasets.Dataset(X=X, name=script), chains=2, iterations=20)
-    view.player.run_to_end_sync()
-    shown = ChainsView(SimpleNamespace(traces=view.traces, starts=(script, script)))
-    for one in (view, shown):
-        texts = [widget.value for widget in widgets_below(one) if type(widget).__name__ == "HTML"]
-        assert all("<script" not in text for text in texts)
 
 
 def test_it_plays_in_the_background_and_pauses(square: ew.datasets.Dataset) -> None:

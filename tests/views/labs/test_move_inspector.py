@@ -1,13 +1,11 @@
 """The move inspector without a browser: what its buttons do, and what it prints."""
 
-import base64
 import math
 import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.explanation import Term
@@ -233,56 +231,6 @@ def test_an_array_and_many_columns_will_do() -> None:
     assert list(inspector.scatter.plane.choosers[0].options)[:2] == ["PC 1", "PC 2"]
     inspector.scatter.plane.choosers[0].value = "x3"
     np.testing.assert_array_equal(inspector.scatter.points.x, inspector.dataset.X[:, 2])
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda data: MoveInspector(ew.Sampler(data), model="I"), TypeError, "leave out model"),
-        (lambda data: MoveInspector(data, data=data), TypeError, "data= is for a sampler"),
-        (lambda data: MoveInspector(ew.Sampler(data), data=data.X[:7]), ValueError, "data has 7 rows"),
-        (lambda data: MoveInspector(data, move="jump"), ValueError, "no move 'jump'"),
-        (lambda data: MoveInspector(data, colour="red"), TypeError, "colour"),
-        (lambda _: MoveInspector([[1.0, np.nan]] * 5), ValueError, "NaN|missing|finite"),
-    ],
-)
-def test_wrong_arguments_are_explained(
-    square: ew.datasets.Dataset, make: Callable[[object], object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        make(square)
-
-
-def test_the_static_picture_is_part_of_the_output(inspector: MoveInspector) -> None:
-    for place in (0, len(inspector.stages) - 1):
-        inspector.show_stage(place)
-        bundle = inspector._repr_mimebundle_()
-        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-        assert bundle["text/plain"] == repr(inspector)
-    assert inspector.picture("svg").lstrip().startswith(b"<?xml")
-    assert inspector.picture() == inspector.picture()
-    with pytest.raises(ValueError, match="'png' or 'svg'"):
-        inspector.picture("pdf")
-
-
-def test_the_same_stage_again_sends_nothing(inspector: MoveInspector, wire: Wire) -> None:
-    go_to(inspector, inspector.stages[-1].key)
-    wire.clear()
-    inspector.show_stage(inspector.stage)
-    assert wire.messages == []
-    press(inspector, "Back")
-    assert max(wire.updates().values()) == 1
-
-
-def test_hostile_names_are_escaped() -> None:
-    script = "<script>alert(1)</script>"
-    X = np.random.default_rng(0).normal(size=(9, 2))
-    inspector = MoveInspector(
-        ew.datasets.Dataset(X=X, name=script, feature_names=(f"{script}1", f"{script}2"))
-    )
-    texts = [widget.value for widget in widgets_below(inspector) if type(widget).__name__ == "HTML"]
-    assert all("<script" not in text for text in texts)
-    assert b"<script" not in inspector.picture("svg")
 
 
 def test_clusters_have_ellipses_before_and_after(inspector: MoveInspector) -> None:

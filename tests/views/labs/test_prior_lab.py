@@ -1,15 +1,11 @@
 """The prior lab without a browser: what its controls do, what it shows, and what it says."""
 
 import asyncio
-import base64
 import re
-import threading
 
 import numpy as np
 import pytest
-from ipywidgets import Widget
-from playback.fakes import at_rest, empty_turns
-from views.chains import Wire, widgets_below
+from playback.fakes import at_rest
 
 import ewens_widgets as ew
 from ewens_widgets.model.priors import (
@@ -361,80 +357,9 @@ class TestTransport:
         lab.speed.value = float("inf")
         assert lab._worker.speed is None
 
-    def test_messages_on_another_thread_are_handed_over(self) -> None:
-        async def use() -> None:
-            lab = PriorLab(n=20)
-            thread = threading.Thread(target=lab.buttons["Step"].click)
-            thread.start()
-            thread.join()
-            assert lab.labels.size == 0
-            await empty_turns()
-            await lab._worker.wait()
-            assert lab.labels.size == 1
 
-        asyncio.run(use())
-
-
-class TestDisplay:
-    def test_a_static_picture_comes_along(self, lab: PriorLab) -> None:
-        lab.draw(100)
-        bundle = lab._repr_mimebundle_()
-        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-        assert bundle["text/plain"].startswith(
-            "PriorLab(Ewens, λ = 2 against Dirichlet-multinomial, k = 10, λ = 2: 30 of 30 guests seated · "
-        )
-        assert "application/vnd.jupyter.widget-view+json" in bundle
-
-    def test_an_empty_restaurant_can_be_painted(self, lab: PriorLab) -> None:
-        assert lab.picture().startswith(b"\x89PNG")
-
-    def test_a_frame_makes_no_widget_and_the_same_one_sends_nothing(self, lab: PriorLab, wire: Wire) -> None:
-        lab.step()
-        before = len(Widget.get_manager_state()["state"])
-        for _ in range(40):
-            lab._worker.run_sync(1)
-            wire.clear()
-            lab._worker.refresh()
-            assert max(wire.updates().values()) == 1
-        assert len(Widget.get_manager_state()["state"]) == before
-        wire.clear()
-        lab._show_partition()
-        tallies = [seating.tally for seating in lab.seatings]
-        lab.distribution.show(tallies)
-        lab.sizes.show(tallies)
-        lab.growth.show([seating.path for seating in lab.seatings])
-        assert wire.messages == []
-
-    def test_every_control_has_a_name_and_a_hint(self, lab: PriorLab) -> None:
-        for widget in widgets_below(lab):
-            if hasattr(widget, "tooltip") and hasattr(widget, "description") and widget.has_trait("disabled"):
-                assert widget.tooltip, widget
-                assert widget.description, widget
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"concentration": 0}, ValueError, "concentration must be positive"),
-        ({"concentration": float("inf")}, ValueError, "concentration must be positive and finite"),
-        ({"prior": 2.0}, TypeError, r"prior must be one of ew.priors, such as .* got 2.0"),
-        ({"prior": "ewens"}, TypeError, "prior must be one of ew.priors"),
-        ({"compare": "ewens"}, TypeError, "compare must be one of ew.priors"),
-        ({"concentration": 1.0, "prior": Ewens(2.0)}, ValueError, "give one of them; got both"),
-        ({"compare": Ewens(2.0), "n_components": 5}, ValueError, "n_components is short for compare="),
-        ({"prior": FiniteMixture(), "n_components": 5}, ValueError, "n_components is for comparing Ewens"),
-        ({"n_components": 0}, ValueError, "n_components must be at least 1"),
-        ({"seed": -1}, ValueError, "seed must be at least 0"),
-        ({"n": 1}, ValueError, "n must be at least 2"),
-        ({"n": 1001}, ValueError, "room for 1000 guests"),
-        ({"n": 2.5}, TypeError, "n must be a whole number"),
-        ({"colour": "red"}, TypeError, "colour"),
-    ],
-)
-def test_wrong_arguments_raise(arguments: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        PriorLab(**arguments)
-
-
-def test_the_names_are_public() -> None:
-    assert ew.PriorLab is PriorLab
+def test_its_name_in_a_notebook_says_what_it_shows(lab: PriorLab) -> None:
+    lab.draw(100)
+    assert repr(lab).startswith(
+        "PriorLab(Ewens, λ = 2 against Dirichlet-multinomial, k = 10, λ = 2: 30 of 30 guests seated · "
+    )

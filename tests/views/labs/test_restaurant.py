@@ -1,14 +1,26 @@
-"""Where tables and guests are drawn, and what is done with them."""
+"""Guests, tables and draws of the prior lab: their numbers, their texts, and their places."""
 
+import math
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sampling.goodness import LEVEL, chi_square, explain
 from views.chains import Wire
 
+import ewens_widgets as ew
 from ewens_widgets import ewens
-from ewens_widgets.model.priors import DirichletMultinomial, Ewens, FiniteMixture, PitmanYor
+from ewens_widgets.model.priors import (
+    DirichletMultinomial,
+    Ewens,
+    FiniteMixture,
+    PartitionPrior,
+    PitmanYor,
+    Poisson,
+)
+from ewens_widgets.partition import all_partitions, cluster_sizes
 from ewens_widgets.views.labs.restaurant import (
     ALONE,
     TOGETHER,
@@ -17,6 +29,178 @@ from ewens_widgets.views.labs.restaurant import (
     RestaurantPanel,
     SeatingPlan,
 )
+from ewens_widgets.views.labs.seating import (
+    Seating,
+    Seatings,
+    Tally,
+    probability_text,
+    product_text,
+    seats_table,
+)
+
+PRIORS = [
+    Ewens(0.7),
+    Ewens(ew.Gamma(2.0, 1.5)),
+    DirichletMultinomial(3, 2.0),
+    FiniteMixture(0.4, Poisson(3.0)),
+    PitmanYor(1.0, 0.5),
+]
+every_prior = pytest.mark.parametrize("prior", PRIORS, ids=str)
+
+
+@every_prior
+def test_guests_sit_down_one_by_one(prior: PartitionPrior) -> None:
+    seating = Seating(6, prior, seed=1)
+    assert seating.arrival is None
+    for guest in range(1, 7):
+        before = seating.labels
+        sizes = cluster_sizes(before) if before.size else before
+        seating.seat(1)
+        labels = seating.labels
+        assert labels.size == guest
+        assert labels[:-1].tolist() == before.tolist(), "guests keep their tables"
+        assert seating.path[-1] == len(set(labels.tolist()))
+        arrival = seating.arrival
+        assert arrival is not None
+        assert (arrival.guest, arrival.table) == (guest, labels[-1] + 1)
+        assert arrival.opened == (arrival.table > len(sizes))
+        assert arrival.chance == pytest.approx(prior.seating_probabilities(sizes)[arrival.table - 1])
+    assert seating.is_full
+    assert seating.tally.n_draws == 1
+    seating.seat(1)
+    assert seating.labels.size == 1, "another restaurant"
+
+
+def test_the_same_seed_seats_the_same_guests() -> None:
+    one, other = Seating(20, Ewens(2.0), seed=3), Seating(20, Ewens(2.0), seed=3)
+    one.seat(30)
+    for _ in range(30):
+        other.seat(1)
+    assert one.labels.tolist() == other.labels.tolist()
+    assert one.tally.counts.tolist() == other.tally.counts.tolist()
+    one.reset()
+    assert (one.labels.size, one.path.size, one.tally.n_draws) == (0, 0, 0)
+    one.seat(30)
+    assert one.labels.tolist() == other.labels.tolist()
+
+
+@every_prior
+def test_seatings_have_the_probabilities_of_the_prior(prior: PartitionPrior) -> None:
+    seating, draws = Seating(4, prior, seed=5), 8000
+    partitions = [tuple(row) for row in all_partitions(4).tolist()]
+    seen = dict.fromkeys(partitions, 0)
+    for _ in range(draws):
+        seating.seat(3)
+        seating.seat(1)
+        seen[tuple(seating.labels.tolist())] += 1
+    expected = [draws * math.exp(prior.log_pmf(row)) for row in partitions]
+    assert sum(expected) == pytest.approx(draws)
+    possible = [place for place, count in enumerate(expected) if count > 0]
+    counts = list(seen.values())
+    assert sum(counts[place] for place in possible) == draws
+    fit = chi_square([counts[place] for place in possible], [expected[place] for place in possible])
+    assert fit.p_value > LEVEL, explain(partitions, counts, expected)
+    wrong = [draws * math.exp(Ewens(3.0).log_pmf(row)) for row in partitions]
+    assert chi_square(counts, wrong).p_value < LEVEL
+
+
+@every_prior
+def test_many_draws_follow_the_exact_law(prior: PartitionPrior) -> None:
+    seating = Seating(100, prior, seed=0)
+    for _ in range(10):
+        seating.draw(1000)
+    expected = 10_000 * prior.count_pmf(100)
+    possible = np.flatnonzero(expected > 0.0)
+    counts = seating.tally.counts
+    assert counts[possible].sum() == 10_000
+    fit = chi_square(counts[possible], expected[possible])
+    assert fit.p_value > LEVEL, explain(range(101), counts, expected)
+    wrong = 10_000 * Ewens(5.0).count_pmf(100)
+    assert chi_square(counts[1:], wrong[1:]).p_value < LEVEL
+
+
+def test_the_last_of_many_draws_is_on_display() -> None:
+    seating = Seating(30, Ewens(1.0), seed=0)
+    seating.seat(7)
+    seating.draw(50)
+    assert seating.is_full
+    assert seating.arrival is None
+    labels = seating.labels.tolist()
+    assert seating.path.tolist() == [len(set(labels[:guest])) for guest in range(1, 31)]
+    seating.seat(1)
+    assert seating.labels.size == 1
+
+
+def test_two_restaurants_have_the_same_guests() -> None:
+    both = Seatings(25, [Ewens(1.0), PitmanYor(1.0, 0.0), PitmanYor(1.0, 0.9)], seed=4)
+    assert not both.is_done
+    assert both.advance(40) == 40
+    labels = [seating.labels.tolist() for seating in both.each]
+    assert [len(row) for row in labels] == [15, 15, 15]
+    assert labels[0] == labels[1], "the same prior by another name"
+    assert max(labels[2]) > max(labels[0])
+    both.draw(10)
+    assert [seating.tally.n_draws for seating in both.each] == [11, 11, 11]
+    both.reset()
+    assert [seating.labels.size for seating in both.each] == [0, 0, 0]
+
+
+def test_the_tally_counts_clusters_and_their_sizes() -> None:
+    tally = Tally(4)
+    assert math.isnan(tally.mean_clusters())
+    tally.add(np.array([[0, 0, 1, 1], [0, 1, 2, 2]]))
+    tally.add(np.array([[0, 0, 0, 0]]))
+    assert tally.frequencies().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3, 0])
+    assert tally.mean_clusters() == 2.0
+    assert tally.mean_sizes().tolist() == pytest.approx([0, 2 / 3, 1, 0, 1 / 3])
+
+
+def value_of(product: str) -> float:
+    """Work out a product such as 1/1 · 1/2."""
+    factors = [factor.split("/") for factor in product.split(" · ")]
+    return math.prod(float(above) / float(below) for above, below in factors)
+
+
+@every_prior
+@pytest.mark.parametrize("labels", [[0], [0, 0, 1], [0, 1, 0, 2, 0, 1], [0, 1, 0, 0, 1, 0, 2, 2]])
+def test_the_product_is_the_probability(labels: list[int], prior: PartitionPrior) -> None:
+    text = product_text(np.array(labels), prior)
+    assert text.count("·") == len(labels) - 1
+    assert value_of(text) == pytest.approx(np.exp(prior.log_pmf(labels)), rel=2e-3)
+
+
+def test_products_of_many_guests_and_of_impossible_ones_are_left_out() -> None:
+    assert product_text(np.zeros(9, dtype=np.intp), Ewens(1.0)) == ""
+    assert product_text(np.arange(4), DirichletMultinomial(3, 1.0)) == ""
+
+
+def test_probabilities_are_written_even_where_they_are_too_small_for_a_number() -> None:
+    assert "10^-1134.1" in probability_text(np.arange(500), Ewens(1.0))
+    impossible = probability_text(np.arange(500), DirichletMultinomial(10, 1.0))
+    assert impossible == '<b class="ew-probability">0</b>'
+    small = probability_text(np.array([0, 0, 1]), Ewens(1.0))
+    assert small == '<b class="ew-probability">0.166667</b> (log -1.7918) = 1/1 · 1/2 · 1/3'
+
+
+def cells(html: str) -> list[list[str]]:
+    return [re.findall(r"<t[hd][^>]*>([^<]*)</t", row) for row in re.findall(r"<tr>(.*?)</tr>", html)]
+
+
+def test_the_weights_of_the_next_guest_are_tabulated() -> None:
+    table = cells(seats_table(np.array([3, 1, 1]), PitmanYor(1.0, 0.5)))
+    assert table == [
+        ["table of", "3", "2 of 1", "new"],
+        ["weight", "2.5", "0.5", "2.5"],
+        ["chance", "41.7%", "8.3%", "41.7%"],
+    ]
+    assert cells(seats_table(np.array([1234]), FiniteMixture(1.0, Poisson(3.0))))[1][1] == "1235"
+    assert cells(seats_table(np.zeros(0, dtype=np.intp), Ewens(1.0)))[2] == ["chance", "100.0%"]
+
+
+def test_many_sizes_are_shortened() -> None:
+    table = cells(seats_table(np.arange(1, 21), Ewens(1.0)))
+    assert table[0] == ["table of", "20", "19", "18", "17", "…", "4", "3", "2", "1", "new"]
+    assert all(len(row) == len(table[0]) for row in table)
 
 
 @pytest.mark.parametrize("height", [ALONE, TOGETHER])
