@@ -1,4 +1,4 @@
-"""The two-minute lesson of the affine lab: who survives which change of coordinates."""
+"""The two-minute lesson of the affine lab: which results are invariant to a change of coordinates."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def differences(lab: OpenedLab) -> dict[str, float]:
     return {model: lab.number(f".ew-model-{model} .ew-difference") for model in ("I", "II", "III")}
 
 
-def test_only_model_iii_survives_the_paper_s_matrix(
+def test_only_model_iii_is_invariant_to_the_paper_s_matrix(
     lab: OpenedLab, screenshot: Callable[[str], Path]
 ) -> None:
     assert differences(lab) == {"I": 0.0, "II": 0.0, "III": 0.0}

@@ -88,7 +88,7 @@ def test_guests_sit_down_step_by_step_and_by_themselves(
     lab.part("button.ew-step").press("Enter")
     expect(lab.part(".ew-status")).to_contain_text("guest 2 of 50")
     assert guests(lab) == 2
-    lab.choose_speed("1 guest a frame")
+    lab.choose_speed("1 guest per frame")
     lab.press("play")
     lab.page.wait_for_function(
         "() => Number(document.querySelector('.ew-status').textContent.match(/guest (\\d+)/)?.[1]) >= 12"
@@ -156,7 +156,8 @@ def test_two_other_priors_are_chosen_and_wrong_numbers_explained(
         "ew.priors.PitmanYor(1.0, 0.3))",
         True,
     )
-    expect(lab.part(".ew-restaurant-1 .ew-rule")).to_contain_text("A table of m guests has weight m + γ = m + 1")
+    rule = "A table of m guests has weight m + γ = m + 1"
+    expect(lab.part(".ew-restaurant-1 .ew-rule")).to_contain_text(rule)
     expect(lab.part(".ew-restaurant-2 .ew-rule")).to_contain_text("a new one λ + σK = 1 + 0.3 K")
     lab.press("draw")
     expect(lab.part(".ew-status")).to_contain_text("1 000 partitions drawn")

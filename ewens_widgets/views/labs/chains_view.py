@@ -20,7 +20,7 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.playback import Frame, Player, Source
+from ewens_widgets.playback import Frame, Player
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, start_name
@@ -39,7 +39,7 @@ from ewens_widgets.views.transport import Transport
 
 MOST_CHAINS = 8
 
-_Chains = tuple[Dataset, Posterior, tuple[Source, ...], list[str]]
+_Chains = tuple[Dataset, Posterior, tuple[Sampler, ...] | tuple[TraceReplay, ...], list[str]]
 """Data, what is sampled, the chains, and what each started from."""
 
 

@@ -169,7 +169,7 @@ class StageScatter(Panel):
         self.outlines.paint(axes)
         self.dots.paint(axes, 20)
         for marked, marker, size, width in ((self._ringed, "o", 70, 1.2), (self._cores, "D", 90, 1.8)):
-            style = {"facecolors": "none", "edgecolors": SELECTED, "linewidths": width}
+            style: dict[str, Any] = {"facecolors": "none", "edgecolors": SELECTED, "linewidths": width}
             axes.scatter(x[marked], y[marked], s=size, marker=marker, **style)
         self.plane.paint_names(axes)
 

@@ -29,7 +29,7 @@ from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.base import Panel, Silence, assign, look, make, note, show_if
 from ewens_widgets.views.fields import Field, buttons, choice, option_field, read_shown, show_only
-from ewens_widgets.views.labs import inspector_panels as shown
+from ewens_widgets.views.labs import inspector_panels
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 _NAMES: dict[str, dict[str, str]] = {
@@ -164,9 +164,9 @@ class MoveInspector(Dashboard):
             control.observe(self._on_chosen, "value")
         self.status = note("ew-status")
         row = (self.play, *self.buttons.values(), self.printed, self.status)
-        self.scatter = shown.StageScatter(self._dataset, self.inspection.posterior, post)
+        self.scatter = inspector_panels.StageScatter(self._dataset, self.inspection.posterior, post)
         self.told, self.options, self.numbers = note("ew-told"), note("ew-options"), note("")
-        self.waterfall = shown.Waterfall(shown.TERM_NAMES)
+        self.waterfall = inspector_panels.Waterfall(inspector_panels.TERM_NAMES)
         columns = in_columns(
             {
                 "ew-settings": (self.fields, self.list),
@@ -207,10 +207,10 @@ class MoveInspector(Dashboard):
         self.scatter.show(proposal, stage)
         paragraphs = [stage.text]
         if printed and is_decided:
-            paragraphs.append(shown.printed_sentence(proposal))
+            paragraphs.append(inspector_panels.printed_sentence(proposal))
         text = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs)
         assign(self.told, value=f"<h4>{escape(stage.title)}</h4>{text}")
-        assign(self.numbers, value=shown.numbers_table(self.inspection, stage.key, printed))
+        assign(self.numbers, value=inspector_panels.numbers_table(self.inspection, stage.key, printed))
         terms = proposal.terms(as_printed=True if printed else None)
         if terms and is_decided:
             self.waterfall.show(terms, proposal.log_uniform if stage.key == "decision" else None)
@@ -222,7 +222,7 @@ class MoveInspector(Dashboard):
             is_sweep = proposal.kind == "draw"
             chosen = proposal.choices[0 if is_sweep and stage.key == "choice" else -1]
             left_out = int(proposal.choices[0].objects[0]) if is_sweep else None
-            text = shown.options_list(chosen, proposal.labels, self.scatter.colours, left_out)
+            text = inspector_panels.options_list(chosen, proposal.labels, self.scatter.colours, left_out)
         with self.options.hold_sync():
             assign(self.options, value=text)
             show_if(self.options, bool(text))

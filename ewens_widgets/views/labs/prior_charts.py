@@ -37,7 +37,7 @@ _MARKS: tuple[dict[str, Any], ...] = (
 )
 _PAPER = ("o-", "x--")
 _MARGIN = (6, 16, 34, 47)  # the last number of a logarithmic axis extends beyond its end
-_HEIGHT = 105  # least height of a figure; they share what there is
+_HEIGHT = 105  # least height of a figure; the figures share the column
 _NEGLIGIBLE = 1e-4
 _TAIL = 1e-9
 _FIRST_COUNTS = 64
@@ -138,7 +138,7 @@ class DistributionPanel(_DrawsChart):
         super().__init__(("clusters K", "probability"), "bars: draws · lines: exact", (self.result,))
 
     def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
-        """Turn to other priors."""
+        """Show other priors."""
         self._shares = [count_distribution(prior, n) for prior in priors]
         self._means = [prior.expected_clusters(n) for prior in priors]
         self._titles = [prior_name(prior) for prior in priors]
@@ -194,7 +194,7 @@ class SizesPanel(_DrawsChart):
         super().__init__(("members of a cluster", "clusters"), "bars: draws · lines: expected")
 
     def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
-        """Turn to other priors."""
+        """Show other priors."""
         self._titles = [prior_name(prior) for prior in priors]
         self._bin_names, self._bins = size_bins(n)
         places = np.arange(float(len(self._bin_names)))
@@ -246,7 +246,7 @@ class GrowthPanel(_Chart):
         return self.paths
 
     def prepare(self, n: int, priors: Sequence[PartitionPrior]) -> None:
-        """Turn to other priors."""
+        """Show other priors."""
         self._titles = [prior_name(prior) for prior in priors]
         guests = np.unique(np.round(np.geomspace(1, n, _CURVE)).astype(int))
         ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if tick <= n]

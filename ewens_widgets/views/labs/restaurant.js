@@ -1,6 +1,6 @@
 // A restaurant: tables, guests at them, and guests that are moved to another table by mouse or keyboard.
-// All places come from the kernel, in units of the room; the picture scales with its element. A guest who is
-// dropped goes back to his seat here at once: whether he sits elsewhere is for the kernel to say.
+// All places come from the kernel, in units of the room; the picture scales with its element. A dropped guest
+// returns to its seat at once, and the kernel then sends its new place.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ function set(element, attributes) {
   }
 }
 
-// As many children as there are rows; those that stay keep their place, so that they can glide to another.
+// As many children as there are rows; those that stay keep their place, so that they can glide to the next one.
 function match(parent, rows, name, css, describe) {
   while (parent.childElementCount > rows.length) parent.lastElementChild.remove();
   rows.forEach((row, index) => {
@@ -41,7 +41,7 @@ function render({ model, el }) {
 
   let scene = model.get("scene");
   let dragged = null; // index and place of the guest under the pointer
-  let held = null; // index of the guest that the keyboard holds, and the table he would go to
+  let held = null; // index of the guest that the keyboard holds, and the table that it would go to
 
   const paint = () => {
     scene = model.get("scene");
@@ -137,7 +137,7 @@ function render({ model, el }) {
   };
 
   const repaint = () => {
-    // The guest that was held may be gone, or sit elsewhere.
+    // The guest that was held may have left, or moved to another table.
     held = null;
     paint();
   };

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 WIDTH = 470.0
 ALONE, TOGETHER = 380.0, 160.0
-"""Size of the room, in units: its width, and its height if there is one or if there are two."""
+"""Size of the room, in units: its width, and its height if it is the only one or one of two."""
 
 _GOLDEN = np.pi * (3.0 - np.sqrt(5.0))
 _GAP = 6.0
-_MOST_LABELLED = 24  # Tables that have room for a text,
-_LABEL_WIDTH, _LABEL_HEIGHT = 62.0, 14.0  # of this size.
+_MOST_LABELLED = 24  # with more tables there is no room for texts
+_LABEL_WIDTH, _LABEL_HEIGHT = 62.0, 14.0  # size of a text
 _LARGEST_SPACING, _SMALLEST_SPACING = 11.0, 0.4
-_READABLE = 6.5  # Distance of guests from which their numbers can be read.
-_GROWTHS = (np.inf, 4.0, 2.0, 1.2)  # By what factor tables may grow before they need another place.
+_READABLE = 6.5  # least distance of guests at which their numbers are legible
+_GROWTHS = (np.inf, 4.0, 2.0, 1.2)  # factors by which tables may grow in their place
 
 
-# Of a restaurant that has not been opened yet.
+# The scene before the first partition.
 _EMPTY = {
     "room": [WIDTH, ALONE],
     "tables": [],
@@ -111,7 +111,7 @@ class RestaurantPanel(Panel):
         self._chip = self.children[0].children[0]
 
     def prepare(self, prior: PartitionPrior, *, is_alone: bool) -> None:
-        """Turn to another prior, in a high room or in a low one."""
+        """Show another prior, in a high room, or in a low one next to a second restaurant."""
         self._prior = prior
         self._height = ALONE if is_alone else TOGETHER
         self.title = prior_name(prior)

@@ -210,7 +210,6 @@ def probability_text(labels: NDArray[np.intp], prior: PartitionPrior) -> str:
     log_value = prior.log_pmf(labels)
     if log_value == -np.inf:
         return '<b class="ew-probability">0</b>'
-    # Smaller ones are below the range of floats.
     number = (
         f"10^{log_value / np.log(10.0):.1f}" if log_value < -300.0 else f"{np.exp(min(log_value, 0.0)):.6g}"
     )
