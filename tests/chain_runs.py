@@ -1,12 +1,25 @@
 """Runs of several chains on small data."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
+from ewens_widgets.paper.moves import distance_loop
+from ewens_widgets.sampling import driver
+
+LOOPS = ((driver, "advance_by_likelihood"), (distance_loop, "advance_by_distance"))
+
+
+def wrap_loops(
+    monkeypatch: pytest.MonkeyPatch, wrapped: Callable[[Callable[..., object]], Callable[..., object]]
+) -> None:
+    """Wrap the compiled loops that the driver calls."""
+    for module, name in LOOPS:
+        monkeypatch.setattr(module, name, wrapped(getattr(module, name)))
 
 
 def data(n_objects: int = 12) -> NDArray[np.float64]:

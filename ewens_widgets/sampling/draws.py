@@ -582,31 +582,23 @@ class DrawTable(Sequence[Event]):
 class BlockSizer:
     """Chooses how many iterations to run in one go, so that a block takes about a given time.
 
-    It learns the time of an iteration from the blocks run so far. A block may be at most `growth` times as
-    long as the longest before it: the time of a short block is mostly the cost of starting it, and a wrong
-    guess must not freeze a display or a progress bar. It shrinks at once.
+    It estimates the time of an iteration from the blocks run so far. The first block is a single iteration,
+    and a block may be at most twice as long as the longest before it: the time of a short block is mostly the
+    cost of starting it, and a wrong guess must not freeze a display or a progress bar. It shrinks at once.
 
     Parameters
     ----------
     largest
         Longest block; bounds the memory of the records of one block.
-    first, growth
-        Length of the first block, and how many times longer the next one may be.
-    newest
-        Weight of the newest block in the time of an iteration, between 0 and 1. Below 1, one slow block
-        (garbage collection, a busy machine) is soon forgotten.
     """
 
-    def __init__(self, largest: int = 4096, first: int = 1, growth: int = 2, newest: float = 0.5) -> None:
+    def __init__(self, largest: int = 4096) -> None:
         self._largest = largest
-        self._first = first
-        self._growth = growth
-        self._newest = newest
         self.restart()
 
     def restart(self) -> None:
-        """Forget the times: other iterations are going to be run."""
-        self._limit = min(self._first, self._largest)
+        """Discard the times: other iterations are going to be run."""
+        self._limit = 1
         self._seconds = 0.0
 
     def size(self, seconds: float) -> int:
@@ -616,12 +608,12 @@ class BlockSizer:
         return max(1, int(seconds / self._seconds))
 
     def measured(self, iterations: int, seconds: float) -> None:
-        """Learn from a block of so many iterations that took so many seconds."""
+        """Take in that a block of k iterations took so many seconds."""
         each = max(seconds, 0.0) / iterations
-        weight = 1.0 if self._seconds == 0.0 else self._newest
-        self._seconds += weight * (each - self._seconds)
+        # The average of new and old: one slow block (garbage collection, a busy machine) soon counts little.
+        self._seconds = each if self._seconds == 0.0 else 0.5 * (self._seconds + each)
         if iterations >= self._limit:
-            self._limit = min(self._largest, self._growth * iterations)
+            self._limit = min(self._largest, 2 * iterations)
 
 
 def label_type(n_values: int) -> type[np.unsignedinteger[Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from chain_runs import LOOPS, wrap_loops
 from jupyter_client.session import Session
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
@@ -151,20 +152,19 @@ def test_an_environment_that_cannot_run_it_is_told(
 
 
 def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ewens_widgets.paper.moves import loop
-    from ewens_widgets.sampling import driver
-
     called = set()
-    for module, name in ((driver, "advance_by_likelihood"), (loop, "advance_by_distance")):
-        original = getattr(module, name)
 
-        def noted(*given: object, _name: str = name, _original: Callable[..., object] = original) -> object:
-            called.add(_name)
-            return _original(*given)
+    def noted(loop: Callable[..., object]) -> Callable[..., object]:
+        def call(*given: object) -> object:
+            called.add(loop)
+            return loop(*given)
 
-        monkeypatch.setattr(module, name, noted)
+        return call
+
+    loops = {getattr(module, name) for module, name in LOOPS}
+    wrap_loops(monkeypatch, noted)
     assert app.main(["compile"]) == 0
-    assert called == {"advance_by_likelihood", "advance_by_distance"}
+    assert called == loops
 
 
 def test_kernels_are_those_of_this_environment_and_keep_no_history() -> None:

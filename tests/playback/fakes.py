@@ -13,20 +13,12 @@ from numpy.typing import NDArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
 from ewens_widgets.playback.loop import Engine
-from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import DrawTable, Event, MoveCount
 
 Result = TypeVar("Result")
 
 N_OBJECTS = 5
 GRID = np.array([0.5, 1.0, 2.0])
-
-
-def kernel_entries() -> list[str]:
-    """Names of the compiled functions that the driver calls."""
-    names = [name for name in vars(driver) if name.startswith("advance_by")]
-    assert names
-    return names
 
 
 async def empty_turns(count: int = 12) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playback.fakes import FakeRecorder, FakeSource, kernel_entries, make_event
+from chain_runs import wrap_loops
+from playback.fakes import FakeRecorder, FakeSource, make_event
 from traces import blob_trace
 
 import ewens_widgets as ew
@@ -15,7 +16,6 @@ from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Frame, Player, PlayerState
 from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.playback.player import RecordedChain
-from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
@@ -387,8 +387,7 @@ def test_interrupts_lose_nothing_and_repeat_nothing(sampled: Trace, monkeypatch:
 
         return call
 
-    for name in kernel_entries():
-        monkeypatch.setattr(driver, name, interrupted(getattr(driver, name)))
+    wrap_loops(monkeypatch, interrupted)
     player, recorder = make_player(make_sampler())
     interrupts = 0
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)

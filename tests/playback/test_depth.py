@@ -7,13 +7,12 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
-from playback.fakes import kernel_entries
+from chain_runs import wrap_loops
 
 from ewens_widgets import Sampler
 from ewens_widgets.datasets import unit_square
 from ewens_widgets.playback import Player, PlayerState
 from ewens_widgets.playback.loop import Engine
-from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import DrawTable
 
 MOST_FRAMES = 9
@@ -37,8 +36,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> list[Stack]:
 
         return call
 
-    for name in kernel_entries():
-        monkeypatch.setattr(driver, name, watched(getattr(driver, name)))
+    wrap_loops(monkeypatch, watched)
     return seen
 
 

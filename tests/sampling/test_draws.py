@@ -513,11 +513,3 @@ def test_a_block_is_never_empty_and_never_huge() -> None:
     assert sizes(sizer, 30, 1e9, 0.0)[-1] == 64
     sizer.restart()
     assert sizer.size(0.010) == 1
-
-
-def test_chunks_begin_long_and_grow_fast() -> None:
-    sizer = BlockSizer(largest=10**6, first=64, growth=4, newest=1.0)
-    # The first one includes loading compiled code, and says little.
-    assert sizer.size(1.0) == 64
-    sizer.measured(64, 2.0)
-    assert sizes(sizer, 5, 1.0, 0.001) == [32, 256, 1000, 1000, 1000]

@@ -49,7 +49,7 @@ from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.moves import SplitMerge
 from ewens_widgets.sampling.state import State
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.integer]

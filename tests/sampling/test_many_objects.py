@@ -10,7 +10,7 @@ import pytest
 import ewens_widgets as ew
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.sampling import draws, recorder
+from ewens_widgets.sampling import trace
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.state import _distinct_rows
 
@@ -34,25 +34,24 @@ def test_draws_that_would_not_fit_are_refused_beforehand(monkeypatch: pytest.Mon
     assert len(sampler.sample(3, progress=False)) == 3
 
 
-def test_a_recorder_of_many_objects_starts_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    posterior = Posterior.from_data(np.random.default_rng(0).normal(size=(50, 1)))
-    assert len(DrawTable(posterior, ("gibbs",))._room(1)["labels"]) == 256
-    assert len(DrawTable(posterior, ("gibbs",), capacity=7)._room(1)["labels"]) == 7
-    monkeypatch.setattr(recorder, "_FIRST_BYTES", 2000)
-    few = DrawTable(posterior, ("gibbs",))
-    assert len(few._room(1)["labels"]) == 10
-    assert len(few._room(25)["labels"]) == 25
+def test_a_table_takes_no_memory_before_its_first_draw() -> None:
+    table = DrawTable(Posterior.from_data(np.random.default_rng(0).normal(size=(50, 1))), ("gibbs",))
+    assert sum(column.nbytes for column in table.held().values()) == 0
+    table.reserve(7)
+    assert len(table) == 0
+    assert table.labels.base is not None
+    assert table.labels.base.shape == (7, 50)
 
 
 def test_labels_are_checked_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "_CHECKED_ENTRIES", 6)
+    monkeypatch.setattr(trace, "_CHECKED_ENTRIES", 6)
     labels = np.array([[0, 1, 2], [0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=np.uint8)
-    draws.check_canonical(labels)
+    trace.check_canonical(labels)
     for row, wrong in ((4, [0, 2, 1]), (3, [1, 0, 0]), (0, [0, 255, 1])):
         damaged = labels.copy()
         damaged[row] = wrong
         with pytest.raises(ValueError, match="canonical"):
-            draws.check_canonical(damaged)
+            trace.check_canonical(damaged)
 
 
 @pytest.mark.parametrize(

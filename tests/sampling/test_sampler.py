@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chain_runs import wrap_loops
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.paper.moves import loop
-from ewens_widgets.sampling import driver
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.moves import Gibbs
 
@@ -185,8 +184,7 @@ def interrupt_later(monkeypatch: pytest.MonkeyPatch, calls: int, fault: type[Bas
 
         return call
 
-    for module, name in ((driver, "advance_by_likelihood"), (loop, "advance_by_distance")):
-        monkeypatch.setattr(module, name, wrapped(getattr(module, name)))
+    wrap_loops(monkeypatch, wrapped)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

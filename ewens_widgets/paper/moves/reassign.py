@@ -128,7 +128,7 @@ class Reassign(Move):
     name: ClassVar[str] = "reassign"
     title: ClassVar[str] = "reassign (paper 1)"
     kernel = staticmethod(reassign)
-    loop: ClassVar[str] = "ewens_widgets.paper.moves.loop"
+    loop: ClassVar[str] = "ewens_widgets.paper.moves.distance_loop"
     from_paper: ClassVar[bool] = True
     moves_one: ClassVar[bool] = True
     factors: ClassVar[tuple[str, ...]] = (

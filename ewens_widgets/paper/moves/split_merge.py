@@ -324,7 +324,7 @@ class SplitMerge(Move):
     name: ClassVar[str] = "split-merge"
     title: ClassVar[str] = "split-merge (paper 2)"
     kernel = staticmethod(split_merge)
-    loop: ClassVar[str] = "ewens_widgets.paper.moves.loop"
+    loop: ClassVar[str] = "ewens_widgets.paper.moves.distance_loop"
     needs_distances: ClassVar[bool] = True
     from_paper: ClassVar[bool] = True
     has_printed_ratio: ClassVar[bool] = True

@@ -11,6 +11,7 @@ one. Tasks in other processes do not see the deadline; each has a second of its 
 import copy
 import inspect
 import os
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -297,6 +298,10 @@ def _advance(plan: Plan, number: int, state: State, burn_in: int, draws: int) ->
 def _parallel(n_jobs: int | None) -> Parallel:
     """Make joblib's engine, as the user has configured it; threads on all cores by default."""
     backend, configured = get_active_backend()
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        n_jobs = 1  # A browser starts no threads; a single job runs in the thread that asks for it.
     if n_jobs is None:
         # A worker of joblib that runs chains has its neighbours on the other cores.
         n_jobs = configured if configured is not None else 1 if backend.nesting_level else -1

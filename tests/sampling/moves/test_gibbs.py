@@ -1,4 +1,4 @@
-"""The Gibbs sweep: its conditionals against the posterior, and the running sweep against its exact matrix."""
+"""The Gibbs sweep: its conditionals against the posterior (see also test_transition_matrices)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,14 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracle import ewens_probability, log_likelihood
-from sampling.exact import (
-    assert_does_not_follow,
-    assert_follows,
-    canonical,
-    count_transitions,
-    gibbs_sweep,
-    make_space,
-)
+from sampling.exact import canonical
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
@@ -151,15 +144,6 @@ def test_a_gamma_prior_takes_a_given_concentration_or_its_mean() -> None:
         expected = conditional_probabilities(Posterior.from_data(FIVE, concentration=fixed), labels, 0, 3)
         found = conditional_probabilities(with_prior, labels, 0, 3, given_value)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_running_sweep_follows_its_transition_matrix(model: str) -> None:
-    space = make_space(FIVE, model, 1.3, [1.0])
-    settings = {"model": model, "concentration": 1.3, "theta_grid": [1.0]}
-    counts = count_transitions(space, ew.Sampler(FIVE, moves=["gibbs"], seed=13, **settings), 40_000)
-    assert_follows(space, counts, gibbs_sweep(space, 0))
-    assert_does_not_follow(space, counts, gibbs_sweep(space, 0, concentration=1.0))
 
 
 def test_acceptances_count_the_objects_that_changed_cluster() -> None:

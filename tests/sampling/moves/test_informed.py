@@ -1,4 +1,4 @@
-"""Informed split-merge: its pure proposal against brute force, and the running move against both."""
+"""Informed split-merge: its pure proposal against brute force (see also test_transition_matrices)."""
 
 import itertools
 import math
@@ -9,18 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import by_hand
-from sampling.exact import (
-    assert_does_not_follow,
-    assert_follows,
-    assert_proposes,
-    canonical,
-    count_proposals,
-    count_transitions,
-    informed_allocations,
-    informed_choices,
-    informed_matrix,
-    make_space,
-)
+from sampling.exact import canonical, informed_choices
 from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
@@ -86,16 +75,6 @@ def test_an_order_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_running_move_follows_its_transition_matrix(model: str) -> None:
-    space = make_space(FIVE, model, 1.3, [1.0])
-    settings = {"model": model, "concentration": 1.3, "theta_grid": [1.0]}
-    sampler = ew.Sampler(FIVE, moves=["informed-split-merge"], seed=14, **settings)
-    counts = count_transitions(space, sampler, 60_000)
-    assert_follows(space, counts, informed_matrix(space, 0))
-    assert_does_not_follow(space, counts, informed_matrix(space, 0, "dropped"))
-
-
-@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.slow
 def test_the_log_ratio_is_that_of_some_pair_and_order(model: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(9, 2)) + 3.0 * rng.integers(0, 3, (9, 1))
@@ -136,23 +115,6 @@ def test_pairs_are_drawn_evenly() -> None:
             counts[tuple(together)] += 1
     seen = counts[np.triu_indices(5, 1)]
     assert chi_square(seen, np.full(10, seen.sum() / 10)).p_value > LEVEL
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 1, 1)], ids=str)
-def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
-    """Of every pair and order the proposal is known; what is proposed is their average."""
-    space = make_space(FIVE, "II", theta_grid=[2.0])
-    place = space.index[start]
-    expected = np.zeros(len(space.labels))
-    for fine, coarse, weight, log_sides in informed_allocations(space, 0):
-        if coarse == place:
-            expected[fine] += weight * math.exp(log_sides)
-        if fine == place:
-            expected[coarse] += weight
-    assert expected.sum() == pytest.approx(1.0)
-    sampler = ew.Sampler(FIVE, theta_grid=[2.0], moves=["informed-split-merge"], seed=2)
-    assert_proposes(space, count_proposals(space, sampler, start, 2500), expected)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])

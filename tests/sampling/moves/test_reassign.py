@@ -1,4 +1,4 @@
-"""The paper's reassign move: its pure proposal against brute force, and the running move against both."""
+"""The paper's reassign move: its pure proposal against brute force (see also test_transition_matrices)."""
 
 import itertools
 import math
@@ -6,16 +6,7 @@ import math
 import numpy as np
 import pytest
 from sampling import by_hand
-from sampling.exact import (
-    assert_does_not_follow,
-    assert_follows,
-    assert_proposes,
-    count_proposals,
-    count_transitions,
-    make_space,
-    metropolis,
-    reassign_proposals,
-)
+from sampling.exact import make_space, reassign_proposals
 
 import ewens_widgets as ew
 from ewens_widgets.paper.moves.reassign import log_proposal
@@ -48,26 +39,6 @@ def test_nothing_else_is_proposed() -> None:
 
 def test_any_names_of_the_clusters_will_do() -> None:
     assert log_proposal(["a", "a", "b"], [7, 3, 3]) == log_proposal([0, 0, 1], [0, 1, 1])
-
-
-@pytest.mark.parametrize("model", ["I", "II", "III"])
-def test_the_running_move_follows_its_transition_matrix(model: str) -> None:
-    space = make_space(FIVE, model, 1.3, [1.0])
-    settings = {"model": model, "concentration": 1.3, "theta_grid": [1.0]}
-    sampler = ew.Sampler(FIVE, moves="paper-1", seed=12, **settings)
-    counts = count_transitions(space, sampler, 40_000)
-    proposals, target = reassign_proposals(space), space.target(0)
-    assert_follows(space, counts, metropolis(proposals, target))
-    other = make_space(FIVE, model, 1.0, [1.0]).target(0)  # Another concentration.
-    assert_does_not_follow(space, counts, metropolis(proposals, other))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 1, 0, 2, 1), (0, 1, 2, 3, 4)], ids=str)
-def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
-    space = make_space(FIVE, "I")
-    counts = count_proposals(space, ew.Sampler(FIVE, model="I", moves="paper-1", seed=2), start, 2000)
-    assert_proposes(space, counts, reassign_proposals(space)[space.index[start]])
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])

@@ -1,4 +1,4 @@
-"""The paper's split-merge move: its pure proposal against brute force, and the running move against both."""
+"""The paper's split-merge move: its pure proposal against brute force (see also test_transition_matrices)."""
 
 import itertools
 import math
@@ -9,19 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sampling import by_hand
-from sampling.exact import (
-    Space,
-    assert_does_not_follow,
-    assert_follows,
-    assert_proposes,
-    canonical,
-    count_proposals,
-    count_transitions,
-    make_space,
-    metropolis,
-    split_merge_proposals,
-)
-from sampling.goodness import LEVEL, chi_square
+from sampling.exact import Space, canonical, make_space, split_merge_proposals
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
@@ -126,45 +114,6 @@ def test_labels_of_another_length_are_refused() -> None:
     posterior = Posterior.from_data(FIVE, model="I")
     with pytest.raises(ValueError, match="length 4"):
         log_proposal(posterior, [0, 0, 0, 1], [0, 0, 1, 2])
-
-
-@pytest.mark.parametrize(("within", "between", "model"), OPTIONS)
-def test_the_running_move_follows_its_transition_matrix(within: str, between: str, model: str) -> None:
-    space = make_space(FIVE, model, 1.3, [1.0])
-    move = SplitMerge(within=within, between=between, core_jump=0.1)
-    sampler = ew.Sampler(FIVE, model=model, concentration=1.3, theta_grid=[1.0], moves=[move], seed=11)
-    counts = count_transitions(space, sampler, 40_000)
-    proposals, target = split_merge_proposals(space, move), space.target(0)
-    assert_follows(space, counts, metropolis(proposals, target))
-    assert_does_not_follow(space, counts, metropolis(proposals, target, "dropped"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [(0, 0, 0, 0, 0), (0, 0, 1, 0, 1), (0, 1, 1, 2, 1)], ids=str)
-def test_the_running_move_proposes_with_these_probabilities(start: tuple[int, ...]) -> None:
-    options = {"between": "maximum", "probabilities": (0.6, 0.3, 0.1), "core_jump": 0.5}
-    space = make_space(FIVE, "I")
-    sampler = ew.Sampler(FIVE, model="I", moves=[SplitMerge(**options)], seed=2)
-    counts = count_proposals(space, sampler, start, 2500)
-    place = space.index[start]
-    assert_proposes(space, counts, by_hand_row(space, place, **options))
-    if max(start) > 0:
-        return  # Of few objects there are too few ways to part them to tell a wrong proposal.
-    for sabotage in ({"favour": "farther"}, {"paths": 1}):
-        # With one path left out some probability is missing; it stays with the partition.
-        wrong = by_hand_row(space, place, **options, **sabotage)
-        wrong[place] += 1.0 - wrong.sum()
-        assert chi_square(counts, counts.sum() * wrong).p_value < LEVEL
-
-
-@pytest.mark.filterwarnings(WRONG)
-def test_the_printed_ratio_follows_its_own_wrong_matrix() -> None:
-    space = make_space(FIVE, "II", 1.3, [1.0])
-    settings = {"concentration": 1.3, "theta_grid": [1.0], "moves": "paper-2", "acceptance": "as-printed"}
-    counts = count_transitions(space, ew.Sampler(FIVE, seed=11, **settings), 40_000)
-    proposals, target = split_merge_proposals(space, SplitMerge()), space.target(0)
-    assert_follows(space, counts, metropolis(proposals, target, "printed"))
-    assert_does_not_follow(space, counts, metropolis(proposals, target))
 
 
 def proposed_events(sampler: ew.Sampler, steps: int) -> list[tuple[NDArray[np.intp], Event]]:
