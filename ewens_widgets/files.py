@@ -1,14 +1,29 @@
-"""Files of the user's: where downloads are kept, and how a file gets there whole or not at all."""
+"""Files of the user: where downloads are kept, how a file is written whole or not at all, and safe CSV cells."""
 
 import contextlib
+import glob
 import os
+import re
 import secrets
 import sys
+import time
 from pathlib import Path
 
-__all__ = ["cache_directory", "write_atomically"]
+__all__ = ["cache_directory", "guarded", "write_atomically"]
 
 _APPLICATION = "ewens_widgets"
+_ABANDONED = 60.0  # seconds since the last write to a temporary file, after which its writer has ended
+# Text that a spreadsheet would run as a formula, behind any number of guards; and the guard in front of it.
+FORMULA = r"^'*[=+\-@\t\r]"
+GUARD = r"^'(?='*[=+\-@\t\r])"
+
+
+def guarded(cell: object) -> object:
+    """Return what is written for a cell of a CSV file: an apostrophe before text that a spreadsheet would run.
+
+    `read_table` removes it again.
+    """
+    return f"'{cell}" if isinstance(cell, str) and re.match(FORMULA, cell) else cell
 
 
 def cache_directory() -> Path:
@@ -36,6 +51,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     # Through a symbolic link the file it points to is replaced, not the link.
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    with contextlib.suppress(OSError):  # what processes left that were killed while they wrote this file
+        for other in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+            if time.time() - other.stat().st_mtime > _ABANDONED:
+                other.unlink()
     try:
         with temporary.open("xb") as stream:
             stream.write(data)

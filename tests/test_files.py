@@ -1,5 +1,7 @@
 """Where downloads are kept, and that a file is written whole or not at all."""
 
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -32,6 +34,27 @@ class TestWritingAtomically:
         files.write_atomically(path, b"new")
         assert path.read_bytes() == b"new"
         assert list(path.parent.iterdir()) == [path]
+
+    def test_what_a_killed_process_left_goes_with_the_next_save(self, tmp_path: Path) -> None:
+        path = tmp_path / "file[1]"
+        left, fresh, other = (tmp_path / f".{name}.ab.tmp" for name in ("file[1]", "file[1].x", "file"))
+        for temporary in (left, fresh, other):
+            temporary.write_bytes(b"half")
+        os.utime(left, (1.0, 1.0))
+        os.utime(other, (1.0, 1.0))
+        files.write_atomically(path, b"whole")
+        assert sorted(tmp_path.iterdir()) == sorted([path, fresh, other])
+
+
+@pytest.mark.parametrize(
+    "text", ["=cmd|' /C calc'!A0", "+1", "-x", "@SUM(A1)", "\tx", "'=1", "plain", "a=b", ""]
+)
+def test_cells_that_a_spreadsheet_would_run_are_guarded_and_come_back(text: str) -> None:
+    written = files.guarded(text)
+    assert isinstance(written, str)
+    assert written[:1] not in set("=+-@\t\r")
+    assert re.sub(files.GUARD, "", written) == text
+    assert files.guarded(-1.5) == -1.5
 
 
 class TestCacheDirectory:

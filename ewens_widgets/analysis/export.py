@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import as_dataset
+from ewens_widgets.files import guarded
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
@@ -148,6 +149,6 @@ def _names(data: Any, posterior: Posterior) -> dict[str, list[str]]:  # noqa: AN
 def _csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerow([guarded(cell) for cell in header])
+    writer.writerows([guarded(cell) for cell in row] for row in rows)
     return buffer.getvalue()

@@ -18,6 +18,7 @@ from typing import Any
 
 from ewens_widgets.datasets import TableSummary
 from ewens_widgets.datasets._frames import short_name
+from ewens_widgets.files import GUARD
 from ewens_widgets.tables.columns import is_missing, is_plain_number, looks_like_number, looks_like_unit
 
 LARGEST_FILE = 5_000_000
@@ -164,7 +165,8 @@ def _parsed(text: str, separator: str, width: int) -> Any:  # noqa: ANN401 - a D
         if quote := re.search("EOF inside string starting at row ([0-9]+)", reason):
             reason = f"a quote in line {int(quote[1]) + 1} is not closed"
         raise TableError(f"the table cannot be read ({reason}); check separators and quotes there.") from None
-    table = table.apply(lambda column: column.str.strip())
+    # Without the apostrophe that keeps a spreadsheet from running a cell as a formula.
+    table = table.apply(lambda column: column.str.strip().str.replace(GUARD, "", regex=True))
     table = table[(table != "").any(axis=1)]
     if len(table) > _MOST_ROWS:
         raise TableError(f"the table has more than {_MOST_ROWS} rows; keep fewer.")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from traces import blob_trace, blobs, own_trace
 
+import ewens_widgets as ew
 from ewens_widgets.analysis.export import draws_csv, labels_csv, to_arviz
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
@@ -115,3 +116,14 @@ def test_names_are_coordinates_of_arviz() -> None:
         trace.to_arviz(np.eye(2))
     twice = Dataset(data.X, feature_names=columns, row_names=["same"] * shape[0])
     assert trace.to_arviz(twice).sample_stats["object"].values.tolist() == list(range(shape[0]))
+
+
+def test_names_that_a_spreadsheet_would_run_are_guarded_in_files_and_read_back() -> None:
+    names = ["=cmd|' /C calc'!A0", "+1", "@SUM(A1)", "plain"]
+    text = labels_csv([0, 0, 1, 1], names=names, columns={"=x": np.array([1.5, -2.5, 3.5, 4.5])})
+    assert text.splitlines()[0] == "object,cluster,'=x"
+    assert "'=cmd" in text
+    assert ",-2.5" in text
+    data = ew.read_table(text.encode(), "labels.csv", names="object")
+    assert list(data.row_names) == names
+    assert "=x" in data.feature_names
