@@ -1,4 +1,4 @@
-"""Files of the user: where downloads are kept, how a file is written whole or not at all, and safe CSV cells."""
+"""Files of the user: where downloads are kept, whole-file writes, and CSV cells that are safe to open."""
 
 import contextlib
 import glob
@@ -19,7 +19,7 @@ GUARD = r"^'(?='*[=+\-@\t\r])"
 
 
 def guarded(cell: object) -> object:
-    """Return what is written for a cell of a CSV file: an apostrophe before text that a spreadsheet would run.
+    """Return what a CSV file gets for a cell: an apostrophe before text that a spreadsheet would run.
 
     `read_table` removes it again.
     """

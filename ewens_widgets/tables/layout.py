@@ -137,7 +137,7 @@ def _decoded(content: bytes) -> tuple[str, list[str]]:
 def _head(text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The first rows with the numbers of their lines; some may hold empty cells only."""
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-    rows = ((reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
+    rows = ((reader.line_num, [re.sub(GUARD, "", cell.strip()) for cell in cells]) for cells in reader)
     found: list[tuple[int, list[str]]] = []
     with suppress(csv.Error):  # A cell that is too long: with another separator it may not be one.
         found.extend(islice((row for row in rows if row[1]), _LOOKED_AT))
