@@ -59,19 +59,22 @@ def numeric_matrix(frame: Any) -> NDArray[np.float64]:  # noqa: ANN401 - as abov
         series = frame.iloc[:, place]
         kind = getattr(series.dtype, "kind", "O")
         try:
-            if kind in "mMc":
+            # A category that is written 1, 2, 3 is no number either.
+            if kind in "mMc" or str(series.dtype) == "category":
                 raise TypeError(kind)
             floats.append(series.to_numpy(dtype=np.float64, na_value=np.nan))
         except (TypeError, ValueError, OverflowError):
             shown = dict.fromkeys(short_name(str(value)) for value in series.dropna().head(1000))
             wrong.append((frame.columns[place], f"{name!r} ({', '.join(map(repr, list(shown)[:3]))})"))
-            kinds.add("dates" if kind in "mM" else "text")
+            kinds.add(
+                "dates" if kind in "mM" else "categories" if str(series.dtype) == "category" else "text"
+            )
     if wrong:
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise ValueError(
             "data must be numeric, but a value could not be read as a number: column(s) "
             f"{'; '.join(text for _, text in wrong[:_MOST_NAMED])}{more} hold {' and '.join(sorted(kinds))}. "
-            "Drop or encode the columns that hold text or dates, e.g. "
+            "Drop or encode the columns, e.g. "
             f"frame.drop(columns={[key for key, _ in wrong[:_MOST_NAMED]]!r}), or let ew.read_table(frame) "
             "sort the columns."
         )

@@ -112,7 +112,12 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
     if _frames.is_frame(source):
         frame = _frames.as_pandas(source)
         source, rows = _frames.numeric_matrix(frame), _frames.row_names(frame)
-    raw = np.asarray(source)
+    try:
+        raw = np.asarray(source)
+    except ValueError:
+        raise ValueError(
+            "data must be a table, n objects by d features; some rows have more entries than others."
+        ) from None
     if raw.ndim != 2:
         hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
         raise ValueError(f"data must be a table, n objects by d features; got {raw.ndim} dimension(s).{hint}")

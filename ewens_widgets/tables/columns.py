@@ -140,6 +140,8 @@ class TableColumn:
         column = cls(name, key, cells, numbers)
         if missing.all():
             column.kind = "empty"
+        elif isinstance(series.dtype, pd.CategoricalDtype):
+            column.kind = "text"  # whatever is written: 1, 2, 3 are names of categories then
         elif kind in "iuf":
             column.kind = "number"
         elif kind in "mM":

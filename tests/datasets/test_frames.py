@@ -178,3 +178,19 @@ def test_text_is_refused_by_the_estimator_in_words() -> None:
         ew.AffineClustering().fit(frame.to_numpy())
     with pytest.raises(ValueError, match=r"row 1, column 'x'|column 'x'; 1 such value.*frame\.dropna\(\)"):
         ew.AffineClustering().fit(frame[["x"]].where(frame["x"] != 2.0))
+
+
+def test_categories_that_look_like_numbers_are_no_numbers() -> None:
+    frame = pd.DataFrame(
+        {"x": [0.5, 1.5, 2.5, 3.5], "y": [3.0, 1.0, 4.0, 1.5], "kind": pd.Categorical([1, 2, 1, 2])}
+    )
+    with pytest.raises(ValueError, match=r"'kind' \('1', '2'\) hold categories"):
+        ew.Sampler(frame)
+    data = ew.read_table(frame)
+    assert data.feature_names == ("x", "y")
+    assert data.classes == ("1", "2", "1", "2")
+
+
+def test_rows_of_different_lengths_are_named() -> None:
+    with pytest.raises(ValueError, match="some rows have more entries than others"):
+        ew.Sampler([[1.0, 2.0], [3.0]])
