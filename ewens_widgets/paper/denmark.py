@@ -27,8 +27,6 @@ from ewens_widgets.arguments import Seed, random_generator
 from ewens_widgets.datasets._dataset import Dataset
 from ewens_widgets.files import cache_directory, write_atomically
 
-__all__ = ["FILE_NAME", "denmark_roads", "denmark_roads_standin", "find_road_network", "read_road_network"]
-
 FILE_NAME = "3D_spatial_network.txt"
 DOWNLOAD_ADDRESS = "https://archive.ics.uci.edu/static/public/246/3d+road+network+north+jutland+denmark.zip"
 _PAGE = "https://archive.ics.uci.edu/dataset/246/3d+road+network+north+jutland+denmark"

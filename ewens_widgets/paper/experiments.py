@@ -24,25 +24,6 @@ from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = [
-    "ANSWER",
-    "CHAINS",
-    "EXPERIMENTS",
-    "FAST",
-    "MCLUST",
-    "METHODS",
-    "PAPER_ITERATIONS",
-    "ROADS_VARIABLE",
-    "STARTS",
-    "Experiment",
-    "Settings",
-    "Trial",
-    "TrialResult",
-    "experiment_named",
-    "run_chain",
-    "run_trial",
-]
-
 ROADS_VARIABLE = "EWENS_WIDGETS_ROADS"  # Where the file of the road network is, for worker processes too.
 
 CHAINS = {"paper": "paper-2", "default": "default"}

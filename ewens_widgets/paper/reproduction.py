@@ -1,22 +1,21 @@
 """Run all experiments, on several processes, and write the page: a table, how to read it, and figures."""
 
-import multiprocessing
 import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.convergence import GOOD_RHAT
 from ewens_widgets.analysis.evidence_tree import consensus_tree
 from ewens_widgets.analysis.plots import plot_heatmap, plot_scatter, plot_theta, plot_traces
 from ewens_widgets.analysis.plots.palette import new_figure
+from ewens_widgets.arguments import check_count
 from ewens_widgets.files import write_atomically
 from ewens_widgets.paper.experiments import (
     ANSWER,
@@ -38,8 +37,6 @@ from ewens_widgets.paper.experiments import (
 )
 from ewens_widgets.paper.simulations import ANSWERING, SCENARIOS, SEEDS, Score, run_rival, simulation_table
 from ewens_widgets.sampling.sampler import progress_bar
-
-__all__ = ["PAGE", "draw_figures", "markdown_page", "markdown_table", "run_paper"]
 
 PAGE = "results.md"
 _HEADER = (
@@ -104,46 +101,39 @@ def run_paper(
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    with _roads_at(roads), _workers(jobs) as pool:
-        results, scores, drawn = _run_all(pool, chosen, lengths, target if figures else None, progress)
+    pool = Parallel(-1 if jobs is None else check_count("jobs", jobs, 1), return_as="generator")
+    with _roads_at(roads):
+        trials = list(_all_trials(chosen, lengths))
+        simulated = [
+            (scenario.key, method, seed)
+            for scenario in SCENARIOS
+            for method in ANSWERING
+            for seed in SEEDS["held-out"][: lengths.simulations if chosen == EXPERIMENTS else 0]
+        ]
+        drawings = chosen if figures else ()
+        tasks = [
+            *(delayed(_task)(roads, run_trial, trial, lengths) for trial in trials),
+            *(delayed(_task)(roads, run_rival, *each) for each in simulated),
+            *(delayed(_task)(roads, draw_figures, entry.key, lengths, target) for entry in drawings),
+        ]
+        with progress_bar(total=len(tasks), disable=not progress, unit="run", desc="paper") as bar:
+            found = []
+            for result in pool(tasks):
+                found.append(result)
+                bar.update()
+        rest = found[len(trials) :]
+        results, scores = found[: len(trials)], rest[: len(simulated)]
+        drawn = dict(zip([entry.key for entry in drawings], rest[len(simulated) :], strict=True))
         minutes = (time.perf_counter() - start) / 60
         page = markdown_page(chosen, results, lengths, drawn, _versions(minutes), scores)
     write_atomically(target / PAGE, page.encode())
     return target / PAGE
 
 
-def _run_all(
-    pool: Executor,
-    chosen: Sequence[Experiment],
-    settings: Settings,
-    folder: Path | None,
-    progress: bool,
-) -> tuple[list[TrialResult], list[Score], dict[str, list[tuple[str, str]]]]:
-    tasks: list[Future[Any]] = [
-        pool.submit(run_trial, trial, settings) for trial in _all_trials(chosen, settings)
-    ]
-    simulated: list[Future[Any]] = [
-        pool.submit(run_rival, scenario.key, method, seed)
-        for scenario in SCENARIOS
-        for method in ANSWERING
-        for seed in SEEDS["held-out"][: settings.simulations if chosen == EXPERIMENTS else 0]
-    ]
-    pictures: dict[Future[Any], str] = {}
-    if folder is not None:
-        pictures = {pool.submit(draw_figures, entry.key, settings, folder): entry.key for entry in chosen}
-    try:
-        everything = [*tasks, *simulated, *pictures]
-        with progress_bar(total=len(everything), disable=not progress, unit="run", desc="paper") as bar:
-            for task in as_completed(everything):
-                task.result()
-                bar.update()
-    except BaseException:
-        # An error, or Ctrl-C: what has not begun need not.
-        for task in [*tasks, *simulated, *pictures]:
-            task.cancel()
-        raise
-    drawn = {key: task.result() for task, key in pictures.items()}
-    return [task.result() for task in tasks], [task.result() for task in simulated], drawn
+def _task(roads: str | os.PathLike[str] | None, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    """Run a piece of work in a process that may have been started before the road network was named."""
+    with _roads_at(roads):
+        return function(*arguments)
 
 
 def _all_trials(chosen: Sequence[Experiment], settings: Settings) -> Iterator[Trial]:
@@ -157,40 +147,9 @@ def _all_trials(chosen: Sequence[Experiment], settings: Settings) -> Iterator[Tr
                 yield Trial(experiment.key, method, seed)
 
 
-class _InSequence(Executor):
-    """Runs each task at once, in this process."""
-
-    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> "Future[Any]":  # noqa: ANN401 - as there
-        """Run the function now; its future is done when it is returned."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*arguments, **named))
-        except Exception as fault:  # noqa: BLE001 - belongs to the future, as in every executor
-            future.set_exception(fault)
-        return future
-
-
-@contextmanager
-def _workers(jobs: int | None) -> Iterator[Executor]:
-    count = (os.cpu_count() or 1) if jobs is None else jobs
-    if count < 1:
-        raise ValueError(f"the number of processes must be at least 1; got {jobs}.")
-    if sys.platform == "emscripten":  # A browser starts neither threads nor processes.
-        yield _InSequence()
-        return
-    if count == 1:
-        with ThreadPoolExecutor(1) as here:
-            yield here
-        return
-    # Fresh processes rather than forked ones: compiled code and threads do not mix with forks.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
-        yield pool
-
-
 @contextmanager
 def _roads_at(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Tell this process and its workers where the file of the road network is."""
+    """Name the file of the road network to the experiments of this process."""
     if path is None:
         yield
         return

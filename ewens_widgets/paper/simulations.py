@@ -36,28 +36,6 @@ from scipy.special import gammaln
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.estimator import AffineClustering
 
-__all__ = [
-    "ANSWERING",
-    "BAYES_ERROR",
-    "MOST_CLUSTERS",
-    "NEAREST",
-    "RIVALS",
-    "SCENARIOS",
-    "SEEDS",
-    "STORED",
-    "Scenario",
-    "Score",
-    "Simulation",
-    "mclust",
-    "mclust_score",
-    "mclust_version",
-    "our_answer",
-    "run_rival",
-    "scenario_named",
-    "score",
-    "simulation_table",
-]
-
 BAYES_ERROR = 0.02
 NEAREST = 3.0
 MOST_CLUSTERS = 9  # as mclust tries by default

@@ -36,8 +36,6 @@ from ewens_widgets.model.coordinates import AffineMap, check_canonical
 from ewens_widgets.model.posterior import Posterior, check_nu_grid, check_shapes
 from ewens_widgets.model.priors.ewens import Gamma
 
-__all__ = ["ArchiveError", "MissingArchiveError"]
-
 FORMAT_VERSION = 1
 _HEADER = "ewens_widgets"
 _FIRST_NAME = slice(30, 30 + len(_HEADER))  # Where a zip file names its first member.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["SCHEMA", "BlockSizer", "Column", "DrawTable", "Event", "MoveCount", "Records", "StepReport"]
-
 _EVENTS_AT_ONCE = 4096  # Events made from columns together: bounds the memory of going through many draws.
 _COUNTS = ("proposals", "acceptances")
 
@@ -83,20 +81,39 @@ class Column:
         return tuple(sizes[axis] for axis in self.axes)
 
 
-def _n_clusters(draws: "DrawTable") -> NDArray[Any]:
-    return np.asarray(draws.labels.max(axis=1, initial=0).astype(np.intp) + 1)
-
-
 def _no_counts(draws: "DrawTable") -> NDArray[np.int64]:
     return np.zeros((len(draws), len(draws.move_names)), dtype=np.int64)
 
 
-def _samples_concentration(posterior: Posterior) -> bool:
-    return posterior.samples_concentration
-
-
-def _has_own_shapes(posterior: Posterior) -> bool:
+def _is_own(posterior: Posterior) -> bool:
     return posterior.shapes == "own"
+
+
+def _on_grid(name: str, meaning: str, **optional: Any) -> Iterator[Column]:  # noqa: ANN401 - of Column
+    """Columns of a parameter that is drawn from a grid: index, value, and the probabilities of the values."""
+
+    def value(draws: "DrawTable") -> NDArray[Any]:
+        grid: NDArray[np.float64] = getattr(draws.posterior, f"{name}_grid")
+        return grid[draws.column(f"{name}_index")]
+
+    yield Column(
+        f"{name}_index",
+        f"Index of {name} on its grid.",
+        below=name,
+        written=np.int64,
+        constant=0,
+        **optional,
+    )
+    yield Column(name, meaning, make=value, saved=False, arviz="posterior", **optional)
+    yield Column(
+        f"{name}_weights",
+        f"Exact conditional probabilities of the grid's values that {name} was drawn from.",
+        (name,),
+        kept=np.float32,
+        written=np.float64,
+        constant=1.0,
+        **optional,
+    )
 
 
 _TABLE = (
@@ -110,57 +127,19 @@ _TABLE = (
         "Number of clusters.",
         kept=np.int32,
         written=np.int64,
-        make=_n_clusters,
+        make=lambda draws: np.asarray(draws.labels.max(axis=1, initial=0).astype(np.intp) + 1),
         saved=False,
         arviz="posterior",
     ),
-    Column("theta_index", "Index of the variance ratio θ on its grid.", below="theta", written=np.int64),
-    Column(
-        "theta",
-        "Variance ratio θ.",
-        make=lambda draws: draws.posterior.theta_grid[draws.theta_index],
-        saved=False,
-        arviz="posterior",
-    ),
-    Column(
-        "theta_weights",
-        "Exact conditional probabilities of the grid's values that θ was drawn from.",
-        ("theta",),
-        kept=np.float32,
-        written=np.float64,
-    ),
+    *_on_grid("theta", "Variance ratio θ."),
     Column(
         "concentration",
         "Concentration λ; 1 under priors that have none.",
         written=np.float64,
         arviz="posterior",
-        varies=_samples_concentration,
+        varies=lambda posterior: posterior.samples_concentration,
     ),
-    Column(
-        "nu_index",
-        "Index of the pooling ν of own shapes on its grid.",
-        below="nu",
-        written=np.int64,
-        constant=0,
-        varies=_has_own_shapes,
-    ),
-    Column(
-        "nu",
-        "Pooling ν of own shapes; infinite for common shapes.",
-        make=lambda draws: draws.posterior.nu_grid[draws.nu_index],
-        saved=False,
-        arviz="posterior",
-        varies=_has_own_shapes,
-    ),
-    Column(
-        "nu_weights",
-        "Exact conditional probabilities of the grid's values that ν was drawn from.",
-        ("nu",),
-        kept=np.float32,
-        written=np.float64,
-        constant=1.0,
-        varies=_has_own_shapes,
-    ),
+    *_on_grid("nu", "Pooling ν of own shapes; infinite for common shapes.", varies=_is_own),
     Column(
         "sigma",
         "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`).",
@@ -168,23 +147,14 @@ _TABLE = (
         written=np.float64,
         constant=0.0,
         arviz="sample_stats",
-        varies=_has_own_shapes,
+        varies=_is_own,
     ),
-    Column(
-        "proposals",
-        "Proposals of each move since the draw before.",
-        ("move",),
-        kept=np.int64,
-        written=np.int64,
-        make=_no_counts,
-    ),
-    Column(
-        "acceptances",
-        "Accepted proposals of each move.",
-        ("move",),
-        kept=np.int64,
-        written=np.int64,
-        make=_no_counts,
+    *(
+        Column(name, meaning, ("move",), kept=np.int64, written=np.int64, make=_no_counts)
+        for name, meaning in (
+            ("proposals", "Proposals of each move since the draw before."),
+            ("acceptances", "Accepted proposals of each move."),
+        )
     ),
 )
 SCHEMA: dict[str, Column] = {entry.name: entry for entry in _TABLE}

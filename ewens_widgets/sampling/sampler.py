@@ -48,8 +48,6 @@ from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.state import State, first_state, pack_sampler, unpack_sampler
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["Sampler", "progress_bar"]
-
 METRICS = ("canonical", "euclidean")
 ACCEPTANCES = ("metropolis-hastings", "as-printed")
 # Wanted time of a block: long enough to make calls cheap, short enough for an interrupt or a progress bar.

@@ -35,8 +35,6 @@ from ewens_widgets.sampling.trace import pack_draws, unpack_draws
 if TYPE_CHECKING:
     from ewens_widgets.sampling.sampler import Sampler
 
-__all__ = ["State"]
-
 INITIAL = ("singletons", "one-cluster", "k-means", "prior")
 LARGEST_K_MEANS = 50
 LAST_ITERATION = 2**62  # Iterations are counted in 64 bits.

@@ -19,8 +19,6 @@ from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.draws import SCHEMA, DrawTable, axis_sizes, read_only, saved_columns
 
-__all__ = ["Trace"]
-
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer, Levels
     from ewens_widgets.analysis.check import ModelCheck

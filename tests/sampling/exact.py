@@ -2,7 +2,7 @@
 
 A matrix is built from a move's pure proposal probabilities, without any random number: what is proved of it
 is proved, not estimated. `acceptance` says which Metropolis–Hastings ratio decides: the right one, one
-without the proposals ("dropped"), or the paper's printed one, with the proposals upside down ("printed").
+without the proposals ("dropped"), or the paper's printed one, with the proposals inverted ("printed").
 
 Own shapes have more parameters: then all is given one place of ν on its grid and one scale Σ.
 """

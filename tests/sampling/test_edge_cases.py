@@ -63,25 +63,42 @@ GRIDS: dict[str, tuple[list[float] | None, float]] = {
 }
 
 
+FLOORED = {"two values", "duplicate rows", "almost duplicates", "an outlier", "nearly collinear", "a grid"}
+
+
 @pytest.mark.filterwarnings(
     "ignore::ewens_widgets.model.checks.DataWarning"
 )  # some columns are all but copies
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("grid", GRIDS)
-def test_chains_stay_valid(name: str, grid: str) -> None:
+@pytest.mark.parametrize("shapes", ["common", pytest.param("own", marks=pytest.mark.slow)])
+def test_chains_stay_valid(shapes: str, name: str, grid: str) -> None:
+    """Also where clusters have no spread, and Σ of own shapes would go to zero: it is kept above a floor."""
     X, (values, tolerance) = TABLES[name], GRIDS[grid]
+    priors, is_own = itertools.cycle(PRIORS.values()), shapes == "own"
     for model, moves in itertools.product(MODELS, SCHEDULES):
-        if model == "III" and len(X) < X.shape[1] + 2:
+        if model == "III" and len(X) < X.shape[1] + (1 if is_own else 2):
             continue
-        sampler = ew.Sampler(X, model=model, moves=moves, theta_grid=values, seed=1)
+        settings: dict[str, object] = {"shapes": "own", "prior": next(priors)} if is_own else {}
+        sampler = ew.Sampler(X, model=model, moves=moves, theta_grid=values, seed=1, **settings)
         trace = sampler.sample(150, progress=False)
         assert trace.n_clusters.max() <= len(X)
-        assert np.all(np.isfinite(trace.theta_weights))
-        assert np.all(np.isfinite(trace.log_posterior))
+        for column in (trace.theta_weights, trace.nu_weights, trace.log_posterior, trace.sigma):
+            assert np.all(np.isfinite(column)), (model, moves)
+        allowed, relative = tolerance, 0.0
+        if is_own:
+            scales, is_full = unpack_sigma(trace.sigma, X.shape[1], model), model == "III"
+            pivots = np.diagonal(np.linalg.cholesky(scales), axis1=1, axis2=2) ** 2 if is_full else scales
+            assert pivots.min() > (0.5 if is_full else 1.0) * SMALLEST_PIVOT, (model, moves)
+            # Volumes of clusters without spread are differences; what is left of them loses as many digits.
+            allowed = relative = max(tolerance, 1e-5 if name in FLOORED else 1e-8)
         for row in range(0, 150, 7):
-            expected = sampler.posterior.log_density(trace.labels[row], int(trace.theta_index[row]))
+            own = (int(trace.nu_index[row]), trace.sigma[row]) if is_own else ()
+            expected = sampler.posterior.log_density(
+                trace.labels[row], int(trace.theta_index[row]), None, *own
+            )
             found = trace.log_posterior[row]
-            assert found == pytest.approx(expected, abs=tolerance, rel=0.0), (model, moves)
+            assert found == pytest.approx(expected, abs=allowed, rel=relative), (model, moves)
 
 
 EQUAL_ROWS = {
@@ -125,39 +142,6 @@ def test_splits_and_merges_of_equal_rows_are_exact_with_the_largest_theta(name: 
         merge = of_merge(problem, apart, slot, other)
         assert split == pytest.approx(exact[fine] - exact[coarse], abs=1e-4)
         assert merge == pytest.approx(exact[coarse] - exact[fine], abs=1e-4)
-
-
-FLOORED = {"two values", "duplicate rows", "almost duplicates", "an outlier", "nearly collinear", "a grid"}
-
-
-@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.slow
-def test_chains_of_own_shapes_stay_valid(name: str, grid: str) -> None:
-    """Also where clusters have no spread, and Σ would go to zero: it is kept above a floor."""
-    X, (values, tolerance) = TABLES[name], GRIDS[grid]
-    priors = itertools.cycle(PRIORS.values())
-    for model, moves in itertools.product(MODELS, SCHEDULES):
-        if model == "III" and len(X) < X.shape[1] + 1:
-            continue
-        settings = {"prior": next(priors), "theta_grid": values, "moves": moves, "seed": 1}
-        sampler = ew.Sampler(X, model=model, shapes="own", **settings)
-        trace = sampler.sample(150, progress=False)
-        for column in (trace.theta_weights, trace.nu_weights, trace.log_posterior, trace.sigma):
-            assert np.all(np.isfinite(column)), (model, moves)
-        scales = unpack_sigma(trace.sigma, X.shape[1], model)
-        pivots = np.diagonal(np.linalg.cholesky(scales), axis1=1, axis2=2) ** 2 if model == "III" else scales
-        assert pivots.min() > (0.5 if model == "III" else 1.0) * SMALLEST_PIVOT, (model, moves)
-        # Volumes of clusters without spread are differences; what is left of them loses as many digits.
-        allowed = max(tolerance, 1e-5 if name in FLOORED else 1e-8)
-        for row in range(0, 150, 7):
-            parameters = int(trace.nu_index[row]), trace.sigma[row]
-            expected = sampler.posterior.log_density(
-                trace.labels[row], int(trace.theta_index[row]), None, *parameters
-            )
-            found = trace.log_posterior[row]
-            assert found == pytest.approx(expected, abs=allowed, rel=allowed), (model, moves)
 
 
 @pytest.mark.slow

@@ -291,18 +291,3 @@ def test_statistics_do_not_drift_in_ten_million_iterations(shapes: str, model: s
         parameters = trace.labels[row], int(trace.theta_index[row]), None, *own
         expected = sampler.posterior.log_density(*parameters)
         assert trace.log_posterior[row] == pytest.approx(expected, abs=1e-9, rel=1e-9)
-
-
-@pytest.mark.parametrize("model", ["I", "II", "III"])
-@pytest.mark.parametrize("moves", ["paper-1", "paper-2"])
-def test_the_weights_of_theta_are_those_of_the_partition_before_each_move(model: str, moves: str) -> None:
-    # They are computed anew only when a move was accepted.
-    sampler = ew.Sampler(ew.datasets.unit_square(per_cluster=4, seed=2), model=model, moves=moves, seed=4)
-    before, changes = sampler.labels, 0
-    for event in sampler.events(300):
-        np.testing.assert_allclose(
-            event.theta_weights, sampler.posterior.theta_conditional(before), atol=1e-12
-        )
-        changes += not np.array_equal(before, event.labels)
-        before = event.labels
-    assert 5 < changes < 290

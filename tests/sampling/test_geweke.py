@@ -18,10 +18,10 @@ These are the canonical coordinates but for one thing: data are also centred, an
 is another. So the posterior is built here from directions that have *not* been centred. Nothing in the
 kernels relies on centring, and everything else, the normalising constants included, is tested as it is.
 
-Own shapes have a common scale Σ with an improper prior, so that nobody can draw it. But it is the invariant
-measure μ of the model's group, and that is enough. Write :math:`Y = U R` with the direction U and, for model
-III, :math:`R = (Y^T Y)^{1/2}`. For Σ = I, as :math:`dY = c \, |R|^n \, d\mu(R^2) \, dU` and μ does not
-change by inversion,
+Own shapes have a common scale Σ with an improper prior, from which no draw can be made. But it is the
+invariant measure μ of the model's group, and that is enough. Write :math:`Y = U R` with the direction U and,
+for model III, :math:`R = (Y^T Y)^{1/2}`. For Σ = I, as :math:`dY = c \, |R|^n \, d\mu(R^2) \, dU` and μ does
+not change by inversion,
 
 .. math:: p(Y \mid I) \, dY = c \; p(U \mid \Sigma = R^{-2}) \, d\mu(R^{-2}) \, dU .
 

@@ -75,7 +75,7 @@ def test_own_shapes_do_not_see_them_either(model: str, moves: str, seed: int, sh
     prior, start = PRIORS[list(PRIORS)[seed % 4]], np.arange(18) % 3
     options: dict[str, Any] = {"shapes": "own", "prior": prior, "initial": start}
     original = chain(data(), model, moves, **options)
-    # The paper's moves leave one cluster alone for long, but Σ is drawn anew each time.
+    # The paper's moves leave one cluster alone for long, but Σ is drawn again each time.
     assert len(np.unique(original.labels, axis=0)) > (20 if moves == "default" else 3)
     transformed = chain(data() @ matrix + shift * np.array([1.0, -2.0, 0.1]), model, moves, **options)
     assert_same_chain(original, transformed)

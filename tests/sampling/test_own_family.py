@@ -1,4 +1,4 @@
-"""Chains of own shapes against quadrature: the whole posterior of a few points, and the laws of Σ.
+"""Chains of own shapes against quadrature: the whole posterior of a few points, and the distribution of Σ.
 
 With one column the common variance can be integrated out numerically (`oracle`), so that the posterior of
 partition, θ and ν is known exactly; all three models are then the same, but their kernels are not.
@@ -84,7 +84,7 @@ def test_five_points_have_the_posterior_of_quadrature(model: str, prior: str) ->
     assert found < QUICK, table
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("moves", SCHEDULES)
@@ -272,7 +272,7 @@ def test_statistics_stay_those_of_the_partition(model: str) -> None:
     walk(model, 40, WALKS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", MODELS)
 def test_statistics_stay_those_of_the_partition_for_long(model: str) -> None:
     """Ten million changes that were tried."""

@@ -54,7 +54,7 @@ PAIR = OWN
 
 @guest
 def exchange(problem: Problem, workspace: Workspace, item: int, other: int) -> None:
-    """Let two objects change places."""
+    """Let two objects swap their clusters."""
     slot, slot_there = workspace.labels[item], workspace.labels[other]
     workspace.labels[item], workspace.labels[other] = slot_there, slot
     for r in range(problem.coordinates.shape[1]):
@@ -103,7 +103,7 @@ def swap(
 
 @dataclass(frozen=True)
 class Swap(Move):
-    """Two objects change places."""
+    """Two objects swap their clusters."""
 
     laziness: float = 0.0
 

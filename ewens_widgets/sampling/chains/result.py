@@ -13,8 +13,6 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.trace import Trace, facts_table, pack_draws, trace_facts, unpack_draws
 
-__all__ = ["Chains", "ChainsError", "Check", "Until", "until"]
-
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 

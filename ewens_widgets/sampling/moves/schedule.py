@@ -9,8 +9,6 @@ from ewens_widgets.sampling.moves.gibbs import Gibbs
 from ewens_widgets.sampling.moves.informed import InformedSplitMerge
 from ewens_widgets.sampling.moves.move import MOVES, Move
 
-__all__ = ["SCHEDULES", "Repeated", "from_plain", "move_kind", "resolve_schedule", "to_plain"]
-
 MOST_REPEATS = 10**9  # An iteration can only be interrupted at its end.
 
 

@@ -21,7 +21,7 @@ from ewens_widgets.sampling.sampler import Sampler
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nobody may handle it."""
+    """Stands for the end of the process: no code may handle it."""
 
 
 def die(path: Path, after: int, **arguments: object) -> None:
