@@ -143,7 +143,7 @@ class AffineClustering(
     memberships_
         Probability of each row for each cluster (n × K); rows sum to 1.
     answer_
-        The answer with its reasons, levels and leftovers; only where `n_clusters` and `loss` are None.
+        The answer with its reasons, merge table and small clusters; only where `n_clusters` and `loss` are None.
     chains_
         All chains: ``chains_.report()`` says whether to trust them.
     trace_
@@ -326,7 +326,7 @@ class AffineClustering(
         if count is None and self.min_size != 1:
             raise ValueError(
                 f"min_size={self.min_size!r} counts only where n_clusters is given; without it the answer "
-                "has its own rule of which clusters are too small, and names their rows in answer_.leftovers."
+                "has its own rule for small clusters, and lists their rows in answer_.small_clusters."
             )
         if self.loss not in (None, *LOSSES):
             raise ValueError(

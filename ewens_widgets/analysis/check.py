@@ -190,14 +190,14 @@ def _columns(
 
 
 def _labels(trace: "Trace") -> IntArray:
-    """Clusters of the answer, and −1 for leftovers; of the best draw where the answer would take long."""
+    """Groups of the answer, −1 in small clusters; with many objects, the clusters of the best draw."""
     if trace.n_objects <= _LARGE:
         try:
             found = trace.answer()
         except TooLargeError:
             return trace.best.copy()
         labels = found.labels.copy()
-        labels[found.leftovers] = -1
+        labels[found.small_clusters] = -1
         return labels
     return trace.best.copy()
 

@@ -90,7 +90,7 @@ _TABLE: dict[str, _Row] = {
         "warning",
         "The clusters have heavier tails than Gaussians (kurtosis {excess:.0f} % above theirs): objects in "
         "the tails may form clusters.",
-        "Read small clusters around large ones as tails; look at answer().leftovers, and at outliers.",
+        "Read small clusters around large ones as tails; see answer().small_clusters, and the outliers.",
     ),
     "outliers": _Row(
         "note",
