@@ -1,7 +1,7 @@
 r"""The joint posterior of partition and parameters: p(θ, B | Y) ∝ p(θ) p(B) L(B, θ).
 
 The prior of the partition B is in `model.priors`, its likelihood L in `model.likelihood` where all clusters
-have one shape (the paper's family), and in `model.own_shapes` where each has its own; then the likeness ν and
+have one shape (the paper's family), and in `model.own_shapes` where each has its own; then the pooling ν and
 the common scale Σ are parameters too. The prior of the variance ratio θ is
 
 .. math:: p(\theta) \propto \frac{\theta^{\alpha-1}}{(1+\theta)^{2\alpha}}
@@ -69,7 +69,7 @@ class Posterior:
     shapes
         ``"common"``: one covariance for all clusters, profiled out; ``"own"``: one for each, pooled.
     nu_grid
-        Values that the likeness ν of own shapes can take; one infinite value where shapes are common.
+        Values that the pooling ν of own shapes can take; one infinite value where shapes are common.
     map
         The map from the data to the coordinates; the identity where only coordinates were given.
     """
@@ -111,7 +111,7 @@ class Posterior:
         """Check everything and bring the data to canonical coordinates."""
         name, family = check_model(model), check_shapes(shapes)
         if family == "common" and nu_grid is not None:
-            raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no likeness ν.')
+            raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
         matrix, names = check_data(X), column_names(X)
         canonical = canonical_coordinates(matrix, name, names, has_axes=family == "own")
         return cls(
@@ -323,7 +323,7 @@ def default_nu_grid() -> FloatArray:
 
 
 def check_nu_grid(grid: ArrayLike | None) -> FloatArray:
-    """Return the grid of the likeness ν, increasing and positive; the usual one for None."""
+    """Return the grid of the pooling ν, increasing and positive; the usual one for None."""
     if grid is None:
         return default_nu_grid()
     values = check_theta_grid(grid, "nu")

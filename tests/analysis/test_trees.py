@@ -139,7 +139,7 @@ def test_cut_by_height_with_a_minimum_size() -> None:
     points, _ = two_lines_and_outliers()
     labels = tree_of(points).cut(height=2.0, min_size=5, small_clusters="mark")
     np.testing.assert_array_equal(np.bincount(labels + 1), [2, 20, 20])
-    with pytest.raises(ValueError, match="too small to count"):
+    with pytest.raises(ValueError, match="smaller than min_size"):
         tree_of(points).cut(height=0.5, min_size=5)
     assert np.all(tree_of(points).cut(height=0.5, min_size=5, small_clusters="mark") == UNASSIGNED)
 
