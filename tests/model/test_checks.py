@@ -277,7 +277,7 @@ def test_columns_of_a_table_are_named_in_messages() -> None:
     with pytest.raises(ValueError, match=r"column\(s\) 'year', 'rest' are constant; drop them"):
         ew.Posterior.from_data(frame, model="II")
     nearly = np.column_stack([TABLE, 1.0 + np.spacing(1.0) * (np.arange(6) % 2)])
-    with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant but for rounding"):
+    with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant up to rounding"):
         ew.Posterior.from_data(pandas.DataFrame(nearly, columns=list("abc")), model="II")
 
 
