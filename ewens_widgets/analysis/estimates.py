@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.export import labels_csv
+from ewens_widgets.analysis.findings import html_table
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import check_fits
@@ -303,18 +304,14 @@ class PointEstimate:
         )
 
     def _repr_html_(self) -> str:
-        left = 'style="text-align: left"'
-        heads = "".join(f'<th scope="col" {left}>{head}</th>' for head in ("cluster", "objects", "uncertain"))
         sizes = np.bincount(self.labels)
-        uncertain = np.bincount(self.labels, weights=self.uncertainty >= _UNCERTAIN)
-        rows = "".join(
-            f"<tr><td {left}>{label}</td><td {left}>{size}</td><td {left}>{round(count)}</td></tr>"
-            for label, (size, count) in enumerate(zip(sizes.tolist(), uncertain.tolist(), strict=True))
-        )
+        uncertain = np.bincount(self.labels[self.uncertainty >= _UNCERTAIN], minlength=sizes.size)
+        rows = [(str(label), str(size), str(uncertain[label])) for label, size in enumerate(sizes)]
+        table = html_table([("cluster", "objects", "uncertain"), *rows])
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         return (
             f"<div><strong>Point estimate</strong>: {clusters}, expected {self.loss} loss "
-            f"{self.expected_loss:.4f}, from {escape(self.source)}.<table><tr>{heads}</tr>{rows}</table>"
+            f"{self.expected_loss:.4f}, from {escape(self.source)}.{table}"
             f"<p>Uncertain: at least {_UNCERTAIN:.0%} of the draws disagree with the object's cluster.</p>"
             "</div>"
         )

@@ -293,7 +293,7 @@ def test_the_data_are_never_changed_nor_shared_with_a_posterior() -> None:
     for model in oracle.MODELS:
         posterior = ew.Posterior.from_data(X, model=model)
         assert not np.shares_memory(posterior.coordinates, X)
-    assert np.shares_memory(check_data(X), X)  # nobody writes to it, so that nothing is copied
+    assert np.shares_memory(check_data(X), X)  # returned without a copy
     np.testing.assert_array_equal(X, TABLE)
     assert X.flags.writeable
 

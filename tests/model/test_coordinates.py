@@ -52,7 +52,7 @@ def test_distances_of_model_three_are_mahalanobis(rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_one_large_offset_costs_no_more_digits_than_it_hides(model: str, rng: np.random.Generator) -> None:
-    # A grid of sixteenths survives an offset of 2^40 unrounded, so that the same coordinates must come out.
+    # A grid of sixteenths is exact with an offset of 2^40, so that the same coordinates must come out.
     X = np.round(rng.normal(size=(20, 3)) * 16) / 16
     plain = canonical_coordinates(X, model).coordinates
     shifted = canonical_coordinates(X + 2.0**40, model).coordinates
