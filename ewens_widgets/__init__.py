@@ -1,4 +1,4 @@
-"""Bayesian clustering that does not care how the data were rotated, scaled or sheared.
+"""Bayesian clustering that is invariant to rotations, scales and shears of the data.
 
 Names are resolved when they are first used, so that importing the package stays light and the sampler
 library works where no widget package is installed.

@@ -1,6 +1,6 @@
-"""Checks of single arguments that every layer uses: each names what is wrong and what was given.
+"""Checks of single arguments, used by every layer; errors name the problem and the value.
 
-What the model asks of data and parameters is in `model.checks`.
+Checks of data and model parameters are in `model.checks`.
 """
 
 from typing import TypeAlias, cast
@@ -13,8 +13,8 @@ Seed: TypeAlias = int | np.random.Generator | None
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float, or say that the parameter `name` must be positive and finite."""
-    # bool is a number to Python, but scale=True is a slip.
+    """Return `value` as a float; refuse one that is not positive and finite."""
+    # bool is a number in Python, but scale=True is a mistake.
     if isinstance(value, str | bytes | bool | np.bool_):
         raise TypeError(f"{name} must be a number; got {value!r}.")
     try:
@@ -29,7 +29,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_count(name: str, value: object, least: int) -> int:
-    """Return a whole number of at least `least`, or say that the parameter `name` must be one."""
+    """Return a whole number of at least `least`; refuse other values."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
     if not whole:
         raise TypeError(f"{name} must be a whole number; got {value!r}.")

@@ -52,11 +52,11 @@ __all__ = ["AffineClustering"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_STEPS = 20  # What a progress bar moves in.
-_RHAT, _ESS = 1.05, 100.0  # When chains agree well enough for an answer.
-_FEWEST_DRAWS, _MOST_DRAWS = 300, 3000  # Of each chain, where it is not said how many.
-_WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: seconds of a processor core.
-_LITTLE_WORK = 6e6  # … and so much of it that nobody minds: more draws, and the seed matters less.
+_STEPS = 20  # Chunks of a run with scikit-learn's callbacks.
+_RHAT, _ESS = 1.05, 100.0  # Chains stop when both are reached.
+_FEWEST_DRAWS, _MOST_DRAWS = 300, 3000  # Of each chain, if `draws` is None.
+_WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: some seconds of a processor core.
+_LITTLE_WORK = 6e6  # … and a negligible time: then more draws are taken, and results depend less on the seed.
 _ENOUGH_DRAWS = 1000
 _MANY_ROWS = 5000
 _FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
@@ -71,10 +71,10 @@ class AffineClustering(
 ):
     """Bayesian clustering that is invariant to affine transformations, in scikit-learn's conventions.
 
-    Fitting runs Markov chains over partitions until they agree. Without `n_clusters` the answer of their
-    draws is reported: the clusters that they tell apart (`Trace.answer`); with it, a tree of the draws is cut
-    into so many clusters. Which model and shapes suit the data best, `ewens_widgets.compare` finds out by
-    predicting rows that were held out.
+    Fitting runs Markov chains over partitions until they agree. By default the result is the answer of their
+    draws (`Trace.answer`): groups that the draws keep apart. With `n_clusters`, a tree of the draws is cut
+    into that number of clusters. `ewens_widgets.compare` chooses model and shapes by predicting held-out
+    rows.
 
     Parameters
     ----------
@@ -82,29 +82,27 @@ class AffineClustering(
         ``"III"``: invariant to every non-singular linear map of the features (needs more than d + 1 rows),
         ``"II"``: to a scale for each feature, ``"I"``: to rotations and one common scale.
     n_clusters
-        Number of clusters, or None to have it found.
+        Number of clusters, or None to infer it.
     tree
-        What is cut if `n_clusters` is given. ``"consensus"``: the average of the evidence trees of many
+        The tree to cut if `n_clusters` is given. ``"consensus"``: the average of the evidence trees of many
         draws; ``"evidence"``: the evidence tree of the draw with the highest posterior; ``"single"``,
-        ``"average"``, ``"complete"``: linkage of how often the draws keep two rows apart. Single linkage is
-        the choice for long or bent clusters. All but the evidence tree need memory for all pairs of rows,
-        and are refused before the chains are run where there is not enough. ``"auto"``: single linkage where
-        the answer finds long or bent clusters, else the consensus where it fits in memory, else the evidence
-        tree.
+        ``"average"``, ``"complete"``: linkage of the share of draws that separate two rows. Use single
+        linkage for long or bent clusters. All but the evidence tree need memory for all pairs of rows; if it
+        is not available, they are refused before the chains are run. ``"auto"``: single linkage if the
+        answer finds long or bent groups, else the consensus if it fits in memory, else the evidence tree.
     min_size
         Smaller clusters do not count towards `n_clusters`; their rows join the nearest cluster. Without
-        `n_clusters` it is refused: the answer has its own rule, and names what is left over.
+        `n_clusters` it is refused: the answer has its own rule for small clusters.
     loss
-        Where `n_clusters` is None: None for the answer; ``"vi"`` (variation of information) or ``"binder"``
+        If `n_clusters` is None: None for the answer; ``"vi"`` (variation of information) or ``"binder"``
         for the partition with the least expected loss, which has a cluster for each Gaussian component.
     shapes
-        ``"own"``: each cluster has its own shape; ``"common"``: all have one, as in the paper.
+        ``"own"``: each cluster has its own covariance; ``"common"``: one for all, as in the paper.
     prior
-        Prior on partitions from ``ew.priors``. None for a finite mixture where shapes are own, of four
-        components on average (``FiniteMixture(1.0, Poisson(3.0))``), and for Ewens' where they are common or
-        a `concentration` is given.
+        Prior on partitions from ``ew.priors``. None: with own shapes a finite mixture with four components on
+        average (``FiniteMixture(1.0, Poisson(3.0))``); with common shapes or a `concentration`, Ewens' prior.
     concentration
-        Concentration λ of the Ewens prior, or ``Gamma(shape, rate)``: then it is sampled too. None for 1.
+        Concentration λ of the Ewens prior, or ``Gamma(shape, rate)`` to sample it. None for 1.
     alpha
         Shape of the prior of the variance ratio θ.
     theta_grid
@@ -113,21 +111,21 @@ class AffineClustering(
         Schedule of the chains: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
     initial
         Partition that the chains start from: ``"singletons"``, ``"one-cluster"``, ``"k-means"``,
-        ``"prior"``, or labels; or a list with one for each chain. None: different ones, and k-means
-        for many rows; as for `Sampler` where there is one chain.
+        ``"prior"``, or labels; or a list with one for each chain. None: different starts, or k-means
+        for many rows; for a single chain the default of `Sampler`.
     n_chains
-        Number of chains. A single one is the chain of `Sampler`; whether it has converged is not known.
+        Number of chains. A single chain is that of `Sampler`; it cannot show that it has converged.
     n_jobs
         Chains that run at the same time, in threads; None for all cores. `joblib.parallel_config` chooses
         another number, processes or a cluster. The draws do not depend on it.
     draws
-        Draws to keep of each chain; None to go on until the chains agree (R-hat 1.05, effective sample size
-        100), or up to 3000 draws, fewer for large data.
+        Draws to keep of each chain. None: until the chains agree (R-hat 1.05, effective sample size 100), but
+        at most 3000 draws, fewer for large data.
     burn_in, thin
         Iterations before the first draw of each chain, and iterations for each draw.
     random_state
-        Seed: an int gives the same result each time (and the same chains as ``sample_chains(..., seed=...)``
-        or, where there is one, as ``Sampler(..., seed=...)`` with the same settings).
+        Seed. An int gives the same result each time, and the same chains as ``sample_chains(..., seed=...)``
+        (a single chain: ``Sampler(..., seed=...)``) with the same settings.
     verbose
         Show a progress bar.
 
@@ -135,30 +133,28 @@ class AffineClustering(
     ----------
     labels_
         Cluster of each row: 0, 1, … in order of first appearance. Fitted to a pandas DataFrame, or to a
-        `Dataset` that was read from one, it is a Series with the labels of its rows: it can be put beside
-        the original table, also where rows were left out.
+        `Dataset` that was read from one, it is a Series with the index of its rows, which aligns with the
+        original table even if rows were dropped.
     n_clusters_
-        Number of clusters found. It may be less than `n_clusters`, with a warning, where no draw tells more
-        clusters apart.
+        Number of clusters found. It may be less than `n_clusters`, with a warning, if no draw has more.
     memberships_
-        Probability of each row for each cluster (n × K); rows sum to 1.
+        Membership probability of each row for each cluster (n × K); rows sum to 1.
     answer_
-        The answer with its reasons, levels and leftovers; only where `n_clusters` and `loss` are None.
+        The answer with its reasons, merge table and small clusters; only if `n_clusters` and `loss` are None.
     chains_
-        All chains: ``chains_.report()`` says whether to trust them.
+        All chains; ``chains_.report()`` reports on their convergence and on the fit.
     trace_
         The draws of all chains together, with all their summaries.
     tree_
-        The tree that was cut; only where `n_clusters` is given.
+        The tree that was cut; only if `n_clusters` is given.
     estimate_
-        The point estimate with its uncertainty; only where a `loss` is given and `n_clusters` is None.
+        The point estimate with its uncertainty; only if a `loss` is given and `n_clusters` is None.
     similarity_
         Share of draws in which each pair of rows is in one cluster (computed when first asked for).
     n_iter_
         Iterations done, by all chains together.
     interrupted_trace
-        The draws so far, or None, where the last fit was interrupted while it drew; the estimator is then not
-        fitted.
+        The draws so far (or None), if the last fit was interrupted; the estimator is then not fitted.
     n_features_in_, feature_names_in_
         Number of features, and their names if the data had any.
 
@@ -229,9 +225,9 @@ class AffineClustering(
         X
             Data, n rows by d features: an array, a `Dataset`, or a DataFrame with numbers only.
         y
-            Not used; there by convention.
+            Not used, present by convention.
         """
-        # What an earlier fit found does not belong to these data, even if this one is not finished.
+        # Results of an earlier fit are removed even if this fit is interrupted.
         for name in ("labels_", "interrupted_trace"):
             self.__dict__.pop(name, None)
         matrix = self._checked(X, reset=True)
@@ -248,18 +244,18 @@ class AffineClustering(
         return self
 
     def predict_proba(self, X: ArrayLike | Dataset) -> FloatArray:
-        """Probability of each row, taken as a new object, for each cluster.
+        """Probability of each row, treated as a new object, for each cluster.
 
-        The exact conditional of a new object over the clusters of a draw, averaged over draws; a cluster of a
-        draw stands for the reported ones in proportion to its members in each. Probabilities are given that
-        the row belongs to one of the clusters found, so rows sum to 1; `predict_novelty` says how probable it
-        is that it belongs to none. For rows that were fitted, the result may differ from `labels_`, since
-        they are taken as further objects.
+        The exact conditional of a new object over the clusters of a draw, averaged over draws. A cluster of a
+        draw is divided among the reported clusters in proportion to its members in each. Probabilities are
+        conditional on the row belonging to a cluster found, so rows sum to 1; `predict_novelty` gives the
+        probability that it belongs to none. For fitted rows the result may differ from `labels_`, since
+        they are treated as further objects.
         """
         return self._predicted(X).clusters
 
     def predict_novelty(self, X: ArrayLike | Dataset) -> FloatArray:
-        """Probability of each row, taken as a new object, to open a cluster of its own."""
+        """Probability of each row, treated as a new object, to form a new cluster."""
         return self._predicted(X).novelty
 
     def predict(self, X: ArrayLike | Dataset) -> IntArray:
@@ -267,14 +263,14 @@ class AffineClustering(
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.intp)
 
     def score_samples(self, X: ArrayLike | Dataset) -> FloatArray:
-        """Log predictive density of each row, taken as a new object, in the units of the data."""
+        """Log predictive density of each row, treated as a new object, in the units of the data."""
         check_is_fitted(self)
         matrix = self._checked(X, reset=False)
         canonical: AffineMap = self.trace_.posterior.map
         return log_predictive_density(self.trace_, canonical(matrix)) + canonical.log_jacobian
 
     def score(self, X: ArrayLike | Dataset, y: object = None) -> float:  # noqa: ARG002 - there by convention
-        """Mean log predictive density of the rows, taken as new objects: higher is better.
+        """Mean log predictive density of the rows, treated as new objects: higher is better.
 
         It compares settings on rows that were not fitted, as searches and `ewens_widgets.compare` do.
         """
@@ -307,12 +303,12 @@ class AffineClustering(
         given = X.X if isinstance(X, Dataset) else X
         least = {"ensure_min_samples": 2} if reset else {}
         if is_frame(given) or isinstance(X, Dataset):
-            check_data(X)  # which names columns and rows, as scikit-learn does not
+            check_data(X)  # whose errors name columns and rows
         try:
             return np.asarray(validate_data(self, given, dtype=np.float64, reset=reset, **least))
         except ValueError as fault:
             if "could not convert" in str(fault):
-                check_data(X)  # says the same with the way out
+                check_data(X)  # the same error with the way out
             raise
 
     def _check_choices(self, n_rows: int) -> None:
@@ -325,8 +321,8 @@ class AffineClustering(
             raise ValueError(f"n_samples={n_rows} should be >= n_clusters={count}.")
         if count is None and self.min_size != 1:
             raise ValueError(
-                f"min_size={self.min_size!r} counts only where n_clusters is given; without it the answer "
-                "has its own rule of which clusters are too small, and names their rows in answer_.leftovers."
+                f"min_size={self.min_size!r} applies only if n_clusters is given; without it the answer "
+                "has its own rule for small clusters, and lists their rows in answer_.small_clusters."
             )
         if self.loss not in (None, *LOSSES):
             raise ValueError(
@@ -334,7 +330,7 @@ class AffineClustering(
             )
 
     def _check_tree_fits(self, n_rows: int) -> None:
-        """Refuse a tree before the chains are run: no draws are lost for lack of memory."""
+        """Refuse a tree that would not fit in memory before the chains are run."""
         if self.n_clusters is None or self.tree in {"auto", "evidence"}:
             return
         check = check_consensus_fits if self.tree == "consensus" else check_tree_fits
@@ -346,7 +342,7 @@ class AffineClustering(
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _open_run(self, data: FloatArray | Dataset) -> Run:
-        """All that determines the draws, checked, and the workers that will make them."""
+        """Check all settings and prepare the run."""
         count = check_count("n_chains", self.n_chains, 1)
         settings: dict[str, Any] = {
             "model": self.model,
@@ -378,10 +374,9 @@ class AffineClustering(
         return Run(plan, self.n_jobs, chunk)
 
     def _sample(self, run: Run, X: FloatArray, y: object) -> Chains:
-        """Run the chains, telling scikit-learn's callbacks about each step; they may stop it.
+        """Run the chains; scikit-learn's callbacks see each step and may stop the run.
 
-        Interrupted, keep the draws so far, and let the interrupt through: a search over many fits would
-        otherwise go on with the next one.
+        An interrupt keeps the draws so far and is raised again, so that a search over many fits stops too.
         """
         watched = _HAS_CALLBACKS and hasattr(self, "_skl_callbacks")
         told = {"estimator": self, "X": X, "y": y}
@@ -411,7 +406,7 @@ class AffineClustering(
         return chains
 
     def _report(self, chains: Chains) -> dict[str, Any]:
-        """Attributes of the fitted estimator that the draws decide."""
+        """Attributes of the fitted estimator that depend on the draws."""
         trace = chains.pooled()
         extra: dict[str, Any] = {}
         memberships: FloatArray | None = None
@@ -460,7 +455,7 @@ def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own
 
 
 def _goal(n_rows: int, n_columns: int) -> Until:
-    """When to stop: a sweep costs about as much as there are entries of all rows' outer products."""
+    """Stopping rule; the cost of a sweep is about n (d + 2)²."""
     cost = n_rows * (n_columns + 2) ** 2
     most = int(np.clip(_WORK / cost, _FEWEST_DRAWS, _MOST_DRAWS))
     first = int(np.clip(_LITTLE_WORK / cost, _FEWEST_DRAWS, _ENOUGH_DRAWS))
@@ -468,10 +463,7 @@ def _goal(n_rows: int, n_columns: int) -> Until:
 
 
 def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:
-    """Different starts; not every row for itself, whose first sweep compares all pairs, where there are many.
-
-    Nor with own shapes, which a single row has not.
-    """
+    """Different starts, without singletons for many rows (slow first sweep) or own shapes (no covariance)."""
     if n_chains == 1 and n_rows <= _MANY_ROWS:
         return None
     if shapes == "own":
@@ -484,7 +476,7 @@ def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:
 
 
 def _n_chunks(run: Run) -> int | None:
-    """How many chunks a run is made of; None where that is not known."""
+    """Number of chunks of a run; None if it is not known."""
     plan, state, count = run.plan, run.plan.first[0], 0
     if isinstance(plan.goal, Until) or run.chunk is None:
         return None
@@ -506,7 +498,7 @@ def _drawn(run: Run) -> Chains | None:
 
 
 def _one_draw(run: Run) -> Chains:
-    """A draw of a run that was stopped before it had any."""
+    """One draw, for a run that was stopped before its first."""
     trace = run.plan.sampler_at(0, run.states[0]).sample(1, progress=False)
     return Chains((trace,), run.plan.starts[:1])
 
@@ -522,22 +514,22 @@ def _warn_unless_converged(chains: Chains) -> None:
         rhat, ess = numbers.worst_rhat, numbers.least_ess
     if not (rhat <= _RHAT and ess >= _ESS):
         warnings.warn(
-            f"the chains have not converged after {chains.draws} draws of each: R-hat {rhat:.3f} (wanted: "
-            f"{_RHAT} or less), effective sample size {ess:.0f} (wanted: {_ESS:.0f} or more). Give more "
-            "draws, e.g. draws=10_000; chains_.report() says more.",
+            f"the chains have not converged after {chains.draws} draws of each: R-hat {rhat:.3f} (at most "
+            f"{_RHAT} recommended), effective sample size {ess:.0f} (at least {_ESS:.0f} recommended). Take "
+            "more draws, e.g. draws=10_000; see chains_.report().",
             ConvergenceWarning,
             stacklevel=3,
         )
 
 
 def _cut(tree: Tree, n_clusters: int, min_size: int) -> IntArray:
-    """Cut a tree, but not where it only has rows that no draw keeps apart."""
+    """Cut a tree, but not within clusters that no draw separates."""
     apart = tree.cut(height=0.0) if tree.kind == "similarity" else tree.cut(n_clusters=tree.n_start)
     most = int(apart.max()) + 1
     if most < n_clusters:
         warnings.warn(
-            f"the draws tell {most} clusters apart, fewer than n_clusters={n_clusters}; these are reported. "
-            "More draws, or a larger concentration, may tell more.",
+            f"the draws separate {most} clusters, fewer than n_clusters={n_clusters}; these are reported. "
+            "More draws, or a larger concentration, may separate more.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -29,8 +29,8 @@ def guarded(cell: object) -> object:
 def cache_directory() -> Path:
     r"""Return the folder in which downloaded data are kept; it need not exist yet.
 
-    The environment variable ``EWENS_WIDGETS_DATA`` decides when it is set. Otherwise it is the platform's
-    place for caches: ``%LOCALAPPDATA%\ewens_widgets\Cache``, ``~/Library/Caches/ewens_widgets``, or
+    The environment variable ``EWENS_WIDGETS_DATA`` overrides it. The default is the platform's
+    folder for caches: ``%LOCALAPPDATA%\ewens_widgets\Cache``, ``~/Library/Caches/ewens_widgets``, or
     ``$XDG_CACHE_HOME/ewens_widgets`` (``~/.cache/ewens_widgets``).
     """
     chosen = os.environ.get("EWENS_WIDGETS_DATA")
@@ -47,7 +47,7 @@ def cache_directory() -> Path:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file completely or not at all: other readers see what was there before or all of it."""
+    """Write a file completely or not at all: other readers see the old content or all of the new."""
     # Through a symbolic link the file it points to is replaced, not the link.
     target = Path(path).resolve()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")

@@ -1,4 +1,4 @@
-"""How much memory an n × n matrix may take, found out before it is asked for."""
+"""The limit of memory for one result, checked before it is computed."""
 
 import os
 from functools import cache
@@ -14,7 +14,7 @@ _VARIABLE = "EWENS_WIDGETS_MEMORY_LIMIT"
 
 
 class TooLargeError(ValueError, MemoryError):
-    """Something asked for would not fit in memory."""
+    """A result would not fit in memory."""
 
 
 def memory_limit() -> int:
@@ -32,7 +32,7 @@ def memory_limit() -> int:
 
 
 def check_fits(n_bytes: int, what: str, way_out: str, most: int | None = None) -> None:
-    """Refuse early what would not fit; also what takes more than `most`, unless the limit is set by hand."""
+    """Refuse a result above the limit, or above `most` bytes if the limit was not set by the user."""
     limit = memory_limit()
     if most is not None and not os.environ.get(_VARIABLE):
         limit = min(limit, most)
@@ -51,7 +51,7 @@ def _available() -> int:
 def _machine_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # Windows and Pyodide do not tell.
+    except (AttributeError, OSError, ValueError):  # Windows and Pyodide have no sysconf.
         return _UNKNOWN_MEMORY
 
 

@@ -1,9 +1,9 @@
-"""Which model and which shapes suit the data: side by side, by how well they predict rows they have not seen.
+"""Comparison of models and shapes by the log predictive density of held-out rows.
 
-The rows are dealt into folds. For each model and family of shapes a chain is run on all folds but one, and
-the log predictive density of the rows of that fold is taken, in the units of the data: the log Jacobian of
-the map to canonical coordinates is added, since these differ from model to model and from fold to fold. A
-further chain on all rows says how many clusters there are.
+The rows are divided into folds. For each model and family of shapes a chain is run on all folds but one, and
+gives the log predictive density of the rows of that fold in the units of the data. The log Jacobian of the
+map to canonical coordinates is added, since these differ between models and folds. A further chain on all
+rows gives the number of clusters.
 """
 
 from collections.abc import Sequence
@@ -32,24 +32,24 @@ _INVARIANCE = {
     "II": "a scale for each column",
     "III": "every non-singular linear map",
 }
-_SURE = 2.0  # standard errors of a difference
+_SURE = 2.0  # Standard errors from which a difference counts.
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedModel:
-    """A model with a family of shapes, and how it did.
+    """A model with a family of shapes, and its results.
 
     Attributes
     ----------
     model, shapes
-        What was compared.
+        The model and the family of shapes.
     log_densities
-        Log predictive density of each row of the data while it was held out, in the data's units; empty where
-        the model cannot be fitted.
+        Log predictive density of each row while it was held out, in the data's units; empty if the model
+        cannot be fitted.
     n_clusters
-        Number of clusters that the answer finds in all rows; None where the model cannot be fitted.
+        Number of clusters of the answer for all rows; None if the model cannot be fitted.
     problem
-        Why it cannot be fitted; empty where it can.
+        Why the model cannot be fitted; empty if it can.
     """
 
     model: str
@@ -60,12 +60,12 @@ class ComparedModel:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Its name in tables and sentences."""
         return f"{self.model}, {self.shapes} shapes"
 
     @property
     def log_density(self) -> float:
-        """Mean log predictive density of a row; NaN where the model cannot be fitted."""
+        """Mean log predictive density of a row; NaN if the model cannot be fitted."""
         return float(self.log_densities.mean()) if self.log_densities.size else float("nan")
 
     @property
@@ -81,7 +81,7 @@ class ModelComparison:
     Attributes
     ----------
     rows
-        What was compared, by mean log predictive density; what cannot be fitted comes last.
+        The models by mean log predictive density; models that cannot be fitted come last.
     n_folds
         Number of folds.
     """
@@ -96,7 +96,7 @@ class ModelComparison:
 
     @property
     def equally_good(self) -> tuple[ComparedModel, ...]:
-        """What cannot be told from the best: within two standard errors of the difference, row by row."""
+        """Models within two standard errors of the difference from the best, row by row."""
         return tuple(row for row in self.rows[1:] if not row.problem and not self._is_worse(row))
 
     @property
@@ -106,12 +106,12 @@ class ModelComparison:
 
     @property
     def advice(self) -> str:
-        """Which to use and why, in plain words."""
+        """Which model to use, and why."""
         best = self.best
         found = "1 cluster" if best.n_clusters == 1 else f"{best.n_clusters} clusters"
         text = (
-            f"Use model {best.name}: it predicts rows that it has not seen best, and finds {found}. "
-            f"Its answer does not change with {_INVARIANCE[best.model]}."
+            f"Use model {best.name}: it predicts held-out rows best, and finds {found}. It is invariant to "
+            f"{_INVARIANCE[best.model]}."
         )
         others = self.equally_good
         if others:
@@ -120,17 +120,17 @@ class ModelComparison:
             agree = (
                 "they find the same number of clusters, so little depends on the choice"
                 if len(told) == 1
-                else "they find different numbers of clusters, so the data do not settle that number"
+                else "they find different numbers of clusters, so the data do not determine that number"
             )
-            return f"{text} These rows cannot tell it from {names}; {agree}."
+            return f"{text} The difference from {names} is within two standard errors; {agree}."
         fitted = [row for row in self.rows[1:] if not row.problem]
         if not fitted:
             return text
         gap, error = self.difference(fitted[0])
-        return f"{text} Next is model {fitted[0].name}, {gap:.2f} ± {error:.2f} nats a row behind."
+        return f"{text} Next is model {fitted[0].name}, {gap:.2f} ± {error:.2f} nats per row behind."
 
     def difference(self, row: ComparedModel) -> tuple[float, float]:
-        """How far a row is behind the best, in nats a row of the data, and the standard error of that."""
+        """Difference of a model from the best, in nats per row of the data, and its standard error."""
         gaps = self.best.log_densities - row.log_densities
         return float(gaps.mean()), _standard_error(gaps)
 
@@ -159,7 +159,7 @@ class ModelComparison:
         return gap > _SURE * error
 
     def _cells(self) -> list[list[str]]:
-        cells = [["model", "shapes", "log density a row", "behind the best", "clusters"]]
+        cells = [["model", "shapes", "log density per row", "behind the best", "clusters"]]
         for row in self.rows:
             if row.problem:
                 cells.append([row.model, row.shapes, row.problem, "", ""])
@@ -196,18 +196,18 @@ def compare(
     progress: bool = False,
     **settings: Any,  # noqa: ANN401 - of many types; Sampler has them
 ) -> ModelComparison:
-    """Compare models and shapes by how well they predict rows that were held out.
+    """Compare models and shapes by the log predictive density of held-out rows.
 
     For each model and family of shapes a short chain is run on the rows outside each fold, and one on all
-    rows, which says how many clusters there are. Own shapes have a finite mixture with an unknown number of
-    components as their prior, common shapes Ewens', unless `prior` says otherwise.
+    rows, which gives the number of clusters. The default prior is a finite mixture with an unknown number of
+    components for own shapes, and Ewens' for common shapes.
 
     Parameters
     ----------
     X
         Data, n rows by d features, or a `Dataset`.
     models, shapes
-        What to compare: some of ``"I"``, ``"II"``, ``"III"``, and of ``"common"``, ``"own"``.
+        Models and shapes to compare: some of ``"I"``, ``"II"``, ``"III"``, and of ``"common"``, ``"own"``.
     folds
         Number of folds; at least 2 and at most n.
     draws, burn_in
@@ -217,7 +217,7 @@ def compare(
     progress
         Show a progress bar.
     **settings
-        Everything else that `Sampler` takes: ``prior``, ``moves``, and so on.
+        Other arguments of `Sampler`: ``prior``, ``moves``, and so on.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def compare(
     n_rows = len(matrix)
     count = check_count("folds", folds, 2)
     if count > n_rows:
-        raise ValueError(f"there are {n_rows} rows, which cannot be dealt into {count} folds; use fewer.")
+        raise ValueError(f"there are {n_rows} rows, which cannot be divided into {count} folds; use fewer.")
     check_count("draws", draws, 1)
     check_count("burn_in", burn_in, 0)
     for name, given, known in (("models", models, _MODELS), ("shapes", shapes, _SHAPES)):
@@ -240,7 +240,7 @@ def compare(
     for name in ("model", "initial"):
         if name in settings:
             raise TypeError(
-                f"compare takes no {name!r}: it compares models, each chain with its usual start."
+                f"compare takes no {name!r}: it compares models, each chain with its default start."
             )
     shuffled = np.random.default_rng(seed).permutation(n_rows)
     parts = [np.sort(part) for part in np.array_split(shuffled, count)]
@@ -275,7 +275,7 @@ def _compared(
             samplers.append((part, Sampler(kept, **chosen)))
         whole = Sampler(matrix, **chosen)
     except ValueError as fault:
-        # E.g. model III with as many columns as rows: the others may do.
+        # E.g. model III with as many columns as rows; other models may fit.
         return ComparedModel(chosen["model"], chosen["shapes"], read_only(np.empty(0)), None, str(fault))
     for part, sampler in samplers:
         canonical = sampler.posterior.map
@@ -288,5 +288,5 @@ def _compared(
 
 
 def _standard_error(values: FloatArray) -> float:
-    """Standard error of a mean; NaN where there are fewer than two values."""
+    """Standard error of a mean; NaN for fewer than two values."""
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else float("nan")

@@ -1,6 +1,6 @@
 """Partitions of n objects: canonical labels, enumeration, conversions and text.
 
-A partition is held as an array of labels, one an object. Any integers may name the clusters; the *canonical*
+A partition is an array of labels, one per object. Any integers may name the clusters; the *canonical*
 labels number them 0, 1, 2, … in the order in which they first appear, so that two arrays describe the same
 partition exactly when their canonical labels are equal. Canonical labels are the restricted growth strings of
 combinatorics.
@@ -30,7 +30,7 @@ __all__ = [
 LARGEST_ENUMERATION = 10
 
 MOST_TYPED = 200
-"""Most objects of a partition that is typed."""
+"""Most objects of a typed partition."""
 
 _EXAMPLE = "write clusters such as 1 2 | 3, or labels such as 0 0 1"
 
@@ -45,18 +45,18 @@ def canonical_labels(labels: ArrayLike) -> NDArray[np.intp]:
 
 
 def check_labels(labels: ArrayLike, n_objects: int | None = None) -> NDArray[np.intp]:
-    """Return canonical labels, or say what keeps `labels` from being a partition.
+    """Return canonical labels; refuse `labels` that are not a partition.
 
     Parameters
     ----------
     labels
-        One label an object: integers, booleans, or strings.
+        One label per object: integers, booleans, or strings.
     n_objects
-        How many objects there are, if that is known.
+        Number of objects, if known.
     """
     given = np.asarray(labels)
     if given.ndim != 1:
-        raise ValueError(f"labels must be one-dimensional, one label an object; got shape {given.shape}.")
+        raise ValueError(f"labels must be one-dimensional, one label per object; got shape {given.shape}.")
     if given.size == 0:
         raise ValueError("labels are empty; a partition needs at least one object.")
     if given.dtype.kind == "f":
@@ -71,7 +71,7 @@ def check_labels(labels: ArrayLike, n_objects: int | None = None) -> NDArray[np.
         )
     if n_objects is not None and given.size != n_objects:
         raise ValueError(
-            f"labels have length {given.size}, but there are {n_objects} objects; give one label an object."
+            f"labels have length {given.size}, but there are {n_objects} objects; give one label per object."
         )
     return canonical_labels(given)
 
@@ -167,7 +167,7 @@ def from_matrix(matrix: ArrayLike) -> NDArray[np.intp]:
 
 
 def parse_partition(text: str) -> NDArray[np.intp]:
-    """Read a partition: clusters of the objects 1, …, n with bars between them, or one label an object.
+    """Read a partition: clusters of the objects 1, …, n with bars between them, or one label per object.
 
     Examples
     --------

@@ -201,7 +201,7 @@ def test_fewer_clusters_than_asked_for_come_with_a_warning(tree: str) -> None:
         ({"model": "IV"}, "model"),
         ({"draws": 0}, "draws"),
         ({"loss": "rand"}, "loss"),
-        ({"min_size": 3}, "min_size=3 counts only where n_clusters is given"),
+        ({"min_size": 3}, "min_size=3 applies only if n_clusters is given"),
         ({"n_chains": 0}, "n_chains"),
         ({"concentration": -1.0}, "concentration"),
     ],

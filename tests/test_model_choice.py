@@ -38,14 +38,14 @@ def test_words_about_a_clear_winner() -> None:
     gap, error = found.difference(found.rows[1])
     assert (gap, error) == (pytest.approx(1.0), pytest.approx(0.1 / np.sqrt(3)))
     assert "Use model II, own shapes" in found.advice
-    assert "1.00 ± 0.06 nats a row behind" in str(found)
+    assert "1.00 ± 0.06 nats per row behind" in str(found)
     assert found.best.standard_error == pytest.approx(1 / np.sqrt(3))
 
 
 def test_words_about_a_draw() -> None:
     found = ModelComparison((row("II", [1.0, 2.0, 3.0]), row("I", [3.0, 1.0, 1.9], 3)), 5)
     assert found.equally_good == (found.rows[1],)
-    assert "cannot tell it from model I, own shapes" in found.advice
+    assert "The difference from model I, own shapes is within two standard errors" in found.advice
     assert "different numbers of clusters" in found.advice
 
 
@@ -80,7 +80,7 @@ def test_as_a_frame_and_in_a_notebook() -> None:
         ({"models": "III"}, "models must list some of"),
         ({"shapes": []}, "shapes must list some of"),
         ({"folds": 1}, "folds"),
-        ({"folds": 25}, "cannot be dealt into 25 folds"),
+        ({"folds": 25}, "cannot be divided into 25 folds"),
         ({"draws": 0}, "draws"),
     ],
 )

@@ -114,7 +114,7 @@ def test_labels_from_a_pandas_column_are_taken() -> None:
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        ([0, 1], ValueError, "length 2, but there are 3 objects; give one label an object"),
+        ([0, 1], ValueError, "length 2, but there are 3 objects; give one label per object"),
         ([0, 1, 1, 0], ValueError, "length 4, but there are 3 objects"),
         ([[0, 1, 1]], ValueError, r"one-dimensional.*got shape \(1, 3\)"),
         (3, ValueError, r"one-dimensional.*got shape \(\)"),

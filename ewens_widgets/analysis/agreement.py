@@ -7,13 +7,13 @@ different numbers of clusters. The counts are NumPy's: scikit-learn's functions 
 """
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import xlogy
 
+from ewens_widgets.analysis.findings import html_table
 from ewens_widgets.partition import check_labels
 
 IntArray = NDArray[np.intp]
@@ -107,14 +107,7 @@ class ConfusionTable:
         return "\n".join([*lines, f"{self.n_wrong} of {self.counts.sum()} wrong ({self.error_rate:.3f})"])
 
     def _repr_html_(self) -> str:
-        (corner, *names), *rows = [[escape(cell) for cell in row] for row in self._rows()]
-        head = "".join(f"<th scope='col'>{name}</th>" for name in names)
-        body = "".join(
-            f"<tr><th scope='row'>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-            for name, *cells in rows
-        )
-        caption = f"{self.n_wrong} of {self.counts.sum()} wrong"
-        return f"<table><caption>{caption}</caption><tr><th>{corner}</th>{head}</tr>{body}</table>"
+        return html_table(self._rows(), f"{self.n_wrong} of {self.counts.sum()} wrong")
 
 
 def confusion_table(true: ArrayLike, found: ArrayLike) -> ConfusionTable:

@@ -1,7 +1,7 @@
-r"""Does the model fit? What in the data misleads it, and what to do about it.
+r"""Does the model fit? Signs of misfit, and what to change.
 
-Chains that agree show that the posterior was sampled. They do not show that its clusters are real: the model
-assumes Gaussian clusters, and splits others into several that are. `trace.check()` examines the clusters of
+Chains that agree show that the posterior was sampled. They do not show that the model fits: it assumes
+Gaussian clusters, and describes others by several Gaussian components. `trace.check()` examines the groups of
 `trace.answer()`.
 
 **Within clusters.** Rows are centred and whitened by the covariance of their cluster, which is pooled towards
@@ -13,14 +13,14 @@ that of all clusters with the weight of 2d rows. Of the whitened residuals z (d 
 are the skewness (Móri, Rohatgi & Székely 1993) and the excess kurtosis (Mardia 1970) of cluster b. Both are
 pooled over clusters, and compared with those of `SIMULATIONS` replicates, which are Gaussian clusters of the
 same sizes. A finding needs both a distance of `BEYOND` standard deviations from the replicates and an
-effect that matters. Light tails are no finding, since overlapping clusters are cut off where they meet.
+effect of relevant size. Light tails are no finding, since overlapping clusters are truncated where they meet.
 
-**Between clusters.** Where all have one shape, :math:`\sum_b n_b |W^{-1/2} S_b W^{-1/2} - I|^2` says how much
-their covariances :math:`S_b` differ from the pooled one W, with the same comparison. Models I and II leave
-out correlations within clusters, and I different variances too: these are looked for in W.
+**Between clusters.** For a common shape, :math:`\sum_b n_b |W^{-1/2} S_b W^{-1/2} - I|^2` measures how much
+the covariances :math:`S_b` differ from the pooled one W, with the same comparison. Models I and II leave
+out correlations within clusters, and I also differences between variances: these are looked for in W.
 
-These numbers are invariant like the model. Columns are not: for model III they need the data. Models I and II
-have the columns as coordinates, but without their names and without where zero is.
+These statistics have the invariance of the model. Columns do not: for model III their examination needs the
+data. In models I and II the coordinates are the columns, but without their names and zero points.
 
 References: K. V. Mardia (1970), Biometrika 57, 519–530; T. F. Móri, V. K. Rohatgi & G. J. Székely (1993),
 Theory Probab. Appl. 38, 547–551.
@@ -44,6 +44,7 @@ from ewens_widgets.model.checks import (
     dependence_text,
     dependent_columns,
     named_columns,
+    skewness_of,
 )
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.draws import read_only
@@ -58,22 +59,22 @@ IntArray = NDArray[np.intp]
 SIMULATIONS = 100
 BEYOND = 5.0
 
-_SKEWED = 0.4  # Skewness of a direction, on average, that is noted …
-_VERY_SKEWED = 0.8  # … and that cuts clusters into pieces …
-_SKEWED_COLUMN = 2.0  # … as that of one column does …
-_TILTED = 0.76 * 4.0  # Means off their medians by more than chance gives.
-_TAILED = 0.25  # Excess kurtosis, relative to a Gaussian's, that is noted …
-_HEAVY = 0.5  # … and that makes clusters of tails;
-_UNLIKE = 0.4  # difference of covariances, as a share of the pooled one …
-_CORRELATED = 0.5  # … correlation within clusters that models I and II leave out …
-_UNEVEN = 4.0  # … and ratio of variances that model I does.
-_FEWEST = 8  # Rows of a cluster that say something about its form.
-_MOST_ROWS = 5_000  # More are thinned: what matters shows in these.
-_LARGE = 20_000  # Objects from which on the best draw stands for the answer, which would take long.
-_NOTHING = 1e-8  # Share of a direction's variance that is within clusters, if they are constant in it.
-_DECIDES = 0.7  # Share of a column's variance between clusters, if it decides …
-_SILENT = 0.1  # … and that of the other columns, if they have no say.
-_CODES = 10  # So few values are codes.
+_SKEWED = 0.4  # Mean skewness of a direction for a note …
+_VERY_SKEWED = 0.8  # … and for a warning, since clusters are then split;
+_SKEWED_COLUMN = 2.0  # skewness of one column for a warning.
+_TILTED = 0.76 * 4.0  # Distance of means from medians, in units of chance: four standard deviations.
+_TAILED = 0.25  # Excess kurtosis, relative to a Gaussian's, for a note …
+_HEAVY = 0.5  # … and for a warning, since tails then form clusters.
+_UNLIKE = 0.4  # Difference of covariances, as a share of the pooled covariance, for a warning.
+_CORRELATED = 0.5  # Correlation within clusters under model II for a warning …
+_UNEVEN = 4.0  # … and ratio of variances under model I.
+_FEWEST = 8  # Rows that a cluster needs to be examined.
+_MOST_ROWS = 5_000  # More rows are thinned.
+_LARGE = 20_000  # With more objects the best draw replaces the answer, which would take long.
+_NOTHING = 1e-8  # Share of the variance within clusters below which they count as constant in a direction.
+_DECIDES = 0.7  # Least share of a column's variance between clusters if it determines them …
+_SILENT = 0.1  # … and the largest share for the other columns together.
+_CODES = 10  # A column with at most this number of values may hold codes.
 _FOREIGN = 1e-3  # Share of the squared coordinates by which other data differ.
 _MOST_NAMED = 8
 
@@ -85,9 +86,9 @@ class ModelCheck:
     Attributes
     ----------
     findings
-        What misleads, or may: warnings first.
+        Signs of misfit: warnings first, then notes.
     labels
-        The clusters that were examined; −1 for objects that belong to none of a size that counts.
+        The clusters that were examined; −1 for objects in small clusters.
     knows_columns
         Whether the columns were examined too: model III needs the data for that.
     knows_forms
@@ -101,7 +102,7 @@ class ModelCheck:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings for which the number of clusters is not to be trusted."""
+        """Findings after which the number of clusters is unreliable."""
         return tuple(found for found in self.findings if found.severity == "warning")
 
     @property
@@ -114,7 +115,7 @@ class ModelCheck:
         """The outcome as a sentence."""
         if self.fits:
             return "No sign of misfit was found."
-        return "The model does not fit these data: do not trust the number of clusters."
+        return "The model does not fit these data: the number of clusters is unreliable."
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -140,15 +141,15 @@ class ModelCheck:
 
 
 def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck:
-    """Examine whether the clusters are what the model assumes, and whether columns mislead it.
+    """Examine whether clusters have the form that the model assumes, and whether columns are misleading.
 
     Parameters
     ----------
     trace
         Draws of a chain, or of several that were pooled.
     data
-        The data that were clustered, in the user's units: then columns are called by their names, positive
-        ones are tried with logarithms, and those of model III can be examined at all.
+        The data that were clustered, in their own units: then findings have the names of the columns,
+        logarithms of positive columns are tried, and columns can be examined under model III too.
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
@@ -166,7 +167,9 @@ def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck
         ]
         skewed = [*_skewed(columns, labels, names, data is not None, is_skewed)]
         if skewed:
-            found = [each for each in found if each.kind != "skewness"]  # the columns say the same, and more
+            found = [
+                each for each in found if each.kind != "skewness"
+            ]  # the findings about columns are more precise
         found += [*about, *skewed]
     found.sort(key=lambda each: each.severity != "warning")
     return ModelCheck(tuple(found), read_only(labels), columns is not None, clusters is not None)
@@ -190,14 +193,14 @@ def _columns(
 
 
 def _labels(trace: "Trace") -> IntArray:
-    """Clusters of the answer, and −1 for leftovers; of the best draw where the answer would take long."""
+    """Groups of the answer, −1 in small clusters; with many objects, the clusters of the best draw."""
     if trace.n_objects <= _LARGE:
         try:
             found = trace.answer()
         except TooLargeError:
             return trace.best.copy()
         labels = found.labels.copy()
-        labels[found.leftovers] = -1
+        labels[found.small_clusters] = -1
         return labels
     return trace.best.copy()
 
@@ -244,7 +247,7 @@ def _covariances(clusters: _CheckedClusters) -> tuple[FloatArray, FloatArray]:
 
 
 class _Statistics(NamedTuple):
-    """What is compared with simulations; each is larger the worse the model fits."""
+    """Statistics compared with replicates; the larger, the worse the model fits."""
 
     skewness: float
     kurtosis: float
@@ -268,7 +271,7 @@ def _whitened(clusters: _CheckedClusters) -> FloatArray:
 
 
 def _unlike(clusters: _CheckedClusters, model: ModelName) -> float:
-    """How much covariances differ from the pooled one, as the model sees them; a share, weighted by sizes."""
+    """Difference of covariances, in the model's form, from the pooled one; a share, weighted by sizes."""
     pooled, each = _covariances(clusters)
     sizes = clusters.sizes
     if model == "III":
@@ -290,7 +293,7 @@ def _statistics(clusters: _CheckedClusters, model: ModelName) -> tuple[_Statisti
     Z = _whitened(clusters)
     d, sizes = Z.shape[1], clusters.sizes
     lengths = np.sum(Z * Z, axis=1)
-    # A few rows far out would make any cluster look skewed; they count as if they lay nearer.
+    # A few distant rows would make any cluster look skewed, so their lengths are capped.
     capped = np.minimum(lengths, d + 4.0 * np.sqrt(2.0 * d))
     scale = capped * np.sqrt(np.divide(capped, lengths, out=np.ones_like(lengths), where=lengths > 0.0))
     moments = np.column_stack([np.bincount(clusters.labels, weights=column) for column in Z.T * scale])
@@ -300,7 +303,7 @@ def _statistics(clusters: _CheckedClusters, model: ModelName) -> tuple[_Statisti
 
 
 def _simulated(clusters: _CheckedClusters, model: ModelName) -> FloatArray:
-    """The statistics of Gaussian clusters of the same sizes, a set a row; always the same."""
+    """The statistics of replicates: Gaussian clusters of the same sizes, a row each, from a fixed seed."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(SIMULATIONS):
@@ -311,18 +314,18 @@ def _simulated(clusters: _CheckedClusters, model: ModelName) -> FloatArray:
 
 
 def _large_clusters(posterior: "Posterior", labels: IntArray) -> _CheckedClusters | None:
-    """Clusters with rows enough for a covariance of all columns, or None."""
+    """Clusters with enough rows for a covariance of all columns, or None."""
     clusters = _centred_clusters(posterior.coordinates, labels)
     return clusters if clusters is not None and clusters.freedom > posterior.n_features else None
 
 
 def _within(posterior: "Posterior", clusters: _CheckedClusters) -> Iterator[Finding]:
-    """Findings that do not depend on what the columns are."""
+    """Findings within clusters, from the coordinates alone."""
     pooled = _covariances(clusters)[0]
     n_clusters = clusters.sizes.size
     if n_clusters > 1 and np.linalg.eigvalsh(pooled)[0] < _NOTHING:
         yield finding("constant")
-        return  # the rest of the other statistics is rounding error
+        return  # the other statistics would be rounding error
     yield from _of_form(posterior, clusters, pooled)
     seen, lengths = _statistics(clusters, posterior.model)
     null = _simulated(clusters, posterior.model)
@@ -341,12 +344,12 @@ def _within(posterior: "Posterior", clusters: _CheckedClusters) -> Iterator[Find
     if far.size:
         objects = clusters.rows[far[np.argsort(-lengths[far], kind="stable")]].tolist()
         shown = ", ".join(map(str, objects[:_MOST_NAMED])) + (", …" if len(objects) > _MOST_NAMED else "")
-        count = "1 object lies" if len(objects) == 1 else f"{len(objects)} objects lie"
+        count = "1 object is" if len(objects) == 1 else f"{len(objects)} objects are"
         yield finding("outliers", objects=objects, count=count, listed=shown)
 
 
 def _of_form(posterior: "Posterior", clusters: _CheckedClusters, pooled: FloatArray) -> Iterator[Finding]:
-    """What models I and II leave out of the covariance within clusters."""
+    """Covariance within clusters that models I and II leave out."""
     d = pooled.shape[0]
     if posterior.model == "III" or d < 2:
         return
@@ -360,7 +363,7 @@ def _of_form(posterior: "Posterior", clusters: _CheckedClusters, pooled: FloatAr
         return
     values = np.linalg.eigvalsh(pooled)
     ratio = float(values[-1] / max(values[0], 1e-300))
-    # The eigenvalues of a sample of so many rows and columns differ by chance up to this.
+    # By chance, sample eigenvalues differ up to this ratio (Marchenko–Pastur).
     chance = ((1.0 + np.sqrt(d / clusters.freedom)) / max(1.0 - np.sqrt(d / clusters.freedom), 1e-3)) ** 2
     if ratio > _UNEVEN * chance:
         yield finding("uneven variances", ratio=np.sqrt(ratio))
@@ -393,7 +396,7 @@ def _few_values(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Fi
 
 
 def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:
-    """A column whose values separate the clusters, while all others together have nothing to do with them."""
+    """A column that separates the clusters, while all other columns together do not."""
     d = columns.shape[1]
     clusters = _centred_clusters(columns, labels)
     if d < 2 or clusters is None or clusters.sizes.size < 2 or clusters.freedom < 2 * d:
@@ -411,7 +414,7 @@ def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None
 
 
 def _explained(total: FloatArray, clusters: _CheckedClusters) -> float:
-    """Share of the variance between clusters in the directions that show them, less what chance gives."""
+    """Share of variance between clusters in the directions that separate them, less its mean by chance."""
     basis = np.linalg.qr(total / np.linalg.norm(total, axis=0))[0]
     means = np.column_stack([np.bincount(clusters.labels, weights=column) for column in basis.T])
     trace = float(np.sum(means * means / clusters.sizes[:, None]))
@@ -426,7 +429,7 @@ def _skewed(
     if clusters is None:
         return
     skewness, tilt = _pooled_skewness(clusters)
-    # The mean of a sample of Gaussians is off its median by chance, by 0.76 / √n standard deviations.
+    # In a Gaussian sample mean and median differ by chance, by 0.76 / √n standard deviations.
     beyond = tilt * np.sign(skewness) > _TILTED / np.sqrt(clusters.labels.size)
     places = np.flatnonzero(beyond & (np.abs(skewness) > _SKEWED)).tolist()
     if not places:
@@ -449,7 +452,7 @@ def _skewed(
     elif has_units:
         advice = "Transform these columns, e.g. by ranks or roots, until they are symmetric within clusters."
     else:
-        advice = "Take logarithms of those that are positive, and cluster again."
+        advice = "Take logarithms of the positive columns, and cluster again."
     yield finding(
         "skewed columns",
         None if is_skewed or is_cut or np.abs(skewness[places]).max() > _SKEWED_COLUMN else "note",
@@ -460,32 +463,18 @@ def _skewed(
 
 
 def _is_even_in_logarithms(column: FloatArray) -> bool:
-    """Whether a column is very skewed as a whole, and its logarithms are not.
+    """Whether a column as a whole is very skewed, and its logarithms are not.
 
-    A long tail that was cut into clusters is less skewed within each of them, but still one tail.
+    A long tail that was split into clusters is less skewed within each of them.
     """
-    return abs(_skewness(column)) > _SKEWED_COLUMN and abs(_skewness(np.log(column))) < _SKEWED
-
-
-def _skewness(column: FloatArray) -> float:
-    """Skewness of a column as a whole; 0 if it is constant.
-
-    SciPy's would be the only use of its statistics, which take longer to import than all else of it that an
-    Explorer needs.
-    """
-    deviations = column - column.mean()
-    largest = np.abs(deviations).max()
-    if largest == 0.0:
-        return 0.0
-    unit = deviations / largest  # so that no power is lost, whatever the unit of the column
-    return float(np.mean(unit**3) / np.mean(unit**2) ** 1.5)
+    return abs(skewness_of(column)) > _SKEWED_COLUMN and abs(skewness_of(np.log(column))) < _SKEWED
 
 
 def _pooled_skewness(clusters: _CheckedClusters) -> tuple[FloatArray, FloatArray]:
-    """Skewness of each column within clusters, and how far means are from medians.
+    """Skewness of each column within clusters, and the distance of means from medians.
 
-    Both in standard deviations of the cluster, averaged over rows. The first is moved by a few rows far out,
-    as heavy tails have them, the second is not.
+    Both in standard deviations of the cluster, averaged over rows. Only the second is robust against a few
+    distant rows.
     """
     Z, sizes = clusters.residuals, clusters.sizes
     squares = np.column_stack([np.bincount(clusters.labels, weights=column) for column in (Z * Z).T])

@@ -1,11 +1,11 @@
-r"""The one verdict on convergence: what is followed, what it is held to, and what it says.
+r"""The verdict on convergence: which quantities are monitored, the limits, and the sentences.
 
-Everything that judges a run asks here: `report`, ``chains.rhat()``, the stopping rule `until` and the live
-`ChainsView`. So they cannot contradict each other.
+`report`, ``chains.rhat()``, the stopping rule `until` and the live `ChainsView` all use this module, so they
+cannot contradict each other.
 
-**What is followed** (`QUANTITIES`) does not depend on how clusters are numbered: the number of clusters, the
-place of θ on its grid (whose steps are ratios), the log posterior, the size of the largest cluster and, where
-they are sampled, the concentration and the likeness ν of own shapes, by its logarithm.
+**Monitored quantities** (`QUANTITIES`) do not depend on the numbering of clusters: the number of clusters,
+the index of θ on its grid (whose steps are ratios), the log posterior and the size of the largest cluster. If
+they are sampled, the concentration and the logarithm of the pooling ν of own shapes are monitored too.
 
 **R-hat and effective sample size** are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), taken
 from arviz-stats: chains are split into halves, values are replaced by normal scores of their ranks, and then,
@@ -16,38 +16,38 @@ with m half chains of n draws each, within-chain variance W and variance of the 
     \hat R = \sqrt{\frac{(n-1)/n \cdot W + B/n}{W}}, \qquad
     \text{ESS} = \frac{mn}{-1 + 2 \sum_k P_k}, \qquad P_k = \rho_{2k} + \rho_{2k+1} .
 
-R-hat is the larger of those of the values and of their distances from the median, so that chains which
-differ in spread alone are found out. The pairs :math:`P_k` of autocorrelations are summed as long as they
+R-hat is the larger of those of the values and of their distances from the median, so that it also detects
+chains that differ in spread alone. The pairs :math:`P_k` of autocorrelations are summed as long as they
 are positive, none larger than the one before it (Geyer's initial monotone sequence). The effective size of
-the bulk is that of averages, of the tail that of the 5 % and 95 % quantiles; the smaller one counts. One
-chain alone is split into halves first: a value near 1 then says that its parts agree, not that it has seen
+the bulk is that of averages, of the tail that of the 5 % and 95 % quantiles; the smaller one counts. A single
+chain is split into halves first: a value near 1 then shows that its parts agree, not that it has explored
 all of the posterior.
 
-**The similarity gap** looks at the clusters themselves, as chains with equally many clusters may differ in
-which: the average of :math:`|S^{(a)}_{ij} - S^{(b)}_{ij}|` over pairs of objects, for the two chains a, b
-that are farthest apart. Above 2500 objects a fixed random choice of 1000 stands for all; the average over
-its pairs is an unbiased estimate. Where the matrices of all chains would not fit in memory, fewer do.
+**The similarity gap** compares the clusters themselves, since chains with the same number of clusters may
+have different ones. It is the average of :math:`|S^{(a)}_{ij} - S^{(b)}_{ij}|` over pairs of objects, for the
+two chains a, b that differ most. Above 2500 objects a fixed random sample of 1000 is used; the average over
+its pairs is an unbiased estimate. If the matrices of all chains do not fit in memory, the sample is smaller.
 
-**Chains that do not move** are of two kinds. One is stuck. The other sits on a partition that holds nearly
-all of the posterior, as with well separated clusters: no proposal to leave it is accepted, and rightly. The
-draws of one chain cannot tell them apart, but other chains can: where several have not moved and all have the
-same partition, they agree. A single chain that has not moved counts as stuck unless a sweep was among its
-moves, which drew every object anew from its exact conditional distribution; then nothing speaks against it,
-though one chain confirms nothing.
+**Chains that do not move** are of two kinds. One kind is stuck. The other is at a partition with nearly all
+of the posterior probability, as with well separated clusters, and correctly rejects proposals to leave it.
+The draws of one chain do not distinguish the two. Several chains do: if none has moved and all have the same
+partition, they agree. A single chain that has not moved is called stuck unless its moves include a sweep,
+which draws every object again from its exact conditional distribution.
 
 =============  ==========================================================================================
 verdict        if
 =============  ==========================================================================================
 ``"unknown"``  there are fewer than 8 draws of each chain
-``"apart"``    an R-hat is above 1.2, no proposal was accepted (but see above), the draws are worth fewer
-               than 10, or the similarity gap is above 0.1
-``"not yet"``  an R-hat is above 1.05, the draws are worth fewer than 100, or the log posterior still rises
+``"apart"``    an R-hat is above 1.2, no proposal was accepted (but see above), an effective sample size is
+               below 10, or the similarity gap is above 0.1
+``"not yet"``  an R-hat is above 1.05, an effective sample size is below 100, or the log posterior still rises
 ``"agree"``    none of these
 =============  ==========================================================================================
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
@@ -72,37 +72,37 @@ QUANTITIES = {
     "log_posterior": "log posterior",
     "largest_cluster": "size of the largest cluster",
     "concentration": "concentration",
-    "nu": "likeness ν",
+    "nu": "pooling ν",
 }
-"""What is followed, and what it is called."""
+"""Monitored quantities and their names."""
 
 GOOD_RHAT, BAD_RHAT = 1.05, 1.2
 WANTED_ESS, BAD_ESS = 100.0, 10.0
 BAD_GAP = 0.1
 
 FEWEST_DRAWS = 8
-"""Draws of each chain below which nothing can be said: halves of halves need at least two each."""
+"""Least draws of each chain for a verdict: halves of halves need at least two each."""
 
 ALL_PAIRS = 2500
 """Objects up to which the similarity gap compares all pairs."""
-_SOME_OBJECTS = 1000  # How many stand for all beyond that.
-_FEWEST_OBJECTS = 200  # With fewer, the gap would be a matter of luck.
-_BLOCK_BYTES = 32 * 2**20  # What similarities need besides matrices, however many objects there are.
-_ENTRIES = 1_000_000  # Labels looked at at once.
+_SOME_OBJECTS = 1000  # Size of the random sample beyond that.
+_FEWEST_OBJECTS = 200  # With fewer, the estimate of the gap is too noisy.
+_BLOCK_BYTES = 32 * 2**20  # Memory of similarities besides the matrices, for any number of objects.
+_ENTRIES = 1_000_000  # Labels processed at once.
 _SAME = 1e-9  # Values that differ by less, relatively, differ by rounding.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics:
-    """What the draws say about the run.
+    """R-hat, effective sample sizes and acceptance of a run, with their verdict.
 
     Attributes
     ----------
     n_chains, n_draws
         Number of chains, and draws of each.
     rhat
-        R-hat by quantity; NaN for one that never changes, infinite where chains are stuck at different
-        values. Empty where there are too few draws to say anything.
+        R-hat by quantity; NaN for a constant quantity, infinite if chains are constant at different values.
+        Empty if there are too few draws.
     ess_bulk, ess_tail
         Effective sample sizes by quantity, of all chains together: for averages, and for the 5 % and 95 %
         quantiles.
@@ -110,7 +110,7 @@ class Diagnostics:
         Share of accepted proposals by move, over all chains.
     similarity_gap
         Largest average difference between the similarity matrices of two chains (of the two halves, for one
-        chain); None where these were left out or would not fit in memory.
+        chain); None if it was not computed or would not fit in memory.
     means
         Mean of each quantity by chain; those of θ and ν on the scale of their logarithms to base 2.
     is_rising
@@ -136,11 +136,11 @@ class Diagnostics:
     @property
     def _title(self) -> str:
         chains = "1 chain" if self.n_chains == 1 else f"{self.n_chains} chains"
-        verdict = self.verdict if self.is_known else "too few to say anything"
+        verdict = self.verdict if self.is_known else "too few for a verdict"
         return f"Diagnostics of {chains} of {self.n_draws} draws: {verdict}"
 
     def table(self) -> list[list[str]]:
-        """R-hat and effective sample sizes as cells, a quantity a row, below a head."""
+        """R-hat and effective sample sizes as cells, a row per quantity, below a head."""
         rows = [["", "R-hat", "ESS bulk", "ESS tail"]]
         for name, rhat in self.rhat.items():
             sizes = self.ess_bulk[name], self.ess_tail[name]
@@ -152,18 +152,18 @@ class Diagnostics:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are draws enough to say anything."""
+        """Whether there are enough draws for a verdict."""
         return bool(self.rhat)
 
     @property
     def worst(self) -> str | None:
-        """The quantity with the largest R-hat; None if nothing ever changed."""
+        """The quantity with the largest R-hat; None if all are constant."""
         changing = self._changing
         return max(changing, key=lambda name: changing[name]) if changing else None
 
     @property
     def worst_rhat(self) -> float:
-        """The largest R-hat; 1 if nothing ever changed."""
+        """The largest R-hat; 1 if all quantities are constant."""
         return max([1.0, *self._changing.values()])
 
     @property
@@ -174,11 +174,11 @@ class Diagnostics:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What speaks against the run, the gravest first."""
+        """What is wrong with the run, the most severe first."""
         return self.findings_of()
 
     def findings_of(self, names: Sequence[str] = ()) -> tuple[Finding, ...]:
-        """The findings, with these names of the chains; chain 1, chain 2, … by default."""
+        """The findings, with `names` of the chains; chain 1, chain 2, … by default."""
         if not self.is_known:
             return ()
         is_stuck = self._has_not_moved and not self.stays_at_one_partition
@@ -213,7 +213,7 @@ class Diagnostics:
         )
 
     def sentence(self, names: Sequence[str] = ()) -> str:
-        """Say in one sentence whether the chains agree, or the two halves of a single one."""
+        """One sentence: whether the chains, or the two halves of a single chain, agree."""
         several = self.n_chains > 1
         if not self.is_known:
             chains = "the chains agree" if several else "the two halves of the chain agree"
@@ -232,7 +232,7 @@ class Diagnostics:
         )
 
     def _extreme_means(self, names: Sequence[str]) -> str:
-        """Where the means of the quantity with the largest R-hat lie farthest apart."""
+        """Smallest and largest chain mean of the quantity with the largest R-hat."""
         name = self.worst
         if name is None:
             return ""
@@ -247,7 +247,7 @@ class Diagnostics:
         )
 
     def _longer(self) -> str:
-        """How many draws to take instead."""
+        """How many draws to use instead."""
         factor = WANTED_ESS / max(self.least_ess, 1.0)
         wanted = self.n_draws * (factor if factor > 1.0 else 2.0)
         scale = 10 ** int(np.floor(np.log10(wanted)))
@@ -256,7 +256,7 @@ class Diagnostics:
 
     @property
     def stays_at_one_partition(self) -> bool:
-        """Whether no proposal was accepted, apparently since one partition has nearly all probability."""
+        """Whether no proposal was accepted, apparently as one partition has nearly all probability."""
         # Draws that differ although nothing was accepted contradict that.
         partition = [self.rhat.get(name, np.nan) for name in ("n_clusters", "largest_cluster")]
         if not (self.is_known and self._has_not_moved and np.isnan(partition).all()):
@@ -267,7 +267,7 @@ class Diagnostics:
 
     @property
     def verdict(self) -> Literal["unknown", "apart", "not yet", "agree"]:
-        """What to make of the run, in the words of the table at the top of this module."""
+        """The verdict, as in the table at the top of this module."""
         if not self.is_known:
             return "unknown"
         findings = self.findings
@@ -295,17 +295,22 @@ def diagnose(traces: Trace | Sequence[Trace], similarity: bool = True) -> Diagno
     Parameters
     ----------
     traces
-        One trace, or one for each chain; a pooled trace stands for its chains. Longer chains are cut to the
-        last draws, as many as the shortest has.
+        One trace, or one for each chain; a pooled trace is split into its chains. Longer chains are cut to
+        their last draws, as many as the shortest chain has.
     similarity
-        Compare the similarity matrices too, which costs most of the time where there are many objects.
+        Compare the similarity matrices too, which takes most of the time if there are many objects.
     """
     chains = _aligned(traces)
+    gap = None
+    if similarity:
+        half = len(chains[0]) // 2
+        with suppress(TooLargeError):
+            gap = similarity_gap(chains if len(chains) > 1 else [chains[0][:half], chains[0][half:]])
     return compare(
         quantities(chains),
         theta_grid=chains[0].posterior.theta_grid,
         acceptance=pooled_acceptance([trace.move_counts for trace in chains]),
-        similarity_gap=_gap_or_none(chains) if similarity else None,
+        similarity_gap=gap,
     )
 
 
@@ -315,18 +320,18 @@ def compare(
     acceptance: Mapping[str, float] | None = None,
     similarity_gap: float | None = None,
 ) -> Diagnostics:
-    """Judge what was followed, a chain a row.
+    """Diagnose monitored quantities, a row per chain.
 
     Parameters
     ----------
     values
-        Draws of each quantity (chains × draws); θ by its place on the grid.
+        Draws of each quantity (chains × draws); θ by its index on the grid.
     theta_grid
-        Values of θ; without it, the mean of θ is that of its place.
+        Values of θ; without it, the mean of θ is that of its index.
     acceptance
         Share of accepted proposals by move.
     similarity_gap
-        As `largest_gap` has it, if it is known.
+        The result of `largest_gap`, if known.
     """
     n_chains, n_draws = next(iter(values.values())).shape
     found = Diagnostics(n_chains, n_draws, acceptance=acceptance or {}, similarity_gap=similarity_gap)
@@ -346,18 +351,18 @@ def compare(
 
 
 def quantities(traces: Sequence[Trace]) -> dict[str, FloatArray]:
-    """What is followed of each chain, one a row; all have equally many draws."""
+    """Monitored quantities, a row per chain; all chains have the same number of draws."""
     columns = [followed(trace) for trace in traces]
     return {name: np.stack([each[name] for each in columns]) for name in columns[0]}
 
 
 def followed_names(posterior: Posterior) -> tuple[str, ...]:
-    """Which quantities are followed: of the recorded ones, those that vary under the posterior."""
+    """Names of the monitored quantities: those that vary under the posterior."""
     return tuple(name for name in QUANTITIES if name not in SCHEMA or SCHEMA[name].varies(posterior))
 
 
 def followed(source: DrawTable, rows: slice = slice(None)) -> dict[str, FloatArray]:
-    """What is followed of one chain, finished or running; `rows` chooses draws."""
+    """Monitored quantities of one chain, finished or running; `rows` chooses draws."""
     columns: dict[str, NDArray[Any]] = {
         "n_clusters": source.n_clusters[rows],
         "theta": source.theta_index[rows],
@@ -374,7 +379,7 @@ def similarity_gap(traces: Sequence[Trace]) -> float:
     if not traces:
         return 0.0
     rows = _rows_that_fit(traces[0].n_objects, len(traces))
-    # Not kept with the traces: there it would take memory for each chain after the answer is known.
+    # Not cached with the traces, where each chain would keep its matrix in memory.
     return largest_gap([similarity(trace.labels, rows=rows, dtype=np.float32) for trace in traces])
 
 
@@ -384,7 +389,7 @@ def largest_gap(similarities: Sequence[NDArray[Any]]) -> float:
 
 
 def compared_rows(n_objects: int) -> NDArray[np.intp] | None:
-    """Objects whose pairs the similarity gap looks at, always the same ones; None means all."""
+    """Objects whose pairs the similarity gap compares, always the same ones; None means all."""
     return None if n_objects <= ALL_PAIRS else _some_rows(n_objects, _SOME_OBJECTS)
 
 
@@ -399,7 +404,7 @@ def pooled_acceptance(counts: Sequence[Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 def _rows_that_fit(n_objects: int, n_chains: int) -> NDArray[np.intp] | None:
-    """The objects of `compared_rows`, or fewer where the matrices of all chains would not fit in memory."""
+    """The objects of `compared_rows`, or fewer if the matrices of all chains would not fit in memory."""
     rows = compared_rows(n_objects)
     wanted = n_objects if rows is None else rows.size
     # A matrix in single precision for each chain; counts, a product and a sum while one is made.
@@ -418,7 +423,7 @@ def _rows_that_fit(n_objects: int, n_chains: int) -> NDArray[np.intp] | None:
 
 
 def _some_rows(n_objects: int, count: int) -> NDArray[np.intp]:
-    # A random choice, as evenly spaced objects may all be of one kind.
+    # At random, since evenly spaced objects may all be in one cluster.
     chosen = np.random.default_rng(n_objects).choice(n_objects, count, replace=False)
     return np.sort(chosen).astype(np.intp)
 
@@ -456,7 +461,7 @@ def _is_constant(values: FloatArray) -> bool:
 
 
 def _halved(values: FloatArray) -> FloatArray:
-    """Two halves of a single chain, as R-hat wants at least two; several chains as they are."""
+    """Two halves of a single chain, since R-hat needs at least two; several chains unchanged."""
     if len(values) > 1:
         return values
     half = values.shape[1] // 2
@@ -495,12 +500,3 @@ def _aligned(traces: Trace | Sequence[Trace]) -> list[Trace]:
     if shortest < FEWEST_DRAWS:
         raise ValueError(f"diagnostics need at least {FEWEST_DRAWS} draws of each chain; got {shortest}.")
     return [trace if len(trace) == shortest else trace[-shortest:] for trace in chains]
-
-
-def _gap_or_none(chains: Sequence[Trace]) -> float | None:
-    half = len(chains[0]) // 2
-    parts = chains if len(chains) > 1 else [chains[0][:half], chains[0][half:]]
-    try:
-        return similarity_gap(parts)
-    except TooLargeError:
-        return None

@@ -1,7 +1,7 @@
-r"""One partition to report: the one with the least expected loss over the draws, and how certain it is.
+r"""The point estimate: the partition with the least expected loss over the draws, and its uncertainty.
 
-Candidates are the draws themselves, the cuts of the similarity trees and of the evidence tree, and what
-greedy steps make of the best of each. Everything is deterministic: the same trace gives the same estimate.
+Candidates are the draws themselves, the cuts of the similarity trees and of the evidence tree, and the best
+of each improved by greedy steps. Everything is deterministic: the same trace gives the same estimate.
 
 Both losses have one form. For partitions with cluster sizes :math:`n_k` and :math:`m_l` and overlaps
 :math:`n_{kl}`,
@@ -22,8 +22,8 @@ clusters of all draws so that their overlaps with a partition are counted at onc
 Moving one object between clusters changes, in each draw, only the overlaps of the one cell that holds the
 object, so a step costs (draws) × (clusters) look-ups in a table of :math:`g(x+1) - g(x)`.
 
-Certainty is reported for each object (the share of draws that disagree with where it is, and its probability
-for each cluster) and as a whole, by a credible ball (Wade & Ghahramani 2018).
+Uncertainty is reported for each object (the share of draws that disagree with its cluster, and its membership
+probabilities) and as a whole, by a credible ball (Wade & Ghahramani 2018).
 """
 
 import os
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.export import labels_csv
+from ewens_widgets.analysis.findings import html_table
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import check_fits
@@ -52,11 +53,11 @@ SOURCES = ("draws", "similarity", "evidence")
 _MOST_SWEEPS = 100
 _TOLERANCE = 1e-10  # A step must lower the (unscaled) loss by more than rounding does.
 _MOST_DRAWS = 500  # distinct draws that are candidates, evenly spaced along the chain
-_SCREENING_DRAWS = 200  # Draws that candidates are first judged by …
-_FINALISTS = 5  # … and how many of each source are then judged by all draws.
+_SCREENING_DRAWS = 200  # Candidates are first compared by this number of draws …
+_FINALISTS = 5  # … and then this number of each source by all draws.
 _MORE_CUTS = 5  # Trees are cut into up to this many clusters more than any draw has.
 _SAME_DISTANCE = 1e-9  # Distances that differ by rounding alone are ties.
-_UNSURE = 0.2  # share of draws that have an object elsewhere
+_UNCERTAIN = 0.2  # Share of draws that disagree with the cluster of an uncertain object.
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ class ExpectedLoss:
         sizes = np.bincount(result, minlength=width)
         for item, cells in enumerate(np.ascontiguousarray(self.draws.cells.T)):
             home = result[item]
-            # What each cluster would cost the object, had it been taken out of its own.
+            # The loss of each cluster for the object, after it is removed from its own.
             others = overlaps[cells, home] - 1
             cost = self._step[sizes] - 2.0 * (self.draws.weights @ steps[cells])
             cost[home] = self._step[sizes[home] - 1] - 2.0 * (self.draws.weights @ self._step[others])
@@ -182,7 +183,7 @@ class ExpectedLoss:
             sizes[chosen] += 1
             result[item] = chosen
             if sizes.all():
-                # The spare column, that of a new cluster, is taken: add another.
+                # The empty column, that of a new cluster, is used: add another.
                 overlaps = np.pad(overlaps, ((0, 0), (0, 1)))
                 steps = np.pad(steps, ((0, 0), (0, 1)), constant_values=self._step[0])
                 sizes = np.append(sizes, 0)
@@ -241,7 +242,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate:
-    """A partition with the least expected loss found, and how certain it is.
+    """The partition with the least expected loss found, and its uncertainty.
 
     Attributes
     ----------
@@ -252,11 +253,11 @@ class PointEstimate:
     expected_loss
         Average loss over all draws.
     source
-        Which candidate won.
+        Where the partition came from.
     candidates
-        The best of each source, the winner first.
+        The best of each source, in order of expected loss.
     n_considered
-        How many candidates were judged.
+        Number of candidates.
     """
 
     labels: IntArray = field(repr=False)
@@ -279,12 +280,12 @@ class PointEstimate:
 
     @cached_property
     def uncertainty(self) -> FloatArray:
-        """For each object, the share of draws that disagree with where it is: 0 is certain."""
+        """For each object, the share of draws that disagree with its cluster: 0 is certain."""
         return object_uncertainty(self._expected.draws, self.labels)
 
     @cached_property
     def membership(self) -> FloatArray:
-        """Posterior probability of each object for each cluster (n × K); rows sum to 1."""
+        """Membership probability of each object for each cluster (n × K); rows sum to 1."""
         return membership(self._expected.draws, self.labels)
 
     def credible_ball(self, level: float = 0.95) -> CredibleBall:
@@ -303,19 +304,16 @@ class PointEstimate:
         )
 
     def _repr_html_(self) -> str:
-        left = 'style="text-align: left"'
-        heads = "".join(f'<th scope="col" {left}>{head}</th>' for head in ("cluster", "objects", "unsure"))
         sizes = np.bincount(self.labels)
-        unsure = np.bincount(self.labels, weights=self.uncertainty >= _UNSURE)
-        rows = "".join(
-            f"<tr><td {left}>{label}</td><td {left}>{size}</td><td {left}>{round(count)}</td></tr>"
-            for label, (size, count) in enumerate(zip(sizes.tolist(), unsure.tolist(), strict=True))
-        )
+        uncertain = np.bincount(self.labels[self.uncertainty >= _UNCERTAIN], minlength=sizes.size)
+        rows = [(str(label), str(size), str(uncertain[label])) for label, size in enumerate(sizes)]
+        table = html_table([("cluster", "objects", "uncertain"), *rows])
         clusters = "1 cluster" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         return (
             f"<div><strong>Point estimate</strong>: {clusters}, expected {self.loss} loss "
-            f"{self.expected_loss:.4f}, from {escape(self.source)}.<table><tr>{heads}</tr>{rows}</table>"
-            f"<p>Unsure: more than {_UNSURE:.0%} of the draws have the object elsewhere.</p></div>"
+            f"{self.expected_loss:.4f}, from {escape(self.source)}.{table}"
+            f"<p>Uncertain: at least {_UNCERTAIN:.0%} of the draws disagree with the object's cluster.</p>"
+            "</div>"
         )
 
 
@@ -323,8 +321,8 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     """Find the partition with the least expected loss over the draws of a trace.
 
     Candidates come from `sources`: ``"draws"``, ``"similarity"`` (cuts of the similarity trees) and
-    ``"evidence"`` (cuts of the evidence tree). By default these are all, without the similarity trees where
-    the pairs of objects do not fit in memory.
+    ``"evidence"`` (cuts of the evidence tree). The default is all of them, without the similarity
+    trees if the pairs of objects do not fit in memory.
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
@@ -339,17 +337,17 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     considered, best = 0, []
     for source, found in _candidates(trace, draws, sources):
         considered += len(found)
-        # All candidates are judged by a few draws, and the best of them by all draws.
+        # All candidates are compared by a few draws, and the best of them by all draws.
         order = np.argsort([screening.of(labels) for labels in found], kind="stable")
         finalists = [Candidate(source, found[k], expected.of(found[k])) for k in order[:_FINALISTS]]
         best.append(min(finalists, key=lambda candidate: candidate.expected_loss))
-    # Sources often agree on a partition, which is then swept once.
+    # Sources often have the same best partition, which is then improved once.
     starts = {start.labels.tobytes(): start for start in reversed(best)}
     improved = []
     for start in reversed(starts.values()):
         labels = expected.improve(start.labels)
         improved.append(Candidate(f"greedy sweeps from {start.source}", labels, expected.of(labels)))
-    # Sources come before what sweeps made of them: a sweep that changed nothing does not win.
+    # A source comes before its improved partition if their losses are equal.
     ranked = sorted([*best, *improved], key=lambda candidate: round(candidate.expected_loss, 12))
     winner = ranked[0]
     return PointEstimate(
@@ -388,10 +386,10 @@ def credible_ball(draws: Draws, distances: FloatArray, level: float = 0.95) -> C
 
 
 def object_uncertainty(draws: Draws, labels: IntArray) -> FloatArray:
-    """Share of draws that disagree with where each object is.
+    """Share of draws that disagree with the cluster of each object.
 
-    For an object with companions: the average share of draws that keep it apart from them. For an object
-    alone in its cluster: the share of draws that give it companions.
+    For an object with companions: the average share of draws that separate it from them. For a singleton: the
+    share of draws in which it has companions.
     """
     own = draws.overlaps(labels)[draws.cells, labels[None, :]] - 1
     companions = np.bincount(labels)[labels] - 1
@@ -403,8 +401,8 @@ def object_uncertainty(draws: Draws, labels: IntArray) -> FloatArray:
 def membership(draws: Draws, labels: IntArray) -> FloatArray:
     """Probability of each object for each cluster of an estimate (n × K); rows sum to 1.
 
-    In each draw, a cluster stands for the cluster of the estimate that it shares most objects with. The
-    probability is the share of draws in which the object's cluster stands for cluster k.
+    Each cluster of a draw is matched with the cluster of the estimate that it shares most objects with. The
+    probability is the share of draws in which the object's cluster is matched with cluster k.
     """
     overlaps = draws.overlaps(labels)
     stands_for = np.argmax(overlaps, axis=1)

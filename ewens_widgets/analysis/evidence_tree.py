@@ -1,4 +1,4 @@
-r"""Merging clusters by evidence: what a merge loses, the evidence tree, and the consensus of many such trees.
+r"""Merging clusters by evidence: losses of merges, the evidence tree, and the consensus of such trees.
 
 Starting from a partition, usually the draw with the highest posterior, the evidence tree merges the two
 clusters a, b whose merge loses least of
@@ -6,20 +6,20 @@ clusters a, b whose merge loses least of
 .. math:: \log p(B \mid Y) = \log V(K) + \sum_b \log W(n_b) + \log \sum_\theta p(\theta) L(B, \theta),
 
 down to one cluster; V and W are those of the prior on partitions (`model.priors`). Heights are the running
-loss in nats. A merge that gains counts as no loss, so the heights never decrease. The tree is invariant like
-the model, and it shows structure above the level at which all draws keep the objects apart.
+loss in nats. A merge that gains counts as no loss, so the heights never decrease. The tree has the
+invariance of the model, and shows structure above the clusters that all draws separate.
 
-`merge_down` is the one loop that merges clusters. It takes the criterion that chooses the next pair: here the
-smallest loss, in `answer` how often the draws move objects between two clusters.
+`merge_down` is the loop that merges clusters, with a criterion that chooses the next pair: here the smallest
+loss, in `answer` the switching rate.
 
 **Own shapes.** Given θ, ν and Σ the likelihood is a product over clusters, so a merge loses
 
 .. math:: \log\frac{V(K)}{V(K-1)} + \log\frac{W(n_a) \, W(n_b)}{W(n_a + n_b)}
     + \log m_a + \log m_b - \log m_{ab},
 
-averaged over the parameters of draws all along the chain (`OwnEvidence`): with those of one draw, two
-clusters that overlap are merged or kept by chance. Other clusters matter through their number alone, so a
-merge changes the losses of the pairs that it touches, and the rest by one number.
+averaged over the parameters of draws along the chain (`OwnEvidence`), since for overlapping clusters the loss
+varies between draws. Other clusters matter through their number alone, so a merge changes the losses of its
+own pairs, and all others by one number.
 
 **Common shape.** With shrinkage :math:`q_b = \theta / (1 + \theta n_b)` a merge changes the scatter matrix M
 by a matrix of rank two,
@@ -32,17 +32,17 @@ Q H)`, where H holds the entries for a and b of the K × K matrix :math:`S^T M^{
 computed once a step for each θ. A candidate thus costs O(G) for models I and III and O(G d) for model II,
 however many objects there are.
 
-**Consensus.** Often the draws have more clusters than are wanted: fourteen small Gaussians for three kinds of
-wine. The evidence tree of one draw says how to merge them, but draws of nearly the same posterior can have
-rather different trees. So the trees of many draws are averaged. For draw t with :math:`K_t` clusters let
+**Consensus.** Often the draws have more clusters than requested: fourteen small Gaussians for three kinds of
+wine. The evidence tree of one draw merges them, but draws of similar posterior density can have quite
+different trees. So the trees of many draws are averaged. For draw t with :math:`K_t` clusters let
 :math:`a_{ij}^t(k)` be 1 if its evidence tree, cut into k clusters, keeps the objects i and j apart. Then
 
 .. math:: D_{ij} = \frac1T \sum_t \frac{1}{K_t - K_* + 1} \sum_{k=K_*}^{K_t} a_{ij}^t(k),
     \qquad K_* = \min(K, K_t),
 
-is the share of numbers of clusters, from that of the draw down to the K that are asked for, at which i and j
-are apart, and average linkage of D gives the tree. With :math:`K \ge K_t` for all draws D is the distance of
-the draws themselves. Evidence trees are invariant like the model, so the consensus is too.
+is the share of numbers of clusters, from that of the draw down to the K requested, at which i and j are
+separate, and average linkage of D gives the tree. With :math:`K \ge K_t` for all draws D is the distance of
+the draws themselves. The consensus has the invariance of the model too.
 """
 
 from collections.abc import Callable
@@ -162,24 +162,26 @@ class OwnEvidence(Evidence):
 def evidence_of(
     posterior: Posterior, draws: "DrawTable", start: int = 0, most: int = _PARAMETER_DRAWS
 ) -> Evidence:
-    """What merges lose in the family of a posterior.
+    """Losses of merges for a posterior's family of shapes.
 
     With own shapes, losses are averaged over the parameters of `most` draws at most, evenly spaced from
-    `start` on. A dozen suffice for the order of merges; the loss of merging two clusters that overlap is then
-    known to a few nats only.
+    `start` on. A dozen suffice for the order of merges; the loss of merging two overlapping clusters then has
+    an error of a few nats.
     """
     if posterior.shapes == "common":
         return Evidence(posterior)
     count = len(draws.theta) - start
     if count < 1:
-        raise ValueError("with own shapes, losses are averaged over draws of the parameters; there are none.")
+        raise ValueError(
+            "with own shapes, losses are averaged over draws of the parameters; the trace has none."
+        )
     chosen = start + np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))
     sigma = unpack_sigma(draws.column("sigma")[chosen], posterior.n_features, posterior.model)
     return OwnEvidence(posterior, draws.theta[chosen], draws.column("nu")[chosen], sigma)
 
 
 class Merges(NamedTuple):
-    """Merges of the K clusters of a partition down to one: their pairs a < b, and what they lose.
+    """Merges of the K clusters of a partition down to one: their pairs a < b, and their losses.
 
     The merged cluster keeps the number a; the clusters after b move up by one.
     """
@@ -196,7 +198,7 @@ class Merges(NamedTuple):
         return np.array(rows)
 
     def levels(self) -> IntArray:
-        """For each two starting clusters, the number of clusters when they first are one; else K."""
+        """For each pair of starting clusters, the number of clusters when they are first merged; else K."""
         partitions = self.partitions()
         return np.asarray(np.sum(partitions[:, :, None] == partitions[:, None, :], axis=0), dtype=np.intp)
 
@@ -241,7 +243,7 @@ def evidence_merges(posterior: Posterior, labels: IntArray, evidence: Evidence |
     if evidence is None:
         if posterior.shapes == "own":
             raise ValueError(
-                "with own shapes, what a merge loses depends on draws of the parameters: use "
+                "with own shapes, the loss of a merge depends on draws of the parameters: use "
                 "trace.evidence_tree(), or give evidence=evidence_of(posterior, trace)."
             )
         evidence = Evidence(posterior)
@@ -259,11 +261,11 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | 
     Parameters
     ----------
     posterior
-        The posterior that judges the merges.
+        The posterior that gives the losses.
     labels
         The partition to start from. Its clusters are joined at height 0.
     evidence
-        What merges lose. Own shapes need it, since there it depends on draws of the parameters:
+        Losses of merges. Required for own shapes, where they depend on draws of the parameters:
         ``evidence_of(posterior, trace)``.
     """
     start = check_labels(labels, posterior.n_objects)
@@ -274,8 +276,8 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | 
 def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> Tree:
     """Average the evidence trees of draws from their own clusters down to `n_clusters`.
 
-    At most `draws` draws are used, evenly spaced along the chain; fewer where they have so many clusters that
-    their trees would take long.
+    At most `draws` draws are used, evenly spaced along the chain; fewer if they have many clusters, whose
+    trees take long.
     """
     distance = consensus_distance(trace, n_clusters, draws)
     method = f"consensus of evidence trees down to {n_clusters}"
@@ -283,7 +285,7 @@ def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAW
 
 
 def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> FloatArray:
-    """Share of numbers of clusters, from the draws' down to `n_clusters`, at which each pair is apart."""
+    """Share of numbers of clusters, from the draws' down to `n_clusters`, at which each pair is separate."""
     if n_clusters < 1 or draws < 1:
         raise ValueError(
             f"n_clusters and the number of draws must be at least 1; got {n_clusters} and {draws}."
@@ -313,7 +315,7 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_
 def check_consensus_fits(
     n_objects: int, way_out: str = "Use evidence_tree(), which needs no pairs, or fewer rows."
 ) -> None:
-    """Refuse a consensus of so many objects that its pairs would not fit in memory."""
+    """Refuse a consensus whose pairs of objects would not fit in memory."""
     check_fits(24 * n_objects**2, f"the distances between {n_objects} objects", way_out)
 
 

@@ -10,15 +10,15 @@ of which the paper prints the last two with the opposite signs. A proposal is ac
 :math:`\log u < \log r` for a uniform draw u. Here :math:`q(B^* \mid B)` is the probability of the forward
 proposal, and :math:`q(B \mid B^*)` that of the reverse proposal; each is a product of factors.
 
-A proposal is made by the sampler's own kernel, from a copy of the chain's state and with its random numbers;
-the kernel takes notes (`sampling.moves.move`): the choices, the two ways and the uniform draw come from them.
-The first two terms are computed here, from prior and likelihood of the two partitions. So the sum of the four
-agrees with the ratio that the kernel decided by only if its incremental change of the posterior is right.
+The sampler's own kernel makes the proposal, from a copy of the chain's state and with its random numbers. It
+records the choices, the two proposal probabilities and the uniform draw (`sampling.moves.move`). The first
+two terms are computed here, from prior and likelihood of the two partitions. So the sum of the four terms
+equals the kernel's ratio only if its incremental change of the posterior is correct.
 
 An `Inspection` makes each proposal twice, from the same state and random numbers: by a sampler, stepped by
-one iteration, and by `explain`; `gap` is the difference of the two log ratios. It tells a proposal in stages,
-each with a sentence and with what to look at. The move describes what it chose (`Move.tell`); where the chain
-stands before, the ratio and the decision are the same for all moves.
+one iteration, and by `explain`; `gap` is the difference of the two log ratios. It explains a proposal in
+stages, each with a sentence and with the objects concerned. The move describes its choices (`Move.tell`); the
+first stage, the ratio and the decision are the same for all moves.
 """
 
 import math
@@ -64,7 +64,7 @@ class Term(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What a proposal adds to the log prior and to the log likelihood."""
+    """Change of the log prior and of the log likelihood by a proposal."""
 
     log_prior: float
     log_likelihood: float
@@ -76,11 +76,11 @@ class Parameters(NamedTuple):
     Attributes
     ----------
     theta, theta_index, theta_weights
-        The variance ratio θ, its place on the grid, and the conditional that it was drawn from.
+        The variance ratio θ, its index on the grid, and the conditional that it was drawn from.
     log_concentration
-        Logarithm of λ; it means nothing under priors without one.
+        Logarithm of λ; not used under priors without a concentration.
     nu, nu_index, nu_weights, sigma
-        Of own shapes: the likeness ν, its place on the grid, the conditional that it was drawn from, and the
+        Of own shapes: the pooling ν, its index on the grid, the conditional that it was drawn from, and the
         packed scale Σ.
     """
 
@@ -110,13 +110,13 @@ class Proposal(BareProposal):
     prior
         The prior on partitions.
     parameters
-        θ, λ where it has a meaning, and ν and Σ of own shapes.
+        θ, λ if the prior has it, and ν and Σ of own shapes.
     changes
-        Log prior and log likelihood of the proposed partition minus those of the present one.
+        Log prior and log likelihood of the proposed partition minus those of the current one.
     as_printed
         Whether the chain decides by the ratio that the paper prints.
     has_printed_ratio
-        Whether the paper prints a ratio for this proposal that differs from the right one.
+        Whether the ratio that the paper prints for this proposal differs from the correct one.
     """
 
     move: str
@@ -127,7 +127,7 @@ class Proposal(BareProposal):
     has_printed_ratio: bool = False
 
     def terms(self, as_printed: bool | None = None) -> tuple[Term, ...]:
-        """Terms that add up to the log ratio: the chain's own, or the right or the printed one."""
+        """Terms of the log ratio: by the chain's rule, or (`as_printed`) the correct or the printed one."""
         if self.changes is None or self.forward is None or self.backward is None:
             return ()
         turned = self.as_printed if as_printed is None else as_printed
@@ -169,14 +169,14 @@ def explain(
     posterior
         What is being sampled.
     state
-        Where the chain stands before the iteration.
+        The chain's state before the iteration.
     move
-        The move that is made once, after the parameters have been drawn. Of a sweep, the
-        first draw is explained; `Sweep` makes them all.
+        The move that is made once, after the parameters have been drawn. Of a sweep, the first draw is
+        explained; `Sweep` makes all of them.
     pairs
         Distances between objects, for a move that needs them; in canonical coordinates by default.
     as_printed
-        Decide by the ratio that the paper prints, where it prints another one.
+        Decide by the ratio that the paper prints, if it differs.
     """
     schedule = (Repeated(move),)  # refuses a move of a kind that is not registered
     if move.is_sweep:
@@ -197,21 +197,21 @@ def explain(
 
 
 class Sweep:
-    """A sweep that is made one draw at a time; `state` is where it stands.
+    """A sweep that is made one draw at a time; `state` is its current state.
 
     Parameters
     ----------
     posterior
         What is being sampled.
     state
-        Where the chain stands before the iteration.
+        The chain's state before the iteration.
     move
-        What sweeps.
+        The sweep's move.
     """
 
     def __init__(self, posterior: Posterior, state: State, move: Move) -> None:
         if move.draw is None:
-            raise TypeError(f"the move {move.name!r} cannot be looked at draw by draw: it has no `draw`.")
+            raise TypeError(f"the move {move.name!r} cannot be explained draw by draw: it has no `draw`.")
         self._posterior, self._move, self._make = posterior, move, move.draw
         self._problem = make_problem(posterior)
         driver = Driver(posterior, (), None, as_printed=False)
@@ -222,7 +222,7 @@ class Sweep:
         self._drawn = self.state.labels
 
     def draw(self, item: int) -> Proposal:
-        """Draw an object's cluster with the next random numbers; it is moved there by `keep`."""
+        """Draw an object's cluster with the next random numbers; `keep` moves the object there."""
         state, room = self.state, 8 * self._posterior.n_objects + 64
         rng = np.random.Generator(np.random.PCG64(0))
         rng.bit_generator.state = state.generator
@@ -236,12 +236,12 @@ class Sweep:
         return _explained(self._posterior, self._move, self._parameters, notes)
 
     def keep(self) -> None:
-        """Go on from the partition that was drawn last."""
+        """Continue from the partition that was drawn last."""
         self.state = replace(self.state, labels=self._drawn)
 
 
 def _parameters(posterior: Posterior, records: Records, after: State) -> Parameters:
-    """The parameters that an iteration has drawn."""
+    """The parameters drawn by an iteration."""
     drawn = Parameters(
         float(posterior.theta_grid[after.theta_index]),
         after.theta_index,
@@ -261,10 +261,10 @@ def _parameters(posterior: Posterior, records: Records, after: State) -> Paramet
 def _explained(
     posterior: Posterior, move: Move, parameters: Parameters, notes: Notes, as_printed: bool = False
 ) -> Proposal:
-    """A move's account of its proposal, with what the model says to it."""
+    """A move's record of its proposal, with the changes of prior and likelihood."""
     account = move.account(notes)
     told = {entry.name: getattr(account, entry.name) for entry in fields(account)}
-    # Where λ is sampled, the chain decides with the λ that it has just drawn.
+    # If λ is sampled, the chain decides with the λ that was just drawn.
     is_given = posterior.samples_concentration
     log_prior = Ewens(parameters.concentration).log_pmf if is_given else posterior.log_prior
     changes = None
@@ -300,21 +300,21 @@ def _without_underflow(account: BareProposal, changes: Changes) -> Way | None:
 
 
 class Inspection:
-    """Proposes, and decides as it is told.
+    """Makes proposals one at a time, and continues from the partition that the user chooses.
 
     Parameters
     ----------
     sampler
-        Where to start, with its data, model and acceptance rule. It is not moved.
+        Gives the start, the data, the model and the acceptance rule. It is not changed.
     move
-        The move to look at; the first of the sampler's schedule by default.
+        The move to inspect; the first of the sampler's schedule by default.
 
     Attributes
     ----------
     proposal
-        The present proposal.
+        The current proposal.
     event
-        What the sampler itself reports of it; None within a Gibbs sweep, which has no ratio to report.
+        The sampler's own event; None within a Gibbs sweep, which has no ratio to report.
     iteration
         Iterations done before this proposal.
     """
@@ -327,7 +327,7 @@ class Inspection:
         self.move: Move = sampler.schedule[0].move if move is None else move
         self.proposal: Proposal
         self.event: Event | None
-        # Of a Metropolis move: the state after it. Of a sweep: the sweep, and the object whose turn it is.
+        # Of a Metropolis move: the state after it. Of a sweep: the sweep, and the object being drawn.
         self._after: State
         self._sweep: Sweep
         self._item = 0
@@ -345,7 +345,7 @@ class Inspection:
 
     @property
     def state(self) -> State:
-        """Where the chain stands before this proposal."""
+        """The chain's state before this proposal."""
         return self._state
 
     @property
@@ -355,12 +355,12 @@ class Inspection:
 
     @property
     def can_accept_anyway(self) -> bool:
-        """Whether there is a proposal that was rejected."""
+        """Whether the proposal was rejected."""
         return self.proposal.accepted() is False
 
     @property
     def gap(self) -> float:
-        """Difference of the log ratio from the sampler's own; 0 is that of a Gibbs draw."""
+        """Difference of the log ratio from the sampler's own; 0 for a Gibbs draw."""
         log_ratio = self.proposal.log_ratio()
         if log_ratio is None:
             return 0.0
@@ -374,7 +374,7 @@ class Inspection:
         return stages_of(self.proposal, self.move)
 
     def use(self, move: Move) -> None:
-        """Look at another move, from where the chain stands."""
+        """Inspect another move, from the current state."""
         self._leave_sweep()
         self.move = move
         self._propose()
@@ -388,7 +388,7 @@ class Inspection:
         self._propose()
 
     def accept_anyway(self) -> None:
-        """Go on from the proposed partition, whatever was decided."""
+        """Continue from the proposed partition, even if it was rejected."""
         if not self.can_accept_anyway or self.proposal.proposed is None:
             self.next_iteration()
             return
@@ -396,7 +396,7 @@ class Inspection:
         self._propose()
 
     def next_iteration(self) -> None:
-        """Do as was decided, and make the next proposal; in a sweep, that of the next object."""
+        """Apply the decision and make the next proposal; in a sweep, that of the next object."""
         if not self.is_sweep:
             self._state = self._after
             self._propose()
@@ -410,7 +410,7 @@ class Inspection:
         self._propose()
 
     def run(self, iterations: int) -> None:
-        """Run the sampler's whole schedule on, and make a proposal there."""
+        """Run the whole schedule for some iterations, then make a proposal."""
         self._leave_sweep()
         sampler = self._sampler_at(self._state, self._schedule)
         for _ in sampler.events(check_count("the number of iterations", iterations, 1)):
@@ -419,7 +419,7 @@ class Inspection:
         self._propose()
 
     def reset(self) -> None:
-        """Go back to where the inspection began."""
+        """Return to the state where the inspection began."""
         self._state = self._first
         self._propose()
 
@@ -442,14 +442,14 @@ class Inspection:
         self.event = None
 
     def _leave_sweep(self) -> None:
-        """Take what a sweep has done so far as the state to go on from."""
+        """Continue from the state that an unfinished sweep has reached."""
         if self.is_sweep and self._item:
             self._state = self._sweep.state
             self._item = 0
 
     def _sampler_at(self, state: State, schedule: tuple[Repeated, ...]) -> Sampler:
         with warnings.catch_warnings():
-            # The sampler that was given has warned of its acceptance rule already.
+            # The given sampler has already warned about its acceptance rule.
             warnings.filterwarnings("ignore", message="acceptance=")
             return Sampler.from_parts(
                 self._sampler.posterior,
@@ -468,7 +468,7 @@ class Inspection:
 
 
 def stages_of(proposal: Proposal, move: Move) -> tuple[Scene, ...]:
-    """Tell a proposal of a move in stages."""
+    """Explain a proposal in stages."""
     return _start(proposal), *move.tell(proposal), *_end(proposal)
 
 
@@ -484,11 +484,11 @@ def _start(proposal: Proposal) -> Scene:
     )
     if drawn.sigma is not None:
         text += (
-            f" Every cluster has a shape of its own: their likeness ν = {drawn.nu:g} was drawn from its "
+            f" Every cluster has its own shape: the pooling ν = {drawn.nu:g} was drawn from its "
             f"conditional, where it has probability {drawn.nu_weights[drawn.nu_index]:.3g}, and then the "
             "common scale Σ."
         )
-    return Scene("start", "Where the chain stands", text)
+    return Scene("start", "The current state", text)
 
 
 def _end(proposal: Proposal) -> Iterator[Scene]:
@@ -529,7 +529,7 @@ def _decision(proposal: Proposal, log_ratio: float) -> str:
         return "The ratio of a draw from the exact conditional is 1: it is always accepted."
     uniform = math.exp(proposal.log_uniform)
     verdict = "below" if proposal.accepted() else "not below"
-    outcome = "accepted" if proposal.accepted() else "rejected; the chain stays where it is"
+    outcome = "accepted" if proposal.accepted() else "rejected; the partition does not change"
     return (
         f"A uniform draw gave u = {uniform:.4f}, log u = {signed(proposal.log_uniform)}, {verdict} the log "
         f"ratio {signed(log_ratio)}: the proposal is {outcome}."

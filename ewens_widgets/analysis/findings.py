@@ -1,11 +1,11 @@
 """Every finding about a run, and the one sentence that reports it.
 
-Two questions are asked of a run. Have the chains sampled the posterior? `convergence` answers that. Does
-the model fit? `check` answers that. Both answer with findings from the table below. `report`, the Explorer
-and the `ChainsView` print their sentences as they are, so that no two of them can disagree.
+A report has two parts: have the chains sampled the posterior (`convergence`), and does the model fit
+(`check`)? Both return findings from the table below. `report`, the Explorer and the `ChainsView` print these
+sentences unchanged, so they cannot contradict each other.
 
-To add a finding, add a row here and a `finding(...)` with its numbers where it is computed. Below it is how
-tables are written as text and as HTML, which reports, diagnostics and model comparisons share.
+To add a finding, add a row here and a `finding(...)` with its numbers where it is computed. The functions at
+the end write tables as text and as HTML for reports, diagnostics, answers and model comparisons.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class _Row(NamedTuple):
 
 
 _TABLE: dict[str, _Row] = {
-    # About the sampling, the gravest first: after a serious finding the draws are not to be trusted.
+    # About the sampling, the most severe first: after a serious finding the draws cannot be used.
     "apart": _Row(
         "serious",
         "{Chains} do not agree: R-hat for {quantity} is {rhat} (at most {wanted} recommended){means}.",
@@ -36,8 +36,8 @@ _TABLE: dict[str, _Row] = {
     ),
     "worthless": _Row(
         "serious",
-        "The smallest effective sample size is {ess:.0f}, too small to judge convergence (at least "
-        "{wanted:.0f} recommended).",
+        "Smallest effective sample size: {ess:.0f}, too small to assess convergence (at least {wanted:.0f} "
+        "recommended).",
         "{longer}",
     ),
     "gap": _Row(
@@ -53,7 +53,7 @@ _TABLE: dict[str, _Row] = {
     ),
     "few": _Row(
         "warning",
-        "The smallest effective sample size is {ess:.0f} (at least {wanted:.0f} recommended).",
+        "Smallest effective sample size: {ess:.0f} (at least {wanted:.0f} recommended).",
         "{longer}",
     ),
     "rising": _Row(
@@ -66,81 +66,79 @@ _TABLE: dict[str, _Row] = {
         "θ is often at the {side} value of its grid, {value:g}: the grid cuts the posterior off.",
         "Extend theta_grid, e.g. by {beyond:g}.",
     ),
-    # About the model: after a warning the number of clusters is not to be trusted.
+    # About the model: after a warning the number of clusters is unreliable.
     "constant": _Row(
         "warning",
         "In one direction all rows of a cluster are equal: a column with few values, such as a batch or a "
-        "code, decides alone.",
-        "Drop this column (check(data) names it), or cluster the rows with each of its values separately.",
+        "code, determines the clusters.",
+        "Drop this column (check(data) names it), or cluster the rows of each value separately.",
     ),
     "shapes": _Row(
         "warning",
-        "The clusters do not have one shape, as common shapes assume: their covariances differ from the "
-        "pooled one by {effect:.0f} % on average, {beyond:.0f} standard deviations more than by chance. "
-        "Larger clusters are then split, and the number of clusters is too large.",
-        'Give each cluster a shape of its own: shapes="own", with prior=ew.priors.FiniteMixture().',
+        "The clusters do not have one common shape: their covariances differ from the pooled covariance by "
+        "{effect:.0f} % on average, {beyond:.0f} standard deviations more than in simulated data sets. The "
+        "model then splits larger clusters, and the number of clusters is too large.",
+        'Give each cluster its own shape: shapes="own", with prior=ew.priors.FiniteMixture().',
     ),
     "skewness": _Row(
         "warning",
-        "The clusters are skewed (mean skewness {size:.1f} per direction), not Gaussian: a long tail may be "
-        "split into clusters.",
+        "The clusters are skewed (mean skewness {size:.1f} per direction; 0 for Gaussians): a long tail may "
+        "be split into clusters.",
         "Transform skewed columns, positive ones by logarithms; check(data) names them.",
     ),
     "tails": _Row(
         "warning",
-        "The clusters have heavier tails than Gaussians (kurtosis {excess:.0f} % above theirs): objects in "
-        "the tails may form clusters.",
-        "Read small clusters around large ones as tails; look at answer().leftovers, and at outliers.",
+        "The clusters have heavier tails than Gaussians (kurtosis {excess:.0f} % larger): objects in the "
+        "tails may form clusters.",
+        "Read small clusters around large ones as tails; see answer().small_clusters, and the outliers.",
     ),
     "outliers": _Row(
         "note",
-        "{count} farther out than Gaussian clusters of these sizes reach: {listed}.",
-        "Check whether these rows are right.",
+        "{count} farther from the cluster centre than in any simulated data set: {listed}.",
+        "Check these rows for errors.",
     ),
     "correlation": _Row(
         "warning",
         "Columns are correlated within clusters (up to {size:.2f}), but model II assumes independence: long "
         "clusters are split.",
-        'Use model="III", which has correlations.',
+        'Use model="III", which includes correlations.',
     ),
     "uneven variances": _Row(
         "warning",
-        "Clusters are {ratio:.1f} times longer in one direction than in another, but model I assumes balls: "
-        "long clusters are split.",
+        "Clusters are {ratio:.1f} times longer in one direction than in another, but model I assumes "
+        "spheres: long clusters are split.",
         'Use model="III", or "II" if the columns are independent within clusters.',
     ),
     "dependent columns": _Row(
         "warning",
-        "Column {text} (nearly): what they share counts again, or the rest of them is rounding error.",
+        "Column {text} (nearly): the shared information counts twice, or the difference is rounding error.",
         "Drop column(s) {listed}.",
     ),
     "few values": _Row(
         "warning",
-        "Column(s) {listed} have at most {most} different values, like codes or counts: each value can look "
+        "At most {most} different values, like codes or counts, in column(s) {listed}: each value can look "
         "like a cluster.",
         "Drop column(s) {listed}, and compare the clusters with them afterwards.",
     ),
     "coarse values": _Row(
         "note",
-        "Column(s) {listed} are coarsely rounded: many rows have the same value.",
-        "Do not trust small clusters in which all rows have one value.",
+        "Coarsely rounded values in column(s) {listed}: many rows have the same value.",
+        "Do not trust small clusters in which all rows have the same value.",
     ),
     "row numbers": _Row(
         "warning",
-        "Column(s) {listed} count the rows: their values are all different and evenly spaced, like an "
-        "identifier.",
+        "Row numbers in column(s) {listed}: all values differ and are evenly spaced, like an identifier.",
         "Drop column(s) {listed}.",
     ),
     "deciding column": _Row(
         "warning",
-        "Column {listed} decides alone: {share:.0f} % of its variance is between the clusters, and the other "
-        "columns do not separate them. It may be a batch, an order or a code.",
+        "Column {listed} determines the clusters: {share:.0f} % of its variance is between the clusters, and "
+        "the other columns do not separate them. It may be a batch, an order or a code.",
         "Drop column {listed} and check whether clusters remain.",
     ),
     "skewed columns": _Row(
         "warning",
-        "Column(s) {listed} are skewed within clusters (skewness in brackets): a long tail may be split into "
-        "clusters.",
+        "Columns skewed within clusters (skewness in brackets): {listed}. A long tail may be split.",
         "{advice}",
     ),
 }
@@ -153,16 +151,16 @@ class Finding:
     Attributes
     ----------
     kind
-        What it is, in a word or two.
+        Its key in the table.
     severity
-        ``"serious"``: the draws are not to be trusted; ``"warning"``: more draws are needed, or the number of
-        clusters is not to be trusted; ``"note"``: worth knowing.
+        ``"serious"``: the draws cannot be used; ``"warning"``: more draws are needed, or the number of
+        clusters is unreliable; ``"note"``: worth knowing.
     sentence
         What was found, with its numbers.
     way_out
         What to do about it.
     columns, objects
-        Numbers of the columns and objects that it is about; none if it is about all.
+        Numbers of the columns and objects concerned; empty if it concerns all.
     """
 
     kind: str
@@ -193,7 +191,7 @@ def finding(
 
 
 def text_table(rows: Sequence[Sequence[str]], align: str = "rjust") -> list[str]:
-    """Lines of a table whose first row is its head; the first column is aligned to the left."""
+    """Lines of a table whose first row is its head; the first column is left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -4,17 +4,17 @@ A model is invariant to a group of maps y → y A + a if its posterior of partit
 after every map of that group. All three are invariant to shifts a. Besides,
 
 * model I is invariant to rotations, reflections and one common scale, that is :math:`A A^\top = c \, I`;
-* model II is invariant to a scale for each column, that is a diagonal A, and to an exchange of columns;
+* model II is invariant to a scale for each column, that is a diagonal A, and to a permutation of columns;
 * model III is invariant to every invertible A.
 
-`invariant_models` gives the models that are invariant to a matrix in theory; `Comparison` tries it out, with
-a chain of each model on both versions and the same seed. The sampler works in canonical coordinates, so not
-only the posterior is invariant but the whole chain, draw by draw; the largest difference of the two
-similarities is then exactly 0. Rounding can separate two such chains where two choices are almost equally
-probable; `verdict` distinguishes that from an answer that depends on the coordinates.
+`invariant_models` returns the models that are invariant to a matrix in theory. `Comparison` tests it by a
+chain of each model on both versions with the same seed. The sampler works in canonical coordinates, so the
+whole chain is invariant, draw by draw, and the largest difference of the two similarities is exactly 0.
+Rounding can separate two such chains where two choices are almost equally probable; `verdict` distinguishes
+that from results that depend on the coordinates.
 
-A comparison runs in small steps, for the background. Chains of the original data depend on the data and the
-settings alone, so they are kept from one comparison to the next.
+A comparison runs in small steps, in the background. Chains of the original data depend on the data and the
+settings alone, so they are reused by the next comparison.
 """
 
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ _STEP = 1600
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """How long the chains are, what they sample, and what they start from."""
+    """Length, model settings and seed of the chains."""
 
     draws: int = 300
     burn_in: int = 100
@@ -59,7 +59,7 @@ class ChainSettings:
 def mapped(
     X: FloatArray, columns: tuple[int, int], matrix: FloatArray, shift: tuple[float, float]
 ) -> FloatArray:
-    """Map two columns of the data; the others stay as they are."""
+    """Map two columns of the data; the others are unchanged."""
     result = np.array(X)
     result[:, columns] = X[:, columns] @ matrix + np.asarray(shift)
     return result
@@ -80,7 +80,7 @@ def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ..
 
 
 class SideChain:
-    """One chain, run as far as is asked for."""
+    """One chain, extended when more iterations are needed."""
 
     def __init__(self, X: FloatArray, model: ModelName, run: ChainSettings) -> None:
         self._sampler = Sampler(
@@ -102,7 +102,7 @@ class ModelPair:
     Attributes
     ----------
     original
-        The chain of the original data, which can be used again.
+        The chain of the original data, which the next comparison reuses.
     problem
         Why the model cannot be used on these data; empty if it can.
     done
@@ -158,7 +158,7 @@ class ModelPair:
         return first, second
 
     def difference(self) -> float | None:
-        """Largest difference of the two similarities; None before the first draw, or with a problem."""
+        """Largest difference of the two similarities; None before the first draw or after an error."""
         if self.problem or not self.n_draws:
             return None
         first, second = self.similarity()
@@ -194,9 +194,9 @@ class KMeansPair:
 
 
 class Comparison:
-    """All models and k-means on the original and on the transformed data: work for the background.
+    """All models and k-means on the original and on the transformed data, run in the background.
 
-    Chains of an earlier comparison with the same original data and run are used again.
+    Chains of an earlier comparison with the same original data and settings are reused.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Models I, II and k-means: with a capital letter, models first."""
+    """Names at the start of a sentence, e.g. Models I, II and k-means."""
     models = sum(name in MODELS for name in names)
     parts = [f"{'Model' if models == 1 else 'Models'} {names[0]}" if models else names[0], *names[1:]]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,19 +1,18 @@
-r"""Where a new object would go: the exact conditional of object n + 1, averaged over draws.
+r"""Prediction for a new object: the exact conditional of object n + 1, averaged over draws.
 
 Given a draw, its partition B and its parameters, a new object y joins a cluster b, or opens one of its own,
 with probability proportional to
 
 .. math:: w_b(y) = p(B_{+b} \mid B) \, L_{n+1}(B_{+b}) \,/\, L_n(B).
 
-The first factor is the prior's seat of the next object (`PartitionPrior.seating_probabilities`), that of
-Ewens' prior with the draw's λ. Averaging the *unnormalised* weights over draws of the
-posterior given n objects, and normalising after that, is what Bayes' rule asks for: draws that explain the
-new object better count for more.
+The first factor is the prior probability of the next seat (`PartitionPrior.seating_probabilities`), for
+Ewens' prior with the draw's λ. By Bayes' rule the *unnormalised* weights are averaged over draws, and then
+normalised: draws that explain the new object better have more weight.
 
 **Own shapes.** Given θ, ν and Σ the ratio of likelihoods is the Student density of y in the cluster
 (`own_shapes.log_predictive`), in the coordinates of the n objects.
 
-**One shape.** All n + 1 objects are centred anew. With :math:`u = y / (n + 1)`,
+**One shape.** All n + 1 objects are centred again. With :math:`u = y / (n + 1)`,
 :math:`q_b = \theta / (1 + \theta n_b)`, :math:`q_b^+ = \theta / (1 + \theta (n_b + 1))`,
 :math:`h = \sum_b q_b n_b s_b` and :math:`c = \sum_b q_b n_b^2`, the matrix of the likelihood changes by a
 matrix of rank three,
@@ -66,8 +65,8 @@ class Prediction(NamedTuple):
 def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: int = 100) -> Prediction:
     """Probabilities of new objects for the clusters of a partition.
 
-    A cluster of a draw stands for the reported clusters in proportion to its members in each: whoever joins
-    it is as likely in a reported cluster as a companion chosen at random.
+    An object that joins a cluster of a draw is assigned to the reported clusters in proportion to that
+    cluster's members in each.
 
     Parameters
     ----------
@@ -121,7 +120,7 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
 
 
 def _spread_draws(trace: "Trace", draws: int) -> list[tuple[IntArray, float, float, float, FloatArray]]:
-    """At most so many draws, evenly spaced along the chain: labels, θ, λ, ν and Σ of each."""
+    """At most `draws` draws, evenly spaced along the chain: labels, θ, λ, ν and Σ of each."""
     chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp)).tolist()
     theta, concentration, nu, sigma = trace.theta, trace.concentration, trace.nu, trace.sigma
     return [
@@ -150,7 +149,7 @@ def join_log_weights(
     new
         Canonical coordinates of the new objects, a row each.
     nu, sigma
-        Of own shapes: the draw's likeness and packed scale.
+        Of own shapes: the draw's pooling ν and packed scale Σ.
     """
     log_prior = _log_seats(posterior, labels, concentration)
     if posterior.shapes == "own":

@@ -1,8 +1,7 @@
 """A report on a run: whether to trust it, why, and what to change.
 
-There are two questions. Have the chains sampled the posterior? `analysis.convergence` answers it. And does
-the model fit, so that its clusters are real? `analysis.check` answers that. The report puts both answers
-together; the sentences are those of `analysis.findings`.
+It combines two examinations: have the chains sampled the posterior (`analysis.convergence`), and does the
+model fit (`analysis.check`)? The sentences are those of `analysis.findings`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.sampling.trace import Trace
 
-Verdict = Literal["trust", "unconfirmed", "model in doubt", "run longer", "do not trust"]
+Verdict = Literal["trust", "unconfirmed", "model misfit", "run longer", "do not trust"]
 
 _CHECKED_DRAWS = 300  # Draws of all chains together that are used to check the model.
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
@@ -28,10 +27,10 @@ _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is t
 _HEADLINES: dict[Verdict, str] = {
     "trust": "Trust this run: the chains agree, and no sign of misfit was found.",
     "unconfirmed": "No problem was found, but one chain alone cannot show that it has converged.",
-    "model in doubt": (
-        "The sampling is good, but the model does not fit these data: do not trust the number of clusters."
+    "model misfit": (
+        "No convergence problem was found, but the model does not fit: the number of clusters is unreliable."
     ),
-    "run longer": "Run longer before you trust this.",
+    "run longer": "Run longer before you use these draws.",
     "do not trust": "Do not trust this run.",
 }
 _VERDICTS: dict[str, Verdict] = {"apart": "do not trust", "not yet": "run longer", "agree": "trust"}
@@ -44,10 +43,10 @@ class Report:
     Attributes
     ----------
     verdict
-        ``"trust"``, ``"unconfirmed"`` (one chain, without any finding), ``"model in doubt"`` (the chains are
-        good, but the model does not fit), ``"run longer"`` or ``"do not trust"``.
+        ``"trust"``, ``"unconfirmed"`` (one chain, without any finding), ``"model misfit"`` (the chains have
+        converged, but the model does not fit), ``"run longer"`` or ``"do not trust"``.
     reasons
-        What the verdict rests on.
+        The findings behind the verdict.
     advice
         What to change.
     diagnostics
@@ -91,14 +90,14 @@ class Report:
 
 
 def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = None) -> Report:
-    """Judge a run of one chain or, better, of several from different starts: the sampling, and the model.
+    """Report on the convergence of chains, best several from different starts, and on the fit of the model.
 
     Parameters
     ----------
     traces
-        One trace, or one for each chain; a pooled trace stands for its chains.
+        One trace, or one for each chain; a pooled trace is split into its chains.
     data
-        The data that were clustered: then columns that mislead are named, too. See `Trace.check`.
+        The data that were clustered: then misleading columns are reported too. See `Trace.check`.
 
     Examples
     --------
@@ -107,8 +106,8 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
     >>> starts = ["singletons", "one-cluster", "k-means"]
     >>> samplers = [ew.Sampler(data, model="III", initial=start, seed=k) for k, start in enumerate(starts)]
     >>> chains = [sampler.sample(2000, burn_in=500, progress=False) for sampler in samplers]
-    >>> ew.report(chains).verdict  # they agree, but the two regions differ in shape: try shapes="own"
-    'model in doubt'
+    >>> ew.report(chains).verdict  # they agree, but the regions differ in shape: try shapes="own"
+    'model misfit'
     """
     given = [traces] if isinstance(traces, Trace) else list(traces)
     chains = [chain for trace in given for chain in trace.chains]
@@ -117,46 +116,52 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
     if verdict == "trust" and numbers.n_chains == 1:
         verdict = "unconfirmed"
     findings = [*numbers.findings, *([] if verdict == "do not trust" else _grid_end(chains))]
-    fit = _fit(chains, data)
+    if len(chains) == 1:
+        fit = chains[0].check(data)
+    else:
+        step = -(-sum(map(len, chains)) // _CHECKED_DRAWS)
+        fit = Trace.concatenate([trace.thin(min(step, len(trace))) for trace in chains]).check(data)
     reasons = [found.sentence for found in findings]
     if not numbers.findings:
         reasons.insert(0, numbers.sentence())
     if numbers.stays_at_one_partition and numbers.n_chains == 1:
         reasons.append(
-            "No object changed its cluster, although each sweep draws every one again: the partition may "
-            "hold nearly all of the posterior, or the chain may be stuck there. Other starts tell which."
+            "No object switched clusters, although each sweep draws every one again: this partition may hold "
+            "nearly all of the posterior probability, or the chain may be stuck. Compare other starts."
         )
-    advice = [*_first_advice(chains, verdict), *(found.way_out for found in findings)]
-    advice += [*_further_runs(numbers), *(found.way_out for found in fit.findings)]
+    papers = {name for name, kind in MOVES.items() if kind.from_paper}
+    advice: list[str] = []
+    if verdict in {"run longer", "do not trust"} and set(chains[0].move_counts) <= papers:
+        advice.append('Use moves="default": it mixes much faster than the moves of the paper.')
+    advice += [found.way_out for found in findings]
+    if numbers.n_chains == 1:
+        advice.append(
+            'Run more chains from other starts (initial="one-cluster", "k-means" or "prior", other seeds) '
+            "and compare them: ew.report([first, second, …])."
+        )
+    elif numbers.stays_at_one_partition:
+        advice.append(
+            'If all chains had the same start, run one from another start, e.g. initial="one-cluster".'
+        )
+    advice += [found.way_out for found in fit.findings]
     if verdict in {"trust", "unconfirmed"} and not fit.fits:
-        verdict = "model in doubt"
+        verdict = "model misfit"
+    counts = np.concatenate([trace.n_clusters for trace in chains])
+    low, middle, high = np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf")
+    noun = "cluster" if middle == 1 else "clusters"
+    chain = "One chain" if numbers.n_chains == 1 else f"{numbers.n_chains} chains"
     return Report(
         verdict=verdict,
         reasons=(*reasons, fit.headline, *(found.sentence for found in fit.findings), *fit.remarks),
         advice=tuple(dict.fromkeys(advice)),
         diagnostics=numbers,
         check=fit,
-        summary=_summary(numbers, chains),
+        summary=f"{chain} of {numbers.n_draws} draws; {middle} {noun} (90 % of draws: {low} to {high}).",
     )
 
 
-def _fit(chains: Sequence[Trace], data: ArrayLike | Dataset | None) -> ModelCheck:
-    """Check the model on the draws of all chains, thinned if they are many."""
-    if len(chains) == 1:
-        return chains[0].check(data)
-    step = -(-sum(map(len, chains)) // _CHECKED_DRAWS)
-    return Trace.concatenate([trace.thin(min(step, len(trace))) for trace in chains]).check(data)
-
-
-def _summary(numbers: Diagnostics, chains: Sequence[Trace]) -> str:
-    counts = np.concatenate([trace.n_clusters for trace in chains])
-    low, middle, high = np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf")
-    chain = "One chain of" if numbers.n_chains == 1 else f"{numbers.n_chains} chains of"
-    return f"{chain} {numbers.n_draws} draws; {middle} clusters (90 % of draws {low} to {high})."
-
-
 def _grid_end(chains: Sequence[Trace]) -> Iterator[Finding]:
-    """An end of the grid of θ that holds much of the posterior."""
+    """An end of the grid of θ with much of the posterior probability."""
     grid, shares = (
         chains[0].posterior.theta_grid,
         np.mean([trace.theta_posterior() for trace in chains], axis=0),
@@ -165,19 +170,3 @@ def _grid_end(chains: Sequence[Trace]) -> Iterator[Finding]:
         if shares.size > 2 and shares[end] > _EDGE:
             yield finding("grid end", side=side, value=grid[end], beyond=factor * grid[end])
             return
-
-
-def _first_advice(chains: Sequence[Trace], verdict: Verdict) -> Iterator[str]:
-    papers = {name for name, kind in MOVES.items() if kind.from_paper}
-    if verdict in {"run longer", "do not trust"} and set(chains[0].move_counts) <= papers:
-        yield 'Use moves="default": it mixes far faster than the moves of the paper.'
-
-
-def _further_runs(numbers: Diagnostics) -> Iterator[str]:
-    if numbers.stays_at_one_partition and numbers.n_chains > 1:
-        yield 'If all chains had the same start, run one from another, e.g. initial="one-cluster".'
-    if numbers.n_chains == 1:
-        yield (
-            'Run other chains from other starts (initial="one-cluster", "k-means" or "prior", other seeds) '
-            "and compare them: ew.report([first, second, …])."
-        )

@@ -1,12 +1,12 @@
-r"""How often each pair of objects shares a cluster.
+r"""Similarity: the share of draws in which each pair of objects is in one cluster.
 
 With :math:`Z_t` the n × K 0/1 matrix of memberships of draw t,
 
 .. math:: S = \frac1T \sum_t Z_t Z_t^T, \qquad D = 1 - S.
 
 The pairs of a block of draws are counted by comparing their labels, as bytes. Up to 400 objects this is as
-fast as the matrix product :math:`Z Z^T` for any number of clusters, and twice slower for thousands. It needs
-no threads: those of BLAS take 10 to 50 ms for a product of 0.3 ms where other work keeps the cores busy.
+fast as the matrix product :math:`Z Z^T`, and half as fast for thousands. It uses no threads: with busy cores
+those of BLAS take 10 to 50 ms for a product of 0.3 ms.
 
 `RunningSimilarity` counts a stream of draws. `representative_rows` chooses a subset of many objects evenly
 from the clusters of a partition.
@@ -35,7 +35,7 @@ def similarity(
     Parameters
     ----------
     labels
-        Canonical labels, a draw a row (T × n).
+        Canonical labels, a row per draw (T × n).
     rows
         The objects to compare, as indices or as a mask; all of them by default.
     dtype
@@ -80,7 +80,7 @@ class RunningSimilarity:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all draws, e.g. at the end of burn-in."""
+        """Remove all draws, e.g. at the end of burn-in."""
         self.n_draws = 0
         self._counts = np.zeros((self._n_rows, self._n_rows), dtype=np.int32)
 
@@ -89,11 +89,11 @@ class RunningSimilarity:
         self.add_block(np.asarray(labels)[None, :])
 
     def add_block(self, labels: ArrayLike) -> None:
-        """Count a block of draws, a draw a row."""
+        """Count a block of draws, a row each."""
         block = np.asarray(labels)
         if block.ndim != 2 or block.shape[1] != self.n_objects:
             raise ValueError(
-                f"each draw must have {self.n_objects} labels, one an object; got shape {block.shape}."
+                f"each draw must have {self.n_objects} labels, one per object; got shape {block.shape}."
             )
         if block.size and (block.min() < 0 or block.max() >= self.n_objects):
             raise ValueError(f"labels must lie between 0 and {self.n_objects - 1}; use canonical labels.")
@@ -110,8 +110,8 @@ class RunningSimilarity:
 def representative_rows(labels: ArrayLike, most: int = MOST_REPRESENTATIVES) -> NDArray[np.intp]:
     """Choose at most `most` objects, from each cluster in proportion to its size.
 
-    The same partition always gives the same objects. Every cluster is represented, unless there are more
-    clusters than objects to choose: then the largest ones are.
+    The same partition always gives the same objects. Every cluster is represented, or the largest
+    clusters if there are more clusters than objects to choose.
 
     Parameters
     ----------
@@ -128,17 +128,17 @@ def representative_rows(labels: ArrayLike, most: int = MOST_REPRESENTATIVES) -> 
     if canonical.size <= check_count("the number of representatives", most, 1):
         return np.arange(canonical.size)
     sizes = np.bincount(canonical)
-    # One place for each of the largest clusters; the rest in proportion to what is left of the sizes.
+    # One object of each of the largest clusters; the rest in proportion to the remaining sizes.
     quotas = np.zeros(sizes.size, dtype=np.intp)
     quotas[np.argsort(-sizes, kind="stable")[:most]] = 1
     wanted = np.maximum((most - quotas.sum()) * (sizes - quotas) / max((sizes - quotas).sum(), 1), 0.0)
     quotas += np.floor(wanted).astype(np.intp)
-    # Places left by rounding down go to the clusters that lost most by it.
+    # Remaining objects go to the clusters with the largest rounding loss.
     lost = np.argsort(np.floor(wanted) - wanted, kind="stable")
     quotas[lost[: most - int(quotas.sum())]] += 1
     members = np.split(np.argsort(canonical, kind="stable"), np.cumsum(sizes)[:-1])
     chosen = [
-        own[(np.arange(quota) * own.size + own.size // 2) // quota]  # the middles of equal stretches
+        own[(np.arange(quota) * own.size + own.size // 2) // quota]  # the middles of equal intervals
         for own, quota in zip(members, quotas.tolist(), strict=True)
         if quota
     ]

@@ -1,12 +1,12 @@
 """A hierarchy of the objects, its cuts, and the hierarchy by how often the draws keep objects apart.
 
 A tree is stored as a SciPy linkage matrix Z with one row per merge: the two nodes that are joined, the
-height, and the size of the new node. Nodes below n are objects; row k makes node n + k. The heights
-never decrease, so the first n − K merges give the cut into K clusters, also where several merges have the
-same height. The operations on Z suit a million objects: there is no loop over the merges below a cut.
+height, and the size of the new node. Nodes below n are objects (leaves); row k makes node n + k. The heights
+never decrease, so the first n − K merges give the cut into K clusters, also if several merges have the same
+height. The operations on Z suit a million objects: there is no loop over the merges below a cut.
 
-A cut may leave *leftovers*: objects in clusters too small to count. They are assigned to the nearest cluster,
-marked, or kept as small clusters.
+A cut may leave *small clusters*, with fewer than `min_size` objects. Their objects are assigned to the
+nearest cluster, marked as unassigned, or kept as clusters of their own.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,10 +34,10 @@ Kind = Literal["similarity", "evidence"]
 Method = Literal["single", "average", "complete"]
 
 METHODS: tuple[Method, ...] = get_args(Method)
-LEFTOVER = -1
+UNASSIGNED = -1
 
 _HEIGHT_NAMES = {"similarity": "share of draws apart", "evidence": "log posterior lost (nats)"}
-_LEFTOVERS = ("assign", "mark", "keep")
+_SMALL_CLUSTERS = ("assign", "mark", "keep")
 _WITHOUT_PAIRS = (
     "Use evidence_tree(), which needs no pairs, or a tree of some rows, e.g. "
     "similarity_tree(rows=trace.representatives())."
@@ -58,9 +58,9 @@ class Tree:
     method
         How the tree was built.
     n_start
-        Number of clusters that the tree starts from. Below them it has no structure, so it is not cut there.
+        Number of clusters that the tree starts from. It has no structure below them, and is not cut there.
     coordinates, distance
-        Where the objects lie, and how far apart they are; they say which cluster a leftover is nearest to.
+        Coordinates of the objects and distances between them; used to assign the objects of small clusters.
     """
 
     linkage: FloatArray = field(repr=False)
@@ -112,42 +112,42 @@ class Tree:
         n_clusters: int | None = None,
         height: float | None = None,
         min_size: int = 1,
-        leftovers: str = "assign",
+        small_clusters: str = "assign",
     ) -> IntArray:
-        """Labels of the clusters that a cut leaves.
+        """Labels of the clusters of a cut.
 
         Parameters
         ----------
         n_clusters
             Number of clusters that have at least `min_size` members. Of all cuts with this number the highest
-            is taken; it leaves the fewest objects over.
+            is used; it has the fewest objects in small clusters.
         height
             Cut at this height instead: merges up to and including it are made.
         min_size
-            Smaller clusters are not counted; they are leftovers.
-        leftovers
-            What becomes of leftovers. ``"assign"``: each joins the cluster that it meets first up the tree,
-            and where it meets several at once, the one with the object nearest to it, so that every object
-            has a cluster. ``"mark"``: they are labelled −1. ``"keep"``: they stay clusters of their own,
-            numbered after the others.
+            Smaller clusters are not counted.
+        small_clusters
+            How their objects are labelled. ``"assign"``: each joins the first cluster that it meets up the
+            tree; if it meets several at once, the cluster of the object nearest to it. ``"mark"``: they are
+            labelled −1. ``"keep"``: small clusters are numbered after the others.
 
         Returns
         -------
-        labels 0, 1, 2, … in order of first appearance, and −1 for marked leftovers
+        labels 0, 1, 2, … in order of first appearance, and −1 for unassigned objects
         """
-        if leftovers not in _LEFTOVERS:
+        if small_clusters not in _SMALL_CLUSTERS:
             raise ValueError(
-                f"leftovers must be one of {', '.join(map(repr, _LEFTOVERS))}; got {leftovers!r}."
+                f"small_clusters must be one of {', '.join(map(repr, _SMALL_CLUSTERS))}; "
+                f"got {small_clusters!r}."
             )
         n_merges = self._n_merges(n_clusters, height, min_size)
         found = labels_after(self.linkage, n_merges)
         small = np.bincount(found)[found] < min_size
-        labels = np.full(found.size, LEFTOVER, dtype=np.intp)
+        labels = np.full(found.size, UNASSIGNED, dtype=np.intp)
         labels[~small] = canonical_labels(found[~small])
-        if small.any() and leftovers == "keep":
+        if small.any() and small_clusters == "keep":
             labels[small] = labels.max() + 1 + canonical_labels(found[small])
-        elif small.any() and leftovers == "assign":
-            self._assign_leftovers(labels, n_merges)
+        elif small.any() and small_clusters == "assign":
+            self._assign_small(labels, n_merges)
         return labels
 
     def counts(self, min_size: int = 1) -> IntArray:
@@ -160,7 +160,7 @@ class Tree:
         return np.cumsum(np.concatenate([[self.n_leaves if min_size == 1 else 0], change])).astype(np.intp)
 
     def restricted(self, rows: ArrayLike) -> "Tree":
-        """Tree of some of the objects alone, each given once; it joins them where this tree does.
+        """Tree of some of the objects, each given once, with the heights of this tree.
 
         Leaf k of the new tree is object ``rows[k]``.
         """
@@ -181,7 +181,7 @@ class Tree:
                 name[node] = chosen.size + len(made)
                 made.append((*sorted((name[left], name[right])), self.heights[node - n_leaves], size[node]))
             else:
-                # A merge that joins none of the chosen objects to another is left out.
+                # A merge with chosen objects on one side only is left out.
                 name[node] = name[left] if size[left] else name[right]
         return replace(
             self,
@@ -192,7 +192,7 @@ class Tree:
         )
 
     def links(self) -> FloatArray:
-        """Corners of the lines to draw: four points (place in `leaves_order`, height) per merge."""
+        """Corners of the lines to draw: four points (position in `leaves_order`, height) per merge."""
         n_leaves, children = self.n_leaves, self.linkage[:, :2].astype(np.intp)
         place = np.empty(2 * n_leaves - 1)
         place[self.leaves_order] = np.arange(n_leaves)
@@ -204,17 +204,17 @@ class Tree:
         return np.stack([x, np.column_stack([ends[:, 0], tops, tops, ends[:, 1]])], axis=2)
 
     def arranged(self, order: ArrayLike) -> "Tree":
-        """The same tree, drawn so that its leaves follow an order of the objects as far as they can.
+        """The same tree with its leaves as near to a given order of the objects as possible.
 
-        Members of the clusters that it starts from come in that order; of two branches that meet, the one
-        whose leaves come earlier on average is drawn first.
+        Members of a starting cluster come in that order. Of two branches of a merge, the one whose leaves
+        come earlier on average is drawn first.
         """
         n_leaves, merges = self.n_leaves, self.linkage.copy()
         rank = np.empty(n_leaves)
         rank[np.asarray(order, dtype=np.intp)] = np.arange(n_leaves)
         first = n_leaves - self.n_start
         if first:
-            # The members of a starting cluster are joined all at once: each may stand in any of their places.
+            # The members of a starting cluster are joined at one height, so their order is free.
             drawn = self.leaves_order
             clusters = self.cut(n_clusters=self.n_start)[drawn]
             block = np.concatenate([[0], np.cumsum(np.diff(clusters) != 0)])
@@ -268,17 +268,16 @@ class Tree:
             )
         return int(reachable[-1])
 
-    def _assign_leftovers(self, labels: IntArray, n_merges: int) -> None:
-        """Let each leftover, labelled −1, join the cluster that it meets first up the tree.
+    def _assign_small(self, labels: IntArray, n_merges: int) -> None:
+        """Assign each object labelled −1 to the first cluster that it meets up the tree.
 
-        Where leftovers meet several clusters at once, they join the one that holds the object nearest to them
-        by `distance`; the nearest by `coordinates` if several are as near, or the largest cluster if nothing
-        else decides.
+        Several clusters met at once are compared by their object nearest to it: by `distance`, then by
+        `coordinates`. If both are tied, the largest cluster is chosen.
         """
-        if np.all(labels == LEFTOVER):
+        if np.all(labels == UNASSIGNED):
             raise ValueError(
-                "every cluster of this cut is too small to count; cut elsewhere, lower min_size, "
-                'or use leftovers="mark".'
+                "every cluster of this cut is smaller than min_size; cut elsewhere, lower min_size, or use "
+                'small_clusters="mark".'
             )
         nodes = _nodes_after(self.linkage, n_merges)
         order = np.argsort(nodes, kind="stable")
@@ -286,10 +285,10 @@ class Tree:
         members = dict(zip(names.tolist(), np.split(order, starts[1:]), strict=True))
         above = self.linkage[n_merges:, :2].astype(np.intp).tolist()
         for node, pair in enumerate(above, start=self.n_leaves + n_merges):
-            # Leftovers join in groups: the members of a node are either all left over, or none of them is.
+            # The members of a node are all unassigned, or none of them is.
             small, large = sorted((members.pop(child) for child in pair), key=lambda side: labels[side[0]])
             members[node] = np.concatenate([small, large])
-            if labels[small[0]] == LEFTOVER != labels[large[0]]:
+            if labels[small[0]] == UNASSIGNED != labels[large[0]]:
                 labels[small] = self._nearest_label(small, large, labels)
 
     def _nearest_label(self, small: IntArray, large: IntArray, labels: IntArray) -> int:
@@ -332,13 +331,13 @@ def tree_of_distance(
 
 
 def average_order(similarity: NDArray[Any]) -> IntArray:
-    """Order of the objects in which those that are often together are side by side: average linkage."""
+    """Order of the objects by average linkage: objects often in one cluster are next to each other."""
     distance = np.maximum(0.0, 1.0 - squareform(similarity.astype(np.float64), checks=False))
     return np.asarray(leaves_list(linkage(distance, method="average")), dtype=np.intp)
 
 
 def tree_fits(n_objects: int) -> bool:
-    """Whether there is memory for the pairs of so many objects."""
+    """Whether there is memory for the pairs of `n_objects` objects."""
     try:
         check_tree_fits(n_objects)
     except TooLargeError:
@@ -348,7 +347,7 @@ def tree_fits(n_objects: int) -> bool:
 
 def check_tree_fits(n_objects: int, way_out: str = _WITHOUT_PAIRS) -> None:
     """Refuse a similarity tree whose pairs would not fit in memory."""
-    # The distance, its condensed form and what the linkage makes of it, besides the similarity.
+    # The distance, its condensed form and the copy that linkage makes, besides the similarity.
     check_pairs_fit(n_objects, 20, way_out)
 
 
@@ -358,11 +357,11 @@ def labels_after(linkage: FloatArray, n_merges: int) -> IntArray:
 
 
 def _nodes_after(linkage: FloatArray, n_merges: int) -> IntArray:
-    """Node that each object belongs to after the first merges; SciPy cuts at heights, which can be tied."""
+    """Node of each object after the first merges; SciPy cuts at heights, which can be tied."""
     n_leaves = linkage.shape[0] + 1
     above = np.arange(n_leaves + n_merges)
     above[linkage[:n_merges, :2].astype(np.intp)] = above[n_leaves:, None]
-    # Each node takes the name of the node above the one above it, until it has that of the highest.
+    # Each pass replaces the parent by its parent, until all point to the highest node.
     while not np.array_equal(above, higher := above[above]):
         above = higher
     return above[:n_leaves]

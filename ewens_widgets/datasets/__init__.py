@@ -1,4 +1,4 @@
-r"""The data sets of the paper, each a :class:`Dataset` that says where it comes from.
+r"""The data sets of the paper, each a :class:`Dataset` with its source.
 
 "The paper" is Huang & Yang, *Affine-transformation invariant clustering models*, J. Stat. Distrib. Appl. 7:10
 (2020), arXiv 1611.09890.
@@ -66,7 +66,7 @@ LOADERS: dict[str, Callable[[], Dataset]] = {
 
 
 def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
-    """What a widget was given, as a data set; the unit square if it was given nothing."""
+    """The data of a widget as a data set; the unit square by default."""
     if data is None:
         return LOADERS["unit square"]()
     if isinstance(data, Dataset):

@@ -1,14 +1,14 @@
-r"""Input checks of the model, in one place: each says what is wrong, where, and the way out.
+r"""Input checks of the model: each error names the problem, its place and the way out.
 
-Besides what is refused, there is what misleads. A column that follows from others has its say twice under
-models I and II, and leaves model III without a determinant. With :math:`u_j` the centred columns, scaled to
-length one, column j follows from columns K before it if what they leave of it,
+Some data are accepted with a warning. A column that depends linearly on others counts twice under models I
+and II, and makes the determinant of model III zero. With :math:`u_j` the centred columns, scaled to length
+one, column j depends on columns K before it if its residual,
 
 .. math:: 1 - R_j^2 = \min_c \; \lVert u_j - \sum_{k \in K} c_k u_k \rVert^2 ,
 
-is next to nothing; K holds the columns that do not follow from others themselves. Since
-:math:`1 - R_j^2 \ge \lambda_{\min}` of the correlation matrix, its smallest eigenvalue shows that there is no
-such column, which is the usual case.
+is nearly zero; K holds the columns that do not depend on others themselves. Since
+:math:`1 - R_j^2 \ge \lambda_{\min}`, the smallest eigenvalue of the correlation matrix shows in most cases
+that there is no such column.
 """
 
 import warnings
@@ -29,19 +29,19 @@ ModelName = Literal["I", "II", "III"]
 LARGEST_THETA = 2.0**30
 
 _MOST_NAMED = 10
-_NEARLY = 1e-4  # Largest 1 − R² of a column that is said to follow from others.
-_COPY_CELLS = 5e10  # n d² above which nobody looks for copies: it would take seconds.
-_MOST_CODES = 10  # So few different whole numbers may be codes.
+_NEARLY = 1e-4  # Largest 1 − R² of a column that is reported as dependent on others.
+_COPY_CELLS = 5e10  # Largest n d² for which copies are searched; more would take seconds.
+_MOST_CODES = 10  # At most this number of different whole numbers may be codes.
 _STAND_INS = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)  # Numbers that often mean a missing value.
-_FEW_ROWS = 10  # In fewer rows columns follow from one another by chance.
+_FEW_ROWS = 10  # In fewer rows columns depend on one another by chance.
 
 
 class DataWarning(UserWarning):
-    """The data can be clustered, but something in them, named in the message, may mislead."""
+    """The data can be clustered, but a property named in the message may be misleading."""
 
 
 class Dependence(NamedTuple):
-    """A column that follows from columns before it."""
+    """A column that depends linearly on columns before it."""
 
     column: int
     on: tuple[int, ...]
@@ -49,7 +49,7 @@ class Dependence(NamedTuple):
 
 
 def check_model(model: str) -> ModelName:
-    """Return the name of a covariance model, or list the three there are."""
+    """Return the name of a covariance model; refuse other names."""
     if model not in get_args(ModelName):
         raise ValueError(
             f'model must be "I" (one common variance), "II" (a variance for each column) or '
@@ -59,11 +59,11 @@ def check_model(model: str) -> ModelName:
 
 
 def check_theta(theta: object) -> float:
-    """Return a variance ratio, positive and not so large that rounding would drown the likelihood."""
+    """Return a variance ratio, positive and small enough for a likelihood without large rounding errors."""
     value = check_positive("theta", theta)
     if value > LARGEST_THETA:
         raise ValueError(
-            f"theta must not exceed 2**30, beyond which rounding swamps the likelihood; got {theta!r}."
+            f"theta must not exceed 2**30, above which rounding dominates the likelihood; got {theta!r}."
         )
     return value
 
@@ -98,10 +98,9 @@ def _first_values(values: FloatArray) -> str:
 
 
 def check_data(data: ArrayLike | Dataset) -> FloatArray:
-    """Return the data as an n × d matrix of finite floats, n ≥ 2, or say what keeps it from being one.
+    """Return the data as an n × d matrix of finite floats, n ≥ 2; refuse other data.
 
-    Data that are such a matrix already, perhaps one mapped from a file, are returned as they are: not to be
-    written to.
+    Such a matrix, perhaps memory-mapped from a file, is returned itself and not copied: do not write to it.
     """
     source: Any = data.X if isinstance(data, Dataset) else data
     if hasattr(source, "toarray"):
@@ -137,20 +136,20 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
 
 
 def column_names(data: ArrayLike | Dataset) -> tuple[str, ...] | None:
-    """Names of the columns, for messages; None for data without."""
+    """Names of the columns, for messages; None if they have none."""
     if isinstance(data, Dataset):
         return data.feature_names
     return _frames.column_names(_frames.as_pandas(data)) if _frames.is_frame(data) else None
 
 
 def _as_floats(raw: NDArray[Any]) -> FloatArray:
-    """Convert to floats what is a number; text, dates and other objects are refused."""
+    """Convert numbers to floats; refuse text, dates and other objects."""
     if raw.dtype.kind in "Mm":
         raise TypeError(
             f"data must be numeric; got dates (dtype {raw.dtype}). Turn them into numbers, e.g. days."
         )
     try:
-        # Always row by row, so that sums are rounded the same however the data lie in memory.
+        # Row by row, so that sums are rounded identically for any memory layout of the data.
         return np.asarray(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as fault:
         # A TypeError (an object of the wrong kind) stays one, a ValueError (text) likewise.
@@ -162,7 +161,7 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
 
 
 def _check_finite(matrix: FloatArray, data: ArrayLike | Dataset, rows: Sequence[str] | None) -> None:
-    """Refuse NaN and infinity, naming the first place, how many a column has, and what can be done."""
+    """Refuse NaN and infinity, with the first place, the number by column, and ways out."""
     bad = ~np.isfinite(matrix)
     if not bad.any():
         return
@@ -208,8 +207,8 @@ def check_spread(
 ) -> None:
     """Refuse data on which the likelihood of `model` is not defined: too little spread, too few rows.
 
-    Model III needs d + `fewest` rows: a determinant that is profiled out needs d + 2, a matrix that has a
-    prior d + 1, so that the rows span all directions.
+    Model III needs d + `fewest` rows, so that they span all directions: d + 2 for a covariance that is
+    profiled out, d + 1 for one with a prior.
     """
     n_objects, n_features = matrix.shape
     constant = constant_columns(matrix)
@@ -234,16 +233,16 @@ def constant_columns(matrix: FloatArray) -> list[int]:
 def dependent_columns(
     matrix: FloatArray, tolerance: float = _NEARLY, fewest: int = _FEW_ROWS
 ) -> list[Dependence]:
-    """Columns that follow from those before them: from one (a copy) or from several.
+    """Columns that depend linearly on those before them: on one (a copy) or on several.
 
     Parameters
     ----------
     matrix
-        Data in any units; constant columns are passed over.
+        Data in any units; constant columns are skipped.
     tolerance
-        Largest 1 − R² of a column that follows from others.
+        Largest 1 − R² of a dependent column.
     fewest
-        In fewer rows than these, nothing is said; 1 where it is known that the rank is too small.
+        With fewer rows nothing is reported; 1 if it is known that the rank is too small.
     """
     if matrix.shape[1] < 2 or len(matrix) < fewest or len(matrix) * matrix.shape[1] ** 2 > _COPY_CELLS:
         return []
@@ -251,7 +250,7 @@ def dependent_columns(
     found = _dependent(columns, tolerance, fewest)
     if not found or fewest == 1:
         return found
-    # A single far row makes all columns alike: what the rows near the middle do not confirm is not said.
+    # One distant row correlates all columns: a dependence must hold in the rows near the centre too.
     far = np.abs(columns).max(axis=1)
     near = _unit_columns(columns[far <= np.quantile(far, 0.9)])
     confirmed = {column for column, _, _ in _dependent(near, tolerance, 2)}
@@ -269,12 +268,12 @@ def _unit_columns(matrix: FloatArray) -> FloatArray:
 
 
 def _dependent(unit: FloatArray, tolerance: float, fewest: int) -> list[Dependence]:
-    """Go through columns of length one, keeping an orthonormal basis of those that stand for themselves."""
+    """Search columns of length one, with an orthonormal basis of the independent ones."""
     varying = np.flatnonzero(unit.any(axis=0))
     unit, places = unit[:, varying], varying.tolist()
     n_objects, n_features = unit.shape
     correlations = unit.T @ unit
-    # In so few rows columns follow from the others by chance; only copies say something.
+    # With few rows columns depend on others by chance, so only copies are reported.
     only_copies = n_objects < min(fewest, 2) * n_features
     if fewest > 1 and not only_copies and np.linalg.eigvalsh(correlations)[0] > tolerance:
         return []
@@ -284,7 +283,7 @@ def _dependent(unit: FloatArray, tolerance: float, fewest: int) -> list[Dependen
     for column in range(n_features):
         twins = [place for place in kept if 1.0 - correlations[place, column] ** 2 < max(tolerance, 1e-12)]
         rest = unit[:, column].copy()
-        for _ in range(0 if only_copies else 2):  # a second time, for what rounding left of the first
+        for _ in range(0 if only_copies else 2):  # a second pass removes the rounding error of the first
             rest -= basis[:, : len(kept)] @ (basis[:, : len(kept)].T @ rest)
         stands_alone = not twins if only_copies else bool(rest @ rest > tolerance)
         if stands_alone:
@@ -300,7 +299,7 @@ def _dependent(unit: FloatArray, tolerance: float, fewest: int) -> list[Dependen
 
 
 def dependence_text(found: Sequence[Dependence], names: Sequence[str] | None) -> str:
-    """Say which columns follow from which."""
+    """Say which columns depend on which."""
     parts = []
     for column, on, is_copy in found[:_MOST_NAMED]:
         kind = "a copy of" if is_copy else "a linear combination of"
@@ -309,7 +308,7 @@ def dependence_text(found: Sequence[Dependence], names: Sequence[str] | None) ->
 
 
 def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[str] | None) -> None:
-    """Warn, under models I and II, of columns that follow from others: what they say counts again.
+    """Warn, under models I and II, of columns that depend on others and so count twice.
 
     Parameters
     ----------
@@ -330,14 +329,14 @@ def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[st
 
 
 def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Sequence[str] | None) -> str:
-    """Why model III cannot take columns that follow from others, and which to drop."""
+    """Error of model III for columns that depend on others, with the columns to drop."""
     found = dependent_columns(unit, tolerance, fewest=1)
     count = unit.shape[1]
     start = f"the data have rank {rank}, less than their {count} columns: "
     if not found:
         return f"{start}some are linear combinations of others. Reduce them (PCA, or drop columns)."
     listed = named_columns([column for column, _, _ in found], names)
-    # Not for copies: they would count twice there, and clusters multiply.
+    # Not for copies: there they would count twice, and increase the number of clusters.
     has_copies = any(is_copy for _, _, is_copy in found)
     other = "" if has_copies else ', or use model "I" or "II", which let what they share count again'
     return (
@@ -347,7 +346,7 @@ def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Seque
 
 
 def misleading_columns(X: FloatArray, names: Sequence[str]) -> list[str]:
-    """Sentences about columns that may mislead a clustering: identifiers, codes, long tails, copies."""
+    """Sentences about misleading columns: identifiers, codes, long tails, copies."""
     found: list[str] = []
     coarse: list[str] = []
     shares = np.array([len(np.unique(column)) for column in X.T]) / len(X)
@@ -402,7 +401,7 @@ def _code_text(name: str, column: FloatArray) -> str:
 def _skewness_text(name: str, column: FloatArray) -> str:
     if len(column) < 2 * _FEW_ROWS or column.min() <= 0.0 or column.max() == column.min():
         return ""
-    skewness, of_logarithms = _skewness(column), _skewness(np.log(column))
+    skewness, of_logarithms = skewness_of(column), skewness_of(np.log(column))
     if skewness < 2.0 or abs(of_logarithms) > 0.5 * skewness:
         return ""
     return (
@@ -411,16 +410,22 @@ def _skewness_text(name: str, column: FloatArray) -> str:
     )
 
 
-def _skewness(column: FloatArray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = column / np.abs(column).max()
-        centred = scaled - scaled.mean()
-        spread = np.sqrt(np.mean(centred**2))
-        return float(np.mean((centred / spread) ** 3)) if spread > 0.0 else 0.0
+def skewness_of(column: FloatArray) -> float:
+    """Skewness of a column; 0 if it is constant.
+
+    Importing `scipy.stats` for this one function would delay an Explorer's first frame.
+    """
+    scaled = column / max(float(np.abs(column).max()), np.finfo(np.float64).tiny)
+    deviations = scaled - scaled.mean()
+    largest = np.abs(deviations).max()
+    if largest == 0.0:
+        return 0.0
+    unit = deviations / largest  # keeps powers within range in any unit
+    return float(np.mean(unit**3) / np.mean(unit**2) ** 1.5)
 
 
 def _stand_in_text(name: str, column: FloatArray) -> str:
-    """Find a number such as −999 that is far from all others and occurs more than once."""
+    """Report a number such as −999 that is far from all others and occurs more than once."""
     for value in _STAND_INS:
         is_there = column == value
         rest = column[~is_there]

@@ -1,7 +1,7 @@
 r"""Canonical coordinates: one representative for every orbit of the data under a model's group.
 
 The likelihood of each model is constant on the orbits of a group of transformations, so the data may be
-replaced by any other member of their orbit. We choose the best conditioned one:
+replaced by any other member of their orbit. The best conditioned one is used:
 
 ======  ==============================================  ==========================
 model   group                                           canonical :math:`Y`
@@ -13,10 +13,10 @@ III     shift, any non-singular linear map              :math:`Y^T Y = n I`
 
 Euclidean distances in these coordinates are invariant too; for model III they are Mahalanobis distances.
 
-Whitened coordinates are unique but for a rotation, which the likelihood of common shapes does not see. Draws
-of a covariance matrix do: where a chain makes them, the *axes* are fixed by the data as well. The first is
+Whitened coordinates are unique up to a rotation, to which the likelihood of common shapes is invariant. Draws
+of a covariance matrix depend on the rotation: for these the data also determine the *axes*. The first is
 the direction of the object farthest from the centre, the second that of the object farthest from the first
-axis, and so on: those of a Gram–Schmidt decomposition with pivots, whatever the rotation was before.
+axis, and so on: a Gram–Schmidt decomposition with pivots, the same for any rotation.
 
 The map from the data to these coordinates is affine. It is kept with them (`AffineMap`): predictions need it
 for new rows, densities for its Jacobian, and pictures for its inverse.
@@ -91,8 +91,8 @@ def canonical_coordinates(
 
     With `has_axes` the axes of model III are fixed by the data too, and d + 1 rows are enough.
 
-    Messages call the columns by their `names`, or number them where they have none. Columns that follow from
-    others are refused by model III; I and II warn of them.
+    Messages use the `names` of the columns, or their numbers. Columns that depend linearly on others are
+    refused by model III; I and II warn of them.
     """
     check_spread(matrix, model, names, fewest=1 if has_axes else 2)
     centred, centre, exponents, precision = _centred(matrix, common_scale=model == "I")
@@ -103,7 +103,7 @@ def canonical_coordinates(
     else:
         lengths = np.sqrt(np.sum(centred * centred, axis=0))
     centred /= lengths
-    # In units so small that no float is near the scale, the smallest float stands for it.
+    # In extremely small units no float is near the scale; the smallest float replaces it.
     scale = np.maximum(np.ldexp(lengths / np.sqrt(n_objects), exponents), np.nextafter(0.0, 1.0))
     if model != "III":
         warn_of_dependence(centred, model, names)
@@ -122,13 +122,13 @@ def _centred(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
     """Subtract the column means, and scale the columns to at most 1.
 
-    All scaling is by powers of two, which is exact, so that huge or tiny units do no harm. Returned with the
-    columns are the means, the exponents of the powers, and the input's rounding error.
+    All scaling is by powers of two, which is exact, so that very large or small units are safe. Also returned
+    are the means, the exponents of the powers, and the input's rounding error.
     """
     scaled, outer = _scaled_to_one(matrix, common_scale)
     first = scaled.mean(axis=0)
     scaled -= first
-    # The mean itself was rounded; what is left of it is removed by a second pass.
+    # The mean itself was rounded; a second pass removes the rest.
     second = scaled.mean(axis=0)
     scaled -= second
     centred, inner = _scaled_to_one(scaled, common_scale)
@@ -150,23 +150,23 @@ def _scaled_to_one(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, 
 
 
 def _check_precision(precision: FloatArray, model: ModelName, names: Sequence[str] | None) -> None:
-    """Refuse columns that vary by a few units of the last digit only: their spread is rounding error."""
+    """Refuse columns that vary only by rounding error: a few units of the last digit."""
     noise = np.flatnonzero(precision > 0.125)
     if model == "I" and noise.size:
         raise ValueError(
-            "all rows are equal but for rounding error, so there is nothing to cluster; check the input."
+            "all rows are equal up to rounding error, so there is nothing to cluster; check the input."
         )
     if noise.size:
         listed = named_columns(noise.tolist(), names)
         raise ValueError(
-            f'column(s) {listed} are constant but for rounding error; drop them, or use model "I".'
+            f'column(s) {listed} are constant up to rounding error; drop them, or use model "I".'
         )
 
 
 def _whitened(
     unit: FloatArray, precision: FloatArray, names: Sequence[str] | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Orthonormal basis of the columns; refuse those that only rounding of the input made independent.
+    """Orthonormal basis of the columns; refuse columns independent by rounding error alone.
 
     Returned with the basis are the matrix and the shift: basis = (unit − shift) @ matrix.
     """
@@ -181,7 +181,7 @@ def _whitened(
         raise ValueError(dependence_error(unit, rank, tolerance, names))
     matrix, shift = right.T / singular, np.zeros(singular.size)
     if np.sqrt(left.shape[0]) * np.abs(left.mean(axis=0)).max() > _TILTED:
-        # In almost dependent columns, what rounding left of the means is large beside the smallest spread.
+        # In almost dependent columns, rounding errors of the means are large against the smallest spread.
         means = left.mean(axis=0)
         left, again, turn = np.linalg.svd(left - means, full_matrices=False)
         matrix, shift = matrix @ (turn.T / again), (means * singular) @ right
@@ -191,14 +191,14 @@ def _whitened(
 def _axes(whitened: FloatArray) -> FloatArray:
     """Orthonormal axes, one a row, that the farthest objects span, one after the other.
 
-    Of objects that are equally far but for rounding, as in data on a grid, the first counts.
+    Of objects that are equally far up to rounding, as in data on a grid, the first is used.
     """
     axes = np.empty((whitened.shape[1],) * 2)
     rest = whitened.copy()
     for number in range(len(axes)):
         squares = np.einsum("ir,ir->i", rest, rest)
         axis = rest[int(np.argmax(squares > (1.0 - _EQUALLY_FAR) * squares.max()))]
-        for _ in range(2):  # A second time, for what rounding left of the axes before.
+        for _ in range(2):  # A second pass removes rounding errors.
             axis = axis - axes[:number].T @ (axes[:number] @ axis)
         axes[number] = axis / np.linalg.norm(axis)
         rest -= np.outer(rest @ axes[number], axes[number])
@@ -223,7 +223,7 @@ def on_exact_grid(coordinates: FloatArray) -> FloatArray:
 
 
 def check_canonical(coordinates: FloatArray, model: ModelName) -> None:
-    """Refuse coordinates that are not those of a model; its formulas would break down with them."""
+    """Refuse coordinates that are not canonical for a model; its formulas require that."""
     n_objects, n_features = coordinates.shape
     if np.abs(coordinates).max() <= 2.0 * np.sqrt(n_objects * n_features):  # squares cannot overflow
         gram = coordinates.T @ coordinates / n_objects

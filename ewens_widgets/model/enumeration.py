@@ -1,4 +1,4 @@
-"""The exact posterior of a few objects, by visiting every partition and every θ."""
+"""The exact posterior of a few objects, by enumerating every partition and every θ."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ class ExactPosterior:
     Attributes
     ----------
     labels
-        Canonical labels, a partition a row (P × n).
+        Canonical labels, a row per partition (P × n).
     joint
         Probabilities of partition and θ (P × G); they sum to 1.
     log_evidence
@@ -78,8 +78,7 @@ def exact_posterior(
 ) -> ExactPosterior:
     """Enumerate the posterior of at most 9 objects (21 147 partitions).
 
-    The parameters are those of `Sampler` with common shapes; this is the yardstick that samplers are measured
-    against.
+    The parameters are those of `Sampler` with common shapes. Tests compare samplers with this posterior.
     """
     posterior = Posterior.from_data(
         X, model=model, concentration=concentration, alpha=alpha, theta_grid=theta_grid, prior=prior

@@ -1,6 +1,6 @@
 r"""Clusters with shapes of their own: a covariance for each, pooled towards a common one. Beyond the paper.
 
-With canonical coordinates y, variance ratio θ, *likeness* ν and common scale Σ,
+With canonical coordinates y, variance ratio θ, *pooling* ν and common scale Σ,
 
 .. math::
 

@@ -1,7 +1,7 @@
 r"""The joint posterior of partition and parameters: p(θ, B | Y) ∝ p(θ) p(B) L(B, θ).
 
 The prior of the partition B is in `model.priors`, its likelihood L in `model.likelihood` where all clusters
-have one shape (the paper's family), and in `model.own_shapes` where each has its own; then the likeness ν and
+have one shape (the paper's family), and in `model.own_shapes` where each has its own; then the pooling ν and
 the common scale Σ are parameters too. The prior of the variance ratio θ is
 
 .. math:: p(\theta) \propto \frac{\theta^{\alpha-1}}{(1+\theta)^{2\alpha}}
@@ -47,7 +47,7 @@ from ewens_widgets.partition import check_labels
 ShapesName = Literal["common", "own"]
 
 _FEW_OBJECTS = 1000  # Up to here all weights of the number of clusters are computed at once.
-_LARGEST_NU = 1e6  # Shapes are the same to all digits that matter.
+_LARGEST_NU = 1e6  # Above it shapes are equal to all relevant digits.
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Posterior:
     shapes
         ``"common"``: one covariance for all clusters, profiled out; ``"own"``: one for each, pooled.
     nu_grid
-        Values that the likeness ν of own shapes can take; one infinite value where shapes are common.
+        Values that the pooling ν of own shapes can take; one infinite value where shapes are common.
     map
         The map from the data to the coordinates; the identity where only coordinates were given.
     """
@@ -111,7 +111,7 @@ class Posterior:
         """Check everything and bring the data to canonical coordinates."""
         name, family = check_model(model), check_shapes(shapes)
         if family == "common" and nu_grid is not None:
-            raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no likeness ν.')
+            raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
         matrix, names = check_data(X), column_names(X)
         canonical = canonical_coordinates(matrix, name, names, has_axes=family == "own")
         return cls(
@@ -137,7 +137,7 @@ class Posterior:
 
     @property
     def sigma_length(self) -> int:
-        """How many numbers the packed scale Σ has; none where shapes are common."""
+        """Length of the packed scale Σ; 0 if shapes are common."""
         return packed_length(self.n_features, self.model) if self.shapes == "own" else 0
 
     @property
@@ -152,7 +152,7 @@ class Posterior:
 
     @property
     def first_log_concentration(self) -> float:
-        """Logarithm of λ, or of its mean where it has a prior; 0 where there is no λ."""
+        """Logarithm of λ, or of its mean if it has a prior; 0 without λ."""
         value = self.concentration
         return 0.0 if value is None else float(np.log(value.mean if isinstance(value, Gamma) else value))
 
@@ -178,7 +178,7 @@ class Posterior:
         return weights
 
     def count_weights(self, most: int) -> FloatArray:
-        """Log V(0), …, log V(most): of many objects and some priors, all of them would take very long."""
+        """Log V(0), …, log V(most); for many objects some priors would take very long to compute all."""
         if self.n_objects <= _FEW_OBJECTS or not self.prior.has_slow_count_weights:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
@@ -203,8 +203,8 @@ class Posterior:
         labels
             A partition.
         nu_index, sigma
-            Of own shapes: place of ν on its grid, and the packed scale Σ. Common shapes have their scale
-            profiled out and need neither.
+            Of own shapes: index of ν on its grid, and the packed scale Σ. Common shapes, whose scale is
+            profiled out, do not use them.
         """
         checked = self._checked(labels)
         if self.shapes == "own":
@@ -223,7 +223,7 @@ class Posterior:
         nu_index: int = 0,
         sigma: ArrayLike | None = None,
     ) -> float:
-        """Unnormalised log posterior of (B, θ), of own shapes (B, θ, ν, Σ); with λ, where it has a prior."""
+        """Unnormalised log posterior of (B, θ), of own shapes (B, θ, ν, Σ); with λ, if it has a prior."""
         log_likelihood = float(self.log_likelihoods(labels, nu_index, sigma)[theta_index])
         log_joint = log_likelihood + float(self.log_theta_prior[theta_index])
         if self.shapes == "own":
@@ -280,7 +280,7 @@ class Posterior:
     def _scale(self, sigma: ArrayLike | None) -> FloatArray:
         """The scale in the form of the model."""
         if sigma is None:
-            raise ValueError("own shapes need the scale Σ beside the partition.")
+            raise ValueError("own shapes need the scale Σ besides the partition.")
         return unpack_sigma(sigma, self.n_features, self.model)
 
     def _checked(self, labels: ArrayLike) -> NDArray[np.intp]:
@@ -292,7 +292,7 @@ def _normalised(log_weights: FloatArray) -> FloatArray:
 
 
 def check_shapes(shapes: str) -> ShapesName:
-    """Return the name of a family of shapes, or list the two there are."""
+    """Return the name of a family of shapes; refuse other names."""
     if shapes not in get_args(ShapesName):
         raise ValueError(
             f'shapes must be "common" (one for all clusters) or "own" (one for each); got {shapes!r}.'
@@ -323,14 +323,14 @@ def default_nu_grid() -> FloatArray:
 
 
 def check_nu_grid(grid: ArrayLike | None) -> FloatArray:
-    """Return the grid of the likeness ν, increasing and positive; the usual one for None."""
+    """Return the grid of the pooling ν, increasing and positive; the default for None."""
     if grid is None:
         return default_nu_grid()
     values = check_theta_grid(grid, "nu")
     if values[-1] > _LARGEST_NU:
         raise ValueError(
-            f"every value of the grid of nu must be at most {_LARGEST_NU:g}, beyond which shapes are alike "
-            f'to the last digit that matters; got {values[-1]:g}. For one shape use shapes="common".'
+            f"every value of the grid of nu must be at most {_LARGEST_NU:g}, above which shapes are "
+            f'equal to all relevant digits; got {values[-1]:g}. For one shape use shapes="common".'
         )
     return values
 
@@ -341,7 +341,7 @@ def default_theta_grid() -> FloatArray:
 
 
 def log_theta_prior(theta_grid: ArrayLike, alpha: float = 1.0) -> FloatArray:
-    """Log probabilities of the grid's values, normalised over the grid."""
+    """Log prior probabilities of the grid's values, normalised over the grid."""
     grid = check_theta_grid(theta_grid)
     shape = check_positive("alpha", alpha)
     with np.errstate(over="ignore", invalid="ignore"):

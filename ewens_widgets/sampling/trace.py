@@ -20,7 +20,7 @@ from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.draws import SCHEMA, DrawTable, axis_sizes, read_only, saved_columns
 
 if TYPE_CHECKING:
-    from ewens_widgets.analysis.answer import Answer, Levels
+    from ewens_widgets.analysis.answer import Answer, MergeTable
     from ewens_widgets.analysis.check import ModelCheck
     from ewens_widgets.analysis.estimates import PointEstimate
     from ewens_widgets.analysis.report import Report
@@ -204,7 +204,7 @@ class Trace(DrawTable):
         return self.similarity_tree(method).linkage
 
     def cut(
-        self, n_clusters: int = 2, method: str = "auto", min_size: int = 1, leftovers: str = "assign"
+        self, n_clusters: int = 2, method: str = "auto", min_size: int = 1, small_clusters: str = "assign"
     ) -> NDArray[np.intp]:
         """Labels of a tree's cut into `n_clusters` clusters; see `Tree.cut`.
 
@@ -218,14 +218,14 @@ class Trace(DrawTable):
             ``"average"`` or ``"complete"``. ``"auto"``: single linkage, of clusters of a size that counts,
             where `answer` finds long or bent clusters, else the consensus, or the evidence tree where there
             is no memory for pairs of objects.
-        min_size, leftovers
+        min_size, small_clusters
             As for `Tree.cut`.
         """
         from ewens_widgets.analysis.answer import tree_to_cut
 
         self._need_draws()
         tree, least = tree_to_cut(self, n_clusters, method, min_size)
-        return tree.cut(n_clusters=n_clusters, min_size=least, leftovers=leftovers)
+        return tree.cut(n_clusters=n_clusters, min_size=least, small_clusters=small_clusters)
 
     def evidence_tree(self) -> "Tree":
         """Hierarchy made from the best draw by repeatedly merging the pair that loses least log posterior."""
@@ -255,7 +255,7 @@ class Trace(DrawTable):
         self._need_draws()
         return self._once("answer", lambda: answer(self))
 
-    def levels(self) -> "Levels":
+    def levels(self) -> "MergeTable":
         """Table behind the answer: a row for each number of clusters, and what merging costs."""
         return self.answer().table
 

@@ -181,7 +181,7 @@ def _groups(answer: "Answer", data: Dataset) -> str:
     if answer.n_clusters == 1:
         return "one group"
     everything = data.counted(data.n_objects)
-    sure = data.n_objects - answer.doubtful.size
+    sure = data.n_objects - answer.uncertain.size
     share = f"all {everything}" if sure == data.n_objects else f"{sure} of {everything}"
     return f"{answer.n_clusters} groups; {share} are sure"
 

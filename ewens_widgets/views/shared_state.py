@@ -73,9 +73,9 @@ class Cut:
     min_size: int = 1
 
     def labels(self, tree: Tree) -> IntArray:
-        """Labels that the cut leaves, −1 for leftovers; a number that cannot be reached raises."""
+        """Labels of the cut, −1 for unassigned objects; an impossible number raises ValueError."""
         return tree.cut(
-            n_clusters=self.n_clusters, height=self.height, min_size=self.min_size, leftovers="mark"
+            n_clusters=self.n_clusters, height=self.height, min_size=self.min_size, small_clusters="mark"
         )
 
     def level(self, tree: Tree) -> float:

@@ -9,11 +9,11 @@ from traces import synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.answer import (
-    Level,
+    MergeStep,
     _log_bessel,
-    merge_by_exchange,
+    choose_step,
+    merge_by_switching,
     parameters_of_cluster,
-    read_levels,
     robust_memberships,
     shared_companions,
 )
@@ -26,7 +26,7 @@ from ewens_widgets.sampling.trace import Trace
 
 
 def data(rng: np.random.Generator, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Two groups of 40, the first of which is described by two clusters, and a pair apart."""
+    """Two groups of 40, the first of which is described by two components, and a pair apart."""
     true = np.repeat([0, 1, 2], [40, 40, 2])
     centres = np.array([[0.0, 0.0], [9.0, 0.0], pair])
     return rng.normal(size=(82, 2)) + centres[true], true
@@ -46,12 +46,12 @@ def made_trace(seed: int = 0, pair_together: bool = True, pair: tuple[float, flo
     return synthetic_trace(np.array(draws), Posterior.from_data(X, "III"), rng)
 
 
-def test_parts_of_a_group_are_merged_and_leftovers_are_named() -> None:
+def test_components_of_a_group_are_merged_and_small_clusters_are_named() -> None:
     trace = made_trace()
     answer = trace.answer()
     assert answer.n_clusters == 2
     np.testing.assert_array_equal(answer.labels[:80], np.repeat([0, 1], 40))
-    np.testing.assert_array_equal(answer.leftovers, [80, 81])
+    np.testing.assert_array_equal(answer.small_clusters, [80, 81])
     assert set(answer.labels) == {0, 1}
     assert answer.sizes.sum() == 82
     assert trace.levels() is answer.table
@@ -59,12 +59,10 @@ def test_parts_of_a_group_are_merged_and_leftovers_are_named() -> None:
 
 
 @pytest.mark.parametrize(("place", "cluster"), [(-6.0, 0), (15.0, 1)])
-def test_leftovers_join_what_they_are_nearest_to_though_nothing_is_exchanged(
-    place: float, cluster: int
-) -> None:
+def test_small_clusters_join_the_nearest_group_though_no_object_switches(place: float, cluster: int) -> None:
     trace = made_trace(pair=(place, 0.0))
     answer = trace.answer()
-    np.testing.assert_array_equal(answer.leftovers, [80, 81])
+    np.testing.assert_array_equal(answer.small_clusters, [80, 81])
     np.testing.assert_array_equal(answer.labels[80:], cluster)
     np.testing.assert_array_equal(answer.labels[80:], trace.levels().labels(2)[80:])
 
@@ -74,55 +72,57 @@ def test_memberships_are_probabilities_and_the_labels_their_largest() -> None:
     np.testing.assert_allclose(answer.memberships.sum(axis=1), 1.0)
     np.testing.assert_array_equal(answer.memberships.argmax(axis=1), answer.labels)
     np.testing.assert_array_equal(answer.second_choice, 1 - answer.labels)
-    assert np.all(answer.certainty[answer.doubtful] < 0.8)
-    assert np.all(np.diff(answer.certainty[answer.doubtful]) >= 0.0)
-    for array in (answer.labels, answer.memberships, answer.leftovers):
+    assert np.all(answer.certainty[answer.uncertain] < 0.8)
+    assert np.all(np.diff(answer.certainty[answer.uncertain]) >= 0.0)
+    for array in (answer.labels, answer.memberships, answer.small_clusters):
         assert not array.flags.writeable
 
 
 def test_the_words_say_why() -> None:
     answer = made_trace().answer()
     text = str(answer)
-    assert text.startswith("2 clusters of ")
-    assert "parts of one" in text
-    assert "nats of log posterior" in text
-    assert "too small to count: 80 and 81." in text
-    assert "2 clusters of" in repr(answer)
-    assert "<strong>2 clusters" in answer._repr_html_()
+    headline = f"2 groups of {answer.sizes[0]} and {answer.sizes[1]} objects (from 4 Gaussian components)"
+    assert answer.headline == headline
+    assert repr(answer) == f"Answer({headline})"
+    assert headline in answer._repr_html_()
+    assert f"{82 - answer.uncertain.size} of 82 objects are assigned with probability ≥ 0.8." in text
+    assert "of their members switch between draws" in text
+    assert "The two closest groups exchange" in text
+    assert "merging them would lower the log posterior by" in text
+    assert "In clusters too small to count as groups: objects 80 and 81." in text
 
 
-def test_the_table_has_a_row_for_each_number_of_clusters() -> None:
+def test_the_merge_table_has_a_row_for_each_number_of_groups() -> None:
     trace = made_trace()
-    levels, sizes = trace.levels(), sorted(trace.answer().sizes.tolist(), reverse=True)
-    rows = levels.rows()
-    assert [row["clusters"] for row in rows] == list(range(len(levels), 0, -1))
-    # Sizes of the level are those of its parts; those of the answer, leftovers placed, are told beside them.
-    note = "the answer: 2 of a size that counts; {} and {} with each object where it most probably belongs"
+    table, sizes = trace.levels(), sorted(trace.answer().sizes.tolist(), reverse=True)
+    rows = table.rows()
+    assert [row["groups"] for row in rows] == list(range(len(table), 0, -1))
+    # Sizes in a row are sums of components; those of the answer, which moves objects, are in the note.
+    note = "the answer, with 1 small cluster; sizes by most probable group: {} and {}"
     assert [row["note"] for row in rows].count(note.format(*sizes)) == 1
-    assert rows[levels.reading.chosen]["sizes"] != sizes
-    assert list(levels.placed) == sizes
+    assert rows[table.choice.chosen]["sizes"] != sizes
+    assert list(table.placed) == sizes
     assert np.isnan(rows[-1]["loss"])
     assert all(sum(row["sizes"]) == 82 for row in rows)
-    assert str(levels).splitlines()[0].split()[:2] == ["clusters", "exchanged"]
-    assert levels._repr_html_().count("<tr>") == len(levels) + 1
-    for count in range(1, len(levels) + 1):
-        assert levels.labels(count).max() + 1 == count
-    with pytest.raises(ValueError, match=f"levels of 1 to {len(levels)} clusters; got 99"):
-        levels.labels(99)
+    assert str(table).splitlines()[0].split()[:3] == ["groups", "switching", "rate"]
+    assert table._repr_html_().count("<tr>") == len(table) + 1
+    for count in range(1, len(table) + 1):
+        assert table.labels(count).max() + 1 == count
+    with pytest.raises(ValueError, match=f"rows for 1 to {len(table)} groups; got 99"):
+        table.labels(99)
 
 
 def test_tables_for_other_programs(tmp_path: Path) -> None:
     answer = made_trace().answer()
     answer.to_csv(tmp_path / "answer.csv")
     lines = (tmp_path / "answer.csv").read_text().splitlines()
-    assert lines[0] == "object,cluster,probability,second_choice,leftover"
+    assert lines[0] == "object,cluster,probability,second_choice,small_cluster"
     assert len(lines) == 83
     assert lines[82].endswith("True")
-    pandas = pytest.importorskip("pandas")
     frame = answer.to_frame()
-    assert list(frame.columns[:4]) == ["cluster", "probability", "second_choice", "leftover"]
+    assert list(frame.columns[:4]) == ["cluster", "probability", "second_choice", "small_cluster"]
     np.testing.assert_allclose(frame[["cluster 0", "cluster 1"]].sum(axis=1), 1.0)
-    assert isinstance(answer.table.to_frame(), pandas.DataFrame)
+    assert answer.table.to_frame().index.name == "groups"
 
 
 def test_one_cluster() -> None:
@@ -131,10 +131,10 @@ def test_one_cluster() -> None:
     draws = np.array([canonical_labels((rng.random(50) < 0.1).astype(int)) for _ in range(50)])
     answer = synthetic_trace(draws, Posterior.from_data(X, "II"), rng).answer()
     assert answer.n_clusters == 1
-    assert answer.headline == "1 cluster of 50 objects"
+    assert answer.headline == "1 group of 50 objects"
     assert np.all(answer.second_choice == -1)
-    assert answer.doubtful.size == 0
-    assert "one cluster" in str(answer)
+    assert answer.uncertain.size == 0
+    assert "All 50 objects are assigned" in str(answer)
     assert answer.second_level is None
 
 
@@ -220,17 +220,17 @@ class GivenLosses(Evidence):
         return np.where(left == 0, self.of_first, self.loss)
 
 
-def levels_of(
+def steps_of(
     draws: np.ndarray, start: np.ndarray, loss: float = 10.0, free_parameters: int = 5
-) -> tuple[Level, ...]:
+) -> tuple[MergeStep, ...]:
     shares = shared_companions(draws, start)
     blank = np.zeros((int(start.max()) + 1, 1))
     clusters = ClusterStatistics(np.bincount(start).astype(float), blank, blank)
-    return merge_by_exchange(shares, start, clusters, GivenLosses(loss), free_parameters)
+    return merge_by_switching(shares, start, clusters, GivenLosses(loss), free_parameters)
 
 
-def three_parts(moves: int, moving: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """Three clusters of ten; in so many of 100 draws, some objects of the first two change places."""
+def three_components(moves: int, moving: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    """Three clusters of ten; in so many of 100 draws, some objects of the first two switch."""
     start = np.repeat(np.arange(3), 10)
     rng = np.random.default_rng(0)
     draws = np.tile(start, (100, 1))
@@ -246,69 +246,69 @@ def test_shares_are_those_of_companions_whatever_the_names_of_clusters() -> None
     np.testing.assert_allclose(shares, [[0.75, 0.25], [0.75, 0.25], [0.5, 0.5], [0.0, 1.0]])
     # An object that is alone counts for its own cluster.
     np.testing.assert_allclose(shared_companions(np.array([[0, 1, 1]]), np.array([0, 0, 1]))[0], [1, 0])
-    draws, start = three_parts(3)
+    draws, start = three_components(3)
     swapped = np.array([canonical_labels(2 - row) for row in draws])
     np.testing.assert_array_equal(shared_companions(draws, start), shared_companions(swapped, start))
 
 
-def test_what_is_exchanged_is_merged_and_what_is_not_stays() -> None:
-    draws, start = three_parts(4)
-    levels = levels_of(draws, start)
-    assert [len(level.sizes) for level in levels] == [3, 2, 1]
-    assert levels[0].pair == (0, 1)
-    assert levels[0].exchanged > 0.2
-    assert levels[1].exchanged == 0.0
-    reading = read_levels(levels, 5)
-    assert levels[reading.chosen].parts.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(levels[1].parts[start], np.repeat([0, 0, 1], 10))
+def test_components_that_switch_members_are_merged_and_others_are_not() -> None:
+    draws, start = three_components(4)
+    steps = steps_of(draws, start)
+    assert [len(step.sizes) for step in steps] == [3, 2, 1]
+    assert steps[0].pair == (0, 1)
+    assert steps[0].switching_rate > 0.2
+    assert steps[1].switching_rate == 0.0
+    choice = choose_step(steps, 5)
+    assert steps[choice.chosen].groups.tolist() == [0, 0, 1]
+    np.testing.assert_array_equal(steps[1].groups[start], np.repeat([0, 0, 1], 10))
 
 
 def test_clusters_that_the_draws_keep_stay_apart() -> None:
-    draws, start = three_parts(0)
-    levels = levels_of(draws, start)
-    assert read_levels(levels, 5).chosen == 0
-    assert read_levels(levels, 5).lost == 0.0
+    draws, start = three_components(0)
+    steps = steps_of(draws, start)
+    assert choose_step(steps, 5).chosen == 0
+    assert choose_step(steps, 5).lost == 0.0
 
 
 @pytest.mark.parametrize(
     ("loss", "free_parameters", "merged"),
     [(3.5, 5, True), (10.0, 5, False), (10.0, 9, False), (10.0, 14, True)],
 )
-def test_a_little_exchange_is_enough_only_where_little_is_lost(
+def test_a_moderate_rate_is_enough_only_if_little_is_lost(
     loss: float, free_parameters: int, merged: bool
 ) -> None:
-    draws, start = three_parts(1, moving=80)
-    levels = levels_of(draws, start, loss, free_parameters)
-    assert levels[0].exchanged == pytest.approx(0.16)
-    assert (read_levels(levels, free_parameters).chosen == 1) is merged
+    draws, start = three_components(1, moving=80)
+    steps = steps_of(draws, start, loss, free_parameters)
+    assert steps[0].switching_rate == pytest.approx(0.16)
+    assert (choose_step(steps, free_parameters).chosen == 1) is merged
 
 
 def test_a_merge_excuses_the_next_one_that_loses_up_to_twice_as_much() -> None:
-    def losing(second: float) -> list[Level]:
+    def losing(second: float) -> list[MergeStep]:
         return [
-            level(3, 0.4, 20.0, [0, 1, 2]),
-            level(2, 0.16, second, [0, 0, 1]),
-            level(1, float("nan"), float("nan"), [0, 0, 0]),
+            step(3, 0.4, 20.0, [0, 1, 2]),
+            step(2, 0.16, second, [0, 0, 1]),
+            step(1, float("nan"), float("nan"), [0, 0, 0]),
         ]
 
-    assert read_levels(losing(39.0), 5).chosen == 2
-    assert read_levels(losing(41.0), 5).chosen == 1
+    assert choose_step(losing(39.0), 5).chosen == 2
+    assert choose_step(losing(41.0), 5).chosen == 1
 
 
 def test_a_pair_that_is_kept_apart_does_not_keep_others_from_being_merged() -> None:
     start = np.repeat(np.arange(4), 10)
     draws = np.tile(start, (100, 1))
-    draws[:, [0, 10]] = [1, 0]  # The first two exchange in each draw,
+    draws[:, [0, 10]] = [1, 0]  # The first two switch members in each draw,
     draws[:80, [20, 30]] = [3, 2]  # the last two not in all.
     shares = shared_companions(np.array([canonical_labels(row) for row in draws]), start)
     blank = np.zeros((4, 1))
     clusters = ClusterStatistics(np.full(4, 10.0), blank, blank)
-    levels = merge_by_exchange(shares, start, clusters, GivenLosses(2.0, of_first=50.0), 5)
-    assert levels[0].pair == (2, 3)
-    assert levels[1].pair == (0, 1)
-    assert levels[1].exchanged > levels[0].exchanged >= 0.15
-    reading = read_levels(levels, 5)
-    assert levels[reading.chosen].parts.tolist() == [0, 1, 2, 2]
+    steps = merge_by_switching(shares, start, clusters, GivenLosses(2.0, of_first=50.0), 5)
+    assert steps[0].pair == (2, 3)
+    assert steps[1].pair == (0, 1)
+    assert steps[1].switching_rate > steps[0].switching_rate >= 0.15
+    choice = choose_step(steps, 5)
+    assert steps[choice.chosen].groups.tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("model", "count"), [("I", 5), ("II", 8), ("III", 14)])
@@ -316,46 +316,48 @@ def test_free_parameters_are_those_of_centre_and_covariance(model: ModelName, co
     assert parameters_of_cluster(4, model) == count
 
 
-def level(count: int, exchanged: float, loss: float, parts: list[int]) -> Level:
+def step(count: int, rate: float, loss: float, groups: list[int]) -> MergeStep:
     pair = None if count == 1 else (0, 1)
-    return Level(np.array(parts), (10,) * count, pair, exchanged, loss)
+    return MergeStep(np.array(groups), (10,) * count, pair, rate, loss)
 
 
-def chain(last_loss: float, last_exchanged: float = 0.0) -> list[Level]:
-    """Four parts, neighbours of which exchange a little: two and two."""
+def chain(last_loss: float, last_rate: float = 0.0) -> list[MergeStep]:
+    """Four components; neighbours switch a few members: two and two."""
     return [
-        level(4, 0.08, 30.0, [0, 1, 2, 3]),
-        level(3, 0.06, 40.0, [0, 0, 1, 2]),
-        level(2, last_exchanged, last_loss, [0, 0, 1, 1]),
-        level(1, float("nan"), float("nan"), [0, 0, 0, 0]),
+        step(4, 0.08, 30.0, [0, 1, 2, 3]),
+        step(3, 0.06, 40.0, [0, 0, 1, 2]),
+        step(2, last_rate, last_loss, [0, 0, 1, 1]),
+        step(1, float("nan"), float("nan"), [0, 0, 0, 0]),
     ]
 
 
 @pytest.mark.parametrize(
-    ("levels", "expected"),
+    ("steps", "expected"),
     [
-        # Never exchanged, though as Gaussians they would be merged: bent groups.
+        # No object switches, though as Gaussians they would be merged: bent groups.
         (chain(last_loss=-20.0), (True, 2, 0)),
-        (chain(last_loss=-20.0, last_exchanged=0.03), (False, 0, None)),
-        # A second level is one that costs far more to leave.
+        (chain(last_loss=-20.0, last_rate=0.03), (False, 0, None)),
+        # A second level is one whose next merge loses far more.
         (chain(last_loss=300.0), (False, 0, 2)),
         (chain(last_loss=60.0), (False, 0, None)),
     ],
 )
-def test_bent_groups_and_second_levels(levels: list[Level], expected: tuple[bool, int, int | None]) -> None:
-    reading = read_levels(levels, 5)
-    assert (reading.bent, reading.chosen, reading.second) == expected
+def test_bent_groups_and_second_levels(
+    steps: list[MergeStep], expected: tuple[bool, int, int | None]
+) -> None:
+    choice = choose_step(steps, 5)
+    assert (choice.bent, choice.chosen, choice.second) == expected
 
 
 @pytest.mark.parametrize(("size", "bent"), [(10, True), (1, False)])
 def test_beside_a_bent_group_may_lie_a_round_one_but_not_a_few_outliers(size: int, bent: bool) -> None:
-    levels = [
-        Level(np.arange(4), (20, 20, 20, size), (0, 1), 0.08, 30.0),
-        Level(np.array([0, 0, 1, 2]), (40, 20, size), (0, 1), 0.06, 40.0),
-        Level(np.array([0, 0, 0, 1]), (60, size), (0, 1), 0.0, -5.0),
-        Level(np.zeros(4, dtype=int), (60 + size,), None, float("nan"), float("nan")),
+    steps = [
+        MergeStep(np.arange(4), (20, 20, 20, size), (0, 1), 0.08, 30.0),
+        MergeStep(np.array([0, 0, 1, 2]), (40, 20, size), (0, 1), 0.06, 40.0),
+        MergeStep(np.array([0, 0, 0, 1]), (60, size), (0, 1), 0.0, -5.0),
+        MergeStep(np.zeros(4, dtype=int), (60 + size,), None, float("nan"), float("nan")),
     ]
-    assert read_levels(levels, 5).bent is bent
+    assert choose_step(steps, 5).bent is bent
 
 
 def test_memberships_are_the_shares_where_gaussians_fit() -> None:

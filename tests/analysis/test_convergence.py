@@ -195,7 +195,7 @@ def test_the_concentration_is_followed_where_it_is_sampled() -> None:
     assert "concentration" in diagnose(chain(sampled, 0, 50)).rhat
 
 
-def test_the_likeness_of_own_shapes_is_followed_and_no_concentration_that_is_not_sampled() -> None:
+def test_the_pooling_of_own_shapes_is_followed_and_no_concentration_that_is_not_sampled() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 2))
     prior = ew.priors.FiniteMixture()

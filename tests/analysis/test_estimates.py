@@ -1,4 +1,4 @@
-"""The partition to report, and how sure the draws are of it."""
+"""The point estimate and its uncertainty."""
 
 from itertools import combinations
 from pathlib import Path

@@ -102,7 +102,7 @@ def averaged_log_posterior(trace: Trace, labels: np.ndarray) -> float:
 def test_own_shapes_lose_what_the_posterior_says_on_average(
     model: str, prior: ew.priors.PartitionPrior
 ) -> None:
-    """Every merge on the way up, though only the pairs that a merge touched are judged anew."""
+    """Every merge on the way up, though only the pairs that a merge touched are computed again."""
     trace, labels = own_problem(3, model, prior)
     tree = evidence_tree(trace.posterior, labels, evidence_of(trace.posterior, trace))
     height, current = 0.0, labels

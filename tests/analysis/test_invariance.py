@@ -27,7 +27,7 @@ def test_a_chain_that_rounding_sent_astray_is_told_apart() -> None:
         comparison.advance(5)
     honest = verdict(comparison, ("III",))
     assert "rounding" not in honest
-    # Where theory says that model I survives, its different answer must come from somewhere else.
+    # If model I is invariant in theory, the difference must have another cause.
     assert "Model I is invariant in theory, but rounding" in verdict(comparison, ("I", "III"))
 
 

@@ -137,7 +137,7 @@ def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
     assert not set(after[7:10]) & set(before)
 
 
-def test_singletons_and_leftovers_are_grey() -> None:
+def test_singletons_and_unassigned_objects_are_grey() -> None:
     numbers = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
     np.testing.assert_array_equal(numbers, [0, 0, ALONE, ALONE, 1, 1, ALONE])
 

@@ -211,5 +211,5 @@ def test_predictive_densities_are_densities(shapes: str) -> None:
     angles = (np.arange(4000) + 0.5) / 4000 * np.pi - np.pi / 2
     points = np.tan(angles)[:, None]
     density = np.exp(log_predictive_density(trace, points))
-    # Own shapes have tails as heavy as their smallest likeness allows, so that sums converge slowly.
+    # Own shapes have tails as heavy as their smallest ν allows, so that sums converge slowly.
     assert (density * (1.0 + points[:, 0] ** 2)).sum() * np.pi / 4000 == pytest.approx(1.0, abs=1e-4)

@@ -202,4 +202,4 @@ def test_chains_of_the_paper_moves_do_not_agree_and_those_of_the_default_do() ->
 
     assert verdict("paper-2", 1000, 500) == "do not trust"
     # These chains agree; but the two regions differ in shape, which one shape for all does not allow.
-    assert verdict("default", 2000, 500) == "model in doubt"
+    assert verdict("default", 2000, 500) == "model misfit"

@@ -14,7 +14,7 @@ from traces import blob_trace
 from ewens_widgets.analysis.agreement import error_rate
 from ewens_widgets.analysis.evidence_tree import evidence_tree
 from ewens_widgets.analysis.trees import (
-    LEFTOVER,
+    UNASSIGNED,
     Tree,
     labels_after,
 )
@@ -89,16 +89,16 @@ def test_invariants(n_leaves: int, seed: int, method: str) -> None:
         sizes = [np.bincount(labels_after(tree.linkage, merges)) for merges in range(n_leaves)]
         np.testing.assert_array_equal(counts, [np.sum(size >= min_size) for size in sizes])
         for n_clusters in range(1, counts.max() + 1):
-            kept = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="keep")
-            marked = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="mark")
+            kept = tree.cut(n_clusters=n_clusters, min_size=min_size, small_clusters="keep")
+            marked = tree.cut(n_clusters=n_clusters, min_size=min_size, small_clusters="mark")
             assigned = tree.cut(n_clusters=n_clusters, min_size=min_size)
             assert np.sum(np.bincount(kept) >= min_size) == n_clusters
             assert marked.max() + 1 == n_clusters
             assert assigned.min() == 0
             assert assigned.max() + 1 == n_clusters
-            np.testing.assert_array_equal(assigned[marked != LEFTOVER], marked[marked != LEFTOVER])
-            np.testing.assert_array_equal(kept[marked != LEFTOVER], marked[marked != LEFTOVER])
-            assert np.all(kept[marked == LEFTOVER] >= n_clusters)
+            np.testing.assert_array_equal(assigned[marked != UNASSIGNED], marked[marked != UNASSIGNED])
+            np.testing.assert_array_equal(kept[marked != UNASSIGNED], marked[marked != UNASSIGNED])
+            assert np.all(kept[marked == UNASSIGNED] >= n_clusters)
 
 
 @pytest.mark.parametrize("distance", [False, True])
@@ -109,10 +109,10 @@ def test_outliers_do_not_count_and_find_their_cluster(distance: bool) -> None:
     tree = Tree(linkage(points, "single"), "similarity", "single", 42, **where)
     assert error_rate(true, tree.cut(n_clusters=2)) > 0.4
     assert error_rate(true, tree.cut(n_clusters=2, min_size=5)) == 0.0
-    marked = tree.cut(n_clusters=2, min_size=5, leftovers="mark")
-    np.testing.assert_array_equal(np.flatnonzero(marked == LEFTOVER), [40, 41])
-    np.testing.assert_array_equal(tree.cut(n_clusters=2, min_size=5, leftovers="keep")[40:], [2, 3])
-    # Marked leftovers cannot be right, assigned ones can.
+    marked = tree.cut(n_clusters=2, min_size=5, small_clusters="mark")
+    np.testing.assert_array_equal(np.flatnonzero(marked == UNASSIGNED), [40, 41])
+    np.testing.assert_array_equal(tree.cut(n_clusters=2, min_size=5, small_clusters="keep")[40:], [2, 3])
+    # Unassigned objects count as errors; assigned ones need not.
     assert error_rate(true, marked) == 2 / 42
 
 
@@ -126,9 +126,9 @@ def test_ties_of_the_distance_are_broken_in_space() -> None:
     assert error_rate(true, tree.cut(n_clusters=2, min_size=2)) == 0.0
 
 
-def test_leftovers_join_what_they_meet_first_or_the_larger_cluster() -> None:
+def test_objects_of_small_clusters_join_what_they_meet_first_or_the_larger_cluster() -> None:
     points = np.array([[0.0], [0.1], [0.2], [1.0], [9.0], [9.1], [9.2], [7.5]])
-    labels = tree_of(points).cut(n_clusters=2, min_size=3, leftovers="assign")
+    labels = tree_of(points).cut(n_clusters=2, min_size=3, small_clusters="assign")
     np.testing.assert_array_equal(labels, [0, 0, 0, 0, 1, 1, 1, 1])
     merges = linkage(np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [99.0]]), "single")
     labels = Tree(merges, "similarity", "single", 6).cut(n_clusters=2, min_size=2)
@@ -137,11 +137,11 @@ def test_leftovers_join_what_they_meet_first_or_the_larger_cluster() -> None:
 
 def test_cut_by_height_with_a_minimum_size() -> None:
     points, _ = two_lines_and_outliers()
-    labels = tree_of(points).cut(height=2.0, min_size=5, leftovers="mark")
+    labels = tree_of(points).cut(height=2.0, min_size=5, small_clusters="mark")
     np.testing.assert_array_equal(np.bincount(labels + 1), [2, 20, 20])
-    with pytest.raises(ValueError, match="too small to count"):
+    with pytest.raises(ValueError, match="smaller than min_size"):
         tree_of(points).cut(height=0.5, min_size=5)
-    assert np.all(tree_of(points).cut(height=0.5, min_size=5, leftovers="mark") == LEFTOVER)
+    assert np.all(tree_of(points).cut(height=0.5, min_size=5, small_clusters="mark") == UNASSIGNED)
 
 
 def test_links_join_children_to_parents(tree: Tree) -> None:
@@ -179,7 +179,7 @@ def test_a_long_chain_can_be_drawn() -> None:
         ({"n_clusters": -1}, "1 to 25 clusters"),
         ({"n_clusters": 4, "min_size": 9}, "clusters of at least 9 members; 4 were asked for"),
         ({"n_clusters": 2, "min_size": 0}, "min_size must be at least 1"),
-        ({"n_clusters": 2, "leftovers": "drop"}, "'assign', 'mark', 'keep'"),
+        ({"n_clusters": 2, "small_clusters": "drop"}, "'assign', 'mark', 'keep'"),
         ({"height": -1.0}, "must not be negative"),
         ({"height": float("nan")}, "must not be negative"),
     ],
@@ -262,12 +262,12 @@ def test_an_evidence_tree_joins_its_starting_clusters_first(labels: list[int]) -
 
 
 def test_an_evidence_tree_of_many_objects_takes_no_loop_over_them() -> None:
-    """And cuts, with leftovers assigned, neither: all of it in less time than a second loop would take."""
+    """Nor do cuts that assign small clusters: all in less time than a second loop would take."""
     rng = np.random.default_rng(0)
     true = np.sort(rng.integers(0, 6, 60_000))
     X = rng.normal(size=(true.size, 2)) + 8.0 * rng.normal(size=(6, 2))[true]
     labels = true.copy()
-    labels[:3] = [6, 7, 8]  # three leftovers
+    labels[:3] = [6, 7, 8]  # three small clusters
     posterior = Posterior.from_data(X)
     started = time.process_time()
     tree = evidence_tree(posterior, labels)

@@ -71,13 +71,13 @@ def test_the_lesson(
     inspector: OpenedWidget, page: Page, shared_server: Server, screenshot: Callable[[str], Path]
 ) -> None:
     # A split, stage by stage: chosen from the list, then with the keyboard.
-    expect(inspector.part(".ew-told h4")).to_have_text("Where the chain stands")
+    expect(inspector.part(".ew-told h4")).to_have_text("The current state")
     stages = inspector.part(".ew-stages option")
     expect(stages).to_have_count(9)
     inspector.part(".ew-stages select").press("ArrowDown")
     expect(inspector.part(".ew-told h4")).to_have_text("Split, merge or keep")
     inspector.part(".ew-stages select").press("ArrowUp")
-    expect(inspector.part(".ew-told h4")).to_have_text("Where the chain stands")
+    expect(inspector.part(".ew-told h4")).to_have_text("The current state")
     inspector.part(".ew-stages select").select_option(index=1)
     expect(inspector.part(".ew-told h4")).to_have_text("Split, merge or keep")
     for title in ("The cluster", "The cores", "The sides"):

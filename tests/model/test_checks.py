@@ -277,7 +277,7 @@ def test_columns_of_a_table_are_named_in_messages() -> None:
     with pytest.raises(ValueError, match=r"column\(s\) 'year', 'rest' are constant; drop them"):
         ew.Posterior.from_data(frame, model="II")
     nearly = np.column_stack([TABLE, 1.0 + np.spacing(1.0) * (np.arange(6) % 2)])
-    with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant but for rounding"):
+    with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant up to rounding"):
         ew.Posterior.from_data(pandas.DataFrame(nearly, columns=list("abc")), model="II")
 
 
@@ -293,7 +293,7 @@ def test_the_data_are_never_changed_nor_shared_with_a_posterior() -> None:
     for model in oracle.MODELS:
         posterior = ew.Posterior.from_data(X, model=model)
         assert not np.shares_memory(posterior.coordinates, X)
-    assert np.shares_memory(check_data(X), X)  # nobody writes to it, so that nothing is copied
+    assert np.shares_memory(check_data(X), X)  # returned without a copy
     np.testing.assert_array_equal(X, TABLE)
     assert X.flags.writeable
 

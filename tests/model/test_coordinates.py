@@ -52,7 +52,7 @@ def test_distances_of_model_three_are_mahalanobis(rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_one_large_offset_costs_no_more_digits_than_it_hides(model: str, rng: np.random.Generator) -> None:
-    # A grid of sixteenths survives an offset of 2^40 unrounded, so that the same coordinates must come out.
+    # A grid of sixteenths is exact with an offset of 2^40, so that the same coordinates must come out.
     X = np.round(rng.normal(size=(20, 3)) * 16) / 16
     plain = canonical_coordinates(X, model).coordinates
     shifted = canonical_coordinates(X + 2.0**40, model).coordinates
@@ -86,7 +86,7 @@ def test_columns_that_vary_by_rounding_error_alone_are_refused(model: str, rng: 
     assert len(set(almost_constant)) == 2
     X = np.column_stack([X, almost_constant])
     with pytest.raises(
-        ValueError, match=r'column\(s\) 2 are constant but for rounding error; drop .* use model "I"'
+        ValueError, match=r'column\(s\) 2 are constant up to rounding error; drop .* use model "I"'
     ):
         canonical_coordinates(X, model)
     canonical_coordinates(X, "I")
@@ -94,7 +94,7 @@ def test_columns_that_vary_by_rounding_error_alone_are_refused(model: str, rng: 
 
 def test_rows_that_differ_by_rounding_error_alone_are_refused() -> None:
     X = np.array([[0.1, 0.2], [0.1, 0.2 + 2.0**-55], [0.1, 0.2]])
-    with pytest.raises(ValueError, match="all rows are equal but for rounding error"):
+    with pytest.raises(ValueError, match="all rows are equal up to rounding error"):
         canonical_coordinates(X, "I")
 
 

@@ -54,7 +54,7 @@ class TestTree:
         labels = shared.cut_labels(frame)
         assert labels is not None
         np.testing.assert_array_equal(
-            labels, shared.live_tree.tree(frame).cut(3, min_size=5, leftovers="mark")
+            labels, shared.live_tree.tree(frame).cut(3, min_size=5, small_clusters="mark")
         )
         assert shared.cut == Cut(n_clusters=3, min_size=5)
 

@@ -108,7 +108,7 @@ def plot_tree(
     axes.set_xlabel(f"{tree.n_leaves} objects")
     if n_clusters is None:
         return figure_of(axes)
-    labels = tree.cut(n_clusters=n_clusters, min_size=min_size, leftovers="mark")
+    labels = tree.cut(n_clusters=n_clusters, min_size=min_size, small_clusters="mark")
     counts = tree.counts(min_size)
     merges = int(np.flatnonzero(counts == n_clusters)[-1])
     heights = np.concatenate([[0.0], tree.heights, [1.05 * tree.heights[-1]]])
@@ -142,7 +142,7 @@ _NAMES = {
     "theta": "θ",
     "log_posterior": "log posterior",
     "concentration": "concentration λ",
-    "nu": "likeness ν",
+    "nu": "pooling ν",
 }
 
 

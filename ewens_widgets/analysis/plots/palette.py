@@ -2,16 +2,15 @@
 
 The colour of a cluster is a number, its place in `CLUSTER_COLOURS`. The first eight and the grey stay apart
 for people with any of the common colour deficiencies, and stand out from light and from dark backgrounds
-alike (contrast at least 3 : 1, WCAG 2): they were searched for that, by differences in CIELAB. So live
-pictures in both themes and static ones have the same colours. From the ninth cluster on the same hues come
-back in three other shades, and with another marker (`shape_of`). Objects that are alone, or left over by a
-cut (label −1), are grey.
+alike (contrast at least 3 : 1, WCAG 2); they were chosen by differences in CIELAB. So live pictures in both
+themes and static ones have the same colours. From the ninth cluster on, the same hues return in three other
+shades and with another marker (`shape_of`). Singletons and objects that a cut leaves unassigned (label −1)
+are grey.
 
-**Colours follow clusters through relabelling.** Labels are numbered anew at each iteration. So each cluster
-takes over the colour of the cluster before it that it shares most objects with, all clusters together being
-matched so that as many objects as possible keep their colour. A cluster without a predecessor gets the first
-free colour, larger clusters first. A static picture shows one partition, of which nothing came before: the
-larger a cluster, the earlier its colour.
+**Colours follow clusters through relabelling.** Labels may change at each iteration. So clusters of
+successive partitions are matched such that as many objects as possible keep their colour. A cluster without a
+predecessor gets the first free colour, larger clusters first. In a static picture of one partition, colours
+are in order of size.
 
 Quantities such as a prior and a posterior have the colours of Okabe & Ito (2008), without black and without
 their yellow, which is too pale for points on white.
@@ -78,7 +77,7 @@ def _varied(colour: str, share: float) -> str:
 
 
 N_DISTINCT = len(_HUES)
-"""Number of colours that nobody confuses; they come first."""
+"""Number of colours that readers with any common colour deficiency can distinguish; they come first."""
 
 CLUSTER_COLOURS = tuple(_varied(hue, share) for share in (0.0, 0.4, 0.65, -0.35) for hue in _HUES)
 """Colours of clusters and of known classes, in this order."""

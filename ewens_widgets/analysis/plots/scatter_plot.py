@@ -305,7 +305,7 @@ def cluster_ellipses(
     labels
         A partition.
     theta, nu, sigma
-        The variance ratio; of own shapes also the likeness and the packed scale, as events and traces hold
+        The variance ratio; of own shapes also the pooling ν and the packed scale, as events and traces hold
         them.
     projection
         The map to shown coordinates; without one, the first two canonical coordinates are shown.

@@ -173,11 +173,11 @@ class FiniteMixture(PartitionPrior):
         larger, the more alike the clusters' sizes.
     count
         Prior of the number of components: `Geometric` or `Poisson`, or another `CountPrior`. The default,
-        with a mean of 1.7, says "as few as will do": two clusters of one centre and shape fit as well as
-        one, so that the data of a single Gaussian leave the prior nearly as it is. Of 300 draws of one
-        Gaussian in three dimensions, clusters of own shapes have 2.1 clusters on average a posteriori,
-        with `Geometric(0.5)` 2.7, and 0.7 gives 1.7, but then four clusters of 20 objects each, which
-        touch, are often taken for two; five well separated Gaussians are five in any case.
+        has mean 1.7 and prefers few components. That matters since two clusters with one centre and shape
+        fit as well as one: the data of a single Gaussian hardly change the prior. For 300 objects of one
+        Gaussian in three dimensions, own shapes have 2.1 clusters on average a posteriori; with
+        `Geometric(0.5)` they have 2.7, with 0.7 they have 1.7. But with 0.7, four overlapping clusters of 20
+        objects each are often reported as two. Five well separated Gaussians are found with all three.
 
     Examples
     --------

@@ -132,18 +132,18 @@ class PartitionPrior(ABC):
         Parameters
         ----------
         sizes
-            Sizes of the clusters so far; none if nobody is seated.
+            Sizes of the clusters so far; empty before the first object.
         """
         weights = self.seating_weights(sizes)
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def seating_weights(self, sizes: ArrayLike) -> FloatArray:
-        """What `seating_probabilities` are in proportion to: m − σ for m members, and (last) a new one's.
+        """Weights that `seating_probabilities` are proportional to: m − σ for m members; new cluster last.
 
         Parameters
         ----------
         sizes
-            Sizes of the clusters so far; none if nobody is seated, and then the only weight is 1.
+            Sizes of the clusters so far; empty before the first object, and then the only weight is 1.
         """
         members = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         if members.size == 0:

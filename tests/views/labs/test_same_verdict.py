@@ -130,10 +130,10 @@ def assert_same_verdict(chains: Sequence[Trace]) -> str:
     told = ew.report(list(chains))
     # The view speaks of the chains alone; the report asks, too, whether the model fits.
     doubted = shown.verdict == "agree" and not told.check.fits
-    assert told.verdict == ("model in doubt" if doubted else SAME[shown.verdict])
+    assert told.verdict == ("model misfit" if doubted else SAME[shown.verdict])
     assert shown.verdict == told.diagnostics.verdict
     assert shown.findings == told.diagnostics.findings
-    assert sentence.startswith("The chains agree:") == (told.verdict in {"trust", "model in doubt"})
+    assert sentence.startswith("The chains agree:") == (told.verdict in {"trust", "model misfit"})
     # Not only the verdict: every number that it rests on.
     numbers = told.diagnostics
     for name in ("rhat", "ess_bulk", "ess_tail", "acceptance"):
@@ -141,7 +141,7 @@ def assert_same_verdict(chains: Sequence[Trace]) -> str:
     assert shown.similarity_gap == numbers.similarity_gap
     rule = ew.until(rhat=convergence.GOOD_RHAT, ess=convergence.WANTED_ESS)
     is_met = numbers.worst_rhat <= rule.rhat and numbers.least_ess >= rule.ess
-    assert is_met or told.verdict not in {"trust", "model in doubt"}
+    assert is_met or told.verdict not in {"trust", "model misfit"}
     return shown.verdict
 
 
