@@ -31,7 +31,7 @@ def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> 
         view.press("pause")
         # Nothing is left that could go on, and the page shows where it stopped.
         view.wait_for_value("widget.player._task is None", True)
-        view.wait_for_iteration(int(str(view.value("widget.player.status.iteration"))), or_later=False)
+        view.wait_for_iteration(view.value("widget.player.status.iteration"), or_later=False)
         expect(view.part(".ew-sentence")).not_to_contain_text("Too early")
         expect(view.part(".ew-sentence")).not_to_contain_text("The chains agree:")
         # Four chains, and a line where counting begins.
@@ -45,7 +45,6 @@ def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> 
         view.wait_for_iteration(400)
         expect(view.part(".ew-sentence")).to_contain_text("The chains agree")
         expected = view.value("dict(ew.diagnose(list(widget.traces)).rhat)")
-        assert isinstance(expected, dict)
         wanted = pytest.approx({name: expected[name] for name in QUANTITIES}, abs=1e-6)
         # The table follows the status line by a moment.
         shown = view.eventually(lambda: rhats(view), lambda rhats: rhats == wanted)

@@ -32,7 +32,7 @@ def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
 
 
 def selected(explorer: OpenedExplorer) -> int:
-    return int(str(explorer.value("len(explorer.shared.selection)")))
+    return explorer.value("len(explorer.shared.selection)")
 
 
 def clear_selection(explorer: OpenedExplorer) -> None:
@@ -85,7 +85,6 @@ def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) 
         explorer.type_in(".ew-cut-count", str(count))
         explorer.wait_for_change("scatter", before)
         labels = explorer.value("explorer.shared.cut_labels(explorer.player.current_frame()).tolist()")
-        assert isinstance(labels, list)
         assert len(set(labels)) == count
         colours = explorer.marks()["scatter"]
         assert colours != before

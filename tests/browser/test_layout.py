@@ -19,6 +19,8 @@ from browser.opened import (
 )
 from playwright.sync_api import Page, expect
 
+from ewens_widgets.model.priors import FiniteMixture
+
 Run = Callable[[OpenedExplorer], Iterator[str]]
 WIDGETS: dict[str, tuple[str, Run]] = {}
 
@@ -120,6 +122,8 @@ def prior_lab_with_many_guests(opened: OpenedExplorer) -> Iterator[str]:
     opened.press("draw")
     expect(opened.part(".ew-status")).to_contain_text("1 000 partitions drawn")
     expect(opened.part(".ew-guest")).to_have_count(2000)
+    mean = FiniteMixture().expected_clusters(1000)
+    expect(opened.part(".ew-distribution .ew-prior-1 .ew-mean")).to_have_text(f"{mean:.3f}")
     yield "after"
 
 

@@ -43,7 +43,7 @@ def go_to(inspector: OpenedWidget, title: str) -> None:
 
 def go_to_decision(inspector: OpenedWidget) -> None:
     stages = inspector.part(".ew-stages option")
-    expect(stages).to_have_count(int(str(inspector.value("len(widget._stages)"))))
+    expect(stages).to_have_count(inspector.value("len(widget._stages)"))
     go_to(inspector, stages.last.inner_text())
 
 
@@ -101,7 +101,7 @@ def test_the_lesson(inspector: OpenedWidget) -> None:
     inspector.part("button.ew-next-stage").press("Space")
     expect(inspector.part(".ew-told h4")).to_have_text("The sides")
     # Each member's probability is its colour, the cores have full colour, and all other objects are faded.
-    n_members = int(str(inspector.value("widget.inspection.proposal.allocation.members.size")))
+    n_members = inspector.value("widget.inspection.proposal.allocation.members.size")
     inspector.eventually(
         lambda: styles(inspector, "opacity"),
         lambda them: (

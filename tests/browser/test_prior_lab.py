@@ -36,7 +36,7 @@ def lab(shared_lab: OpenedLab) -> Iterator[OpenedLab]:
 
 
 def guests(lab: OpenedLab) -> int:
-    return int(str(lab.value("lab.labels.size")))
+    return lab.value("lab.labels.size")
 
 
 def choose(lab: OpenedLab, which: int, kind: str, **parameters: str) -> None:
@@ -79,7 +79,7 @@ def test_guests_sit_down_step_by_step_and_by_themselves(lab: OpenedLab) -> None:
     seated = guests(lab)
     expect(lab.part(".ew-status")).to_contain_text(f"guest {seated} of 50")
     for place in (0, 1):
-        tables = int(str(lab.value(f"int(lab.seatings[{place}].labels.max()) + 1")))
+        tables = lab.value(f"int(lab.seatings[{place}].labels.max()) + 1")
         room = f".ew-restaurant-{place + 1}"
         expect(lab.part(f"{room} .ew-table")).to_have_count(tables + 1)
         expect(lab.part(f"{room} .ew-guest")).to_have_count(seated)
