@@ -33,7 +33,7 @@ QUIET_FLAGS = [
 # are compared pixel by pixel are painted whole.
 WHOLE_PICTURES = ["--disable-partial-raster"]
 
-# Playwright hides scroll bars, and then nobody sees those that should not be there.
+# Playwright hides scroll bars; shown, those that should not be there are found.
 SHOWN_SCROLL_BARS = ["--hide-scrollbars"]
 
 # A busy machine is not a fault.

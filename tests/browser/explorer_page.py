@@ -237,7 +237,7 @@ class ExplorerPage:
         self.page.wait_for_function(
             f"() => performance.now() - window.ewWatch.changed > {STILL}", polling=100
         )
-        # What glides changes nothing that is watched.
+        # Transitions change none of the attributes that are watched.
         self.root.evaluate(GLIDED)
 
     def pause(self) -> None:
@@ -260,12 +260,12 @@ class ExplorerPage:
 
     def marks(self) -> dict[str, list[str]]:
         """Colours of the dots, heights of the bars, address of the heatmap's picture."""
-        # While a colour glides, it is one of those between.
+        # During a transition a colour lies between the old and the new one.
         self.root.evaluate(GLIDED)
         return dict(self.root.evaluate(MARKS))
 
     def wait_for_change(self, figure: str, before: list[str]) -> None:
-        """Wait until a figure's marks are others than they were, and then until nothing changes any more.
+        """Wait until a figure's marks differ from those before, and then until nothing changes any more.
 
         The kernel may take its time to answer; until then nothing moves either.
         """

@@ -33,7 +33,8 @@ root => {
   const isRead = text => {
     const tick = text.closest(".tick");
     const isGoing = tick !== null && getComputedStyle(tick).opacity < 0.05;
-    return text.textContent && text.getBoundingClientRect().width > 1 && !isGoing;
+    const isGliding = text.matches(".ew-table-text") && text.getAnimations().length > 0;
+    return text.textContent && text.getBoundingClientRect().width > 1 && !isGoing && !isGliding;
   };
 
   for (const part of root.querySelectorAll("*")) {
@@ -100,7 +101,8 @@ root => {
   const least = 2.5 * window.innerHeight / 800;
   for (const guest of root.querySelectorAll(".ew-guest")) {
     const { width } = guest.getBoundingClientRect();
-    if (width <= least) faults.push(`a guest of ${width.toFixed(1)} pixels`);
+    const isDust = isShown(guest.ownerSVGElement) && width <= least;
+    if (isDust) faults.push(`a guest of ${width.toFixed(1)} pixels`);
   }
 
   const solid = "button, select, input, summary, .widget-html-content, .ew-figure, img";
@@ -133,10 +135,10 @@ root => {
 """
 
 
-# Waits until a widget has been laid out. The page says whether the kernel has answered what it was told of
-# the window. bqplot hears of a new size with the next picture of the browser, and draws a figure anew 300 ms
-# after its size or margins were changed: a timer that is set later, and runs longer, ends after that, however
-# busy the machine is. What has not moved by then stays.
+# Waits until a widget has been laid out. An attribute of the root says whether the kernel has answered the
+# message about the window's size. bqplot learns a figure's new size at the browser's next frame, and draws
+# the figure again 300 ms later. A timer that is set after that frame and runs longer ends after it on any
+# machine.
 SETTLED = """
 async (root, patience) => {
   const begun = performance.now();

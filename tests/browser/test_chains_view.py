@@ -25,7 +25,7 @@ def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> 
     expression = f"ew.ChainsView(ew.datasets.unit_square(seed=0), {settings})"
     with opened_widget(OpenedWidget, shared_page, shared_server, "chains-view", expression) as view:
         expect(view.part(".ew-sentence")).to_contain_text("Will they agree?")
-        # They start apart: after some iterations, nobody would take them for the same.
+        # They start apart, and after some iterations they still differ.
         view.press("play")
         view.wait_for_iteration(20)
         view.press("pause")

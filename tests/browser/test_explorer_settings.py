@@ -1,6 +1,7 @@
 """Settings, tables and files of the Explorer, right, wrong and hostile, in JupyterLab.
 
-What is read from a table, and which values are refused, is tested without a browser: here is the way there.
+Reading tables and refusing values is tested without a browser. Here they go from the page to the kernel, and the
+answers come back.
 """
 
 from collections.abc import Iterator

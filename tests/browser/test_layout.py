@@ -148,7 +148,7 @@ def rules(opened: OpenedExplorer) -> dict[str, list[str]]:
 @pytest.mark.layout
 @pytest.mark.parametrize("name", WIDGETS)
 def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_server: Server, name: str) -> None:
-    """In every state, and again when the notebook is opened anew in the dark theme."""
+    """In every state, and when the notebook is opened again in the dark theme."""
     expression, run = WIDGETS[name]
     # The AffineLab has a verdict where others have a status.
     kind: type[OpenedExplorer] = OpenedLab if name.startswith("affine_lab") else OpenedWidget
