@@ -1,7 +1,7 @@
 """Settings, tables and files of the Explorer, right, wrong and hostile, in JupyterLab.
 
-Reading tables and refusing values is tested without a browser. Here they go from the page to the kernel, and the
-answers come back.
+Reading tables and refusing values is tested without a browser. Here they go from the page to the kernel, and
+the answers come back.
 """
 
 from collections.abc import Iterator
