@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 from playwright.sync_api import BrowserContext, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from browser.lab_page import OUTPUT
 from browser.lite_site import CUT_OFF, START, Site, framed, served
+from browser.opened import OUTPUT
 
 SECONDS = 20
 # Medians of three turns; the last line says that it is done.

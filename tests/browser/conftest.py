@@ -1,4 +1,7 @@
-"""A real browser, a page and a JupyterLab of its own for each test that asks."""
+"""A real browser and one JupyterLab for all tests of a process, and a page for each test or each file.
+
+Ports are free ones and folders are temporary, so several processes can share the files: `make browser` does.
+"""
 
 import os
 import re
@@ -6,13 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from browser.lab_server import Lab, running_lab
-from browser.opened import PATIENCE, Server, do_without, new_page
+from browser.explorer_page import PATIENCE
+from browser.lab_server import running_lab
+from browser.opened import Server, do_without, new_page
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 # Without these, Chromium looks for updates and news of its own, which is only noise here.
@@ -29,13 +33,11 @@ QUIET_FLAGS = [
 # are compared pixel by pixel are painted whole.
 WHOLE_PICTURES = ["--disable-partial-raster"]
 
-# Playwright hides scroll bars, and then nobody sees those that should not be there.
+# Playwright hides scroll bars; shown, those that should not be there are found.
 SHOWN_SCROLL_BARS = ["--hide-scrollbars"]
 
 # A busy machine is not a fault.
 expect.set_options(timeout=PATIENCE)
-
-REPORTS = pytest.StashKey[dict[str, pytest.TestReport]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,8 +48,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where a test fails, save how its pages look, what they are made of, and what their consoles say."""
     report = yield
-    item.stash.setdefault(REPORTS, {})[report.when] = report
+    browser = getattr(item, "funcargs", {}).get("browser")
+    if report.failed and report.when != "teardown" and browser is not None:
+        folder = item.config.rootpath / "artefacts"
+        folder.mkdir(exist_ok=True)
+        name = re.sub(r"\W+", "-", item.name)
+        for number, page in enumerate(page for context in browser.contexts for page in context.pages):
+            picture = folder / f"failed-{name}-{number}.png"
+            with suppress(Error):  # a page that has crashed
+                page.screenshot(path=picture)
+                picture.with_suffix(".html").write_text(page.content())
+                said = [f"{message.type}: {message.text}" for message in page.console_messages()]
+                picture.with_suffix(".txt").write_text("\n".join([*said, *map(str, page.page_errors())]))
     return report
 
 
@@ -104,20 +118,12 @@ def page(browser: Browser) -> Iterator[Page]:
     page.context.close()
 
 
-@pytest.fixture(autouse=True)
-def picture_of_failure(
-    page: Page, screenshot: Callable[[str], Path], request: pytest.FixtureRequest
-) -> Iterator[None]:
-    """Where a test fails, what the page looked like, what it was made of, and what its console said."""
-    said: list[str] = []
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    yield
-    report = request.node.stash.get(REPORTS, {}).get("call")
-    if report is not None and report.failed:
-        picture = screenshot("failed-" + re.sub(r"\W+", "-", request.node.name))
-        picture.with_suffix(".html").write_text(page.content())
-        picture.with_suffix(".txt").write_text("\n".join(said))
+@pytest.fixture(scope="module")
+def shared_page(browser: Browser) -> Iterator[Page]:
+    """A page for all tests of a file."""
+    page = new_page(browser)
+    yield page
+    page.context.close()
 
 
 @contextmanager
@@ -128,13 +134,6 @@ def running_server(folder: Path) -> Iterator[Server]:
     command = ["-m", "jupyterlab", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={root}"]
     with running_lab(private, command, root) as lab:
         yield Server(lab, private)
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    """JupyterLab on an empty folder."""
-    with running_server(tmp_path) as server:
-        yield server.lab
 
 
 @pytest.fixture(scope="session")

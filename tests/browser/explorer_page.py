@@ -1,9 +1,21 @@
-"""What a person does with the explorer, and what is to be seen of it on the page."""
+"""What a person does with the Explorer, and what can be read from its page.
+
+Each message takes a while from the page to the kernel and back. A test that asserts something which it reads
+from the page therefore waits for it: with Playwright's `expect`, or with `ExplorerPage.eventually`.
+"""
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from playwright.sync_api import ConsoleMessage, FilePayload, FloatRect, Locator, Page, expect
+
+PATIENCE = 120_000
+"""Milliseconds: starting a kernel takes long on a busy machine."""
+
+Value = TypeVar("Value")
 
 FIGURES = {
     "scatter": ".ew-scatter",
@@ -170,6 +182,14 @@ class ExplorerPage:
         self.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
         self.watch()
 
+    def eventually(self, read: Callable[[], Value], holds: Callable[[Value], object]) -> Value:
+        """Read until what was read is as expected, and return it."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not holds(value := read()):
+            assert time.monotonic() < deadline, f"after {PATIENCE / 1000:.0f} s it is still {value!r}"
+            self.page.wait_for_timeout(50)
+        return value
+
     def watch(self) -> None:
         """Count and time changes from now on."""
         self.page.evaluate(WATCH)
@@ -212,36 +232,40 @@ class ExplorerPage:
             polling=100,
         )
 
-    def wait_until_still(self) -> float:
-        """Wait until nothing changes any more; return the time of the last change (page clock, seconds)."""
+    def wait_until_still(self) -> None:
+        """Wait until nothing changes any more."""
         self.page.wait_for_function(
             f"() => performance.now() - window.ewWatch.changed > {STILL}", polling=100
         )
-        # What glides changes nothing that is watched.
+        # Transitions change none of the attributes that are watched.
         self.root.evaluate(GLIDED)
-        return self.watched()["changed"] / 1000
+
+    def pause(self) -> None:
+        """Pause, and wait until the page shows the last iteration."""
+        self.press("pause")
+        expect(self.part("button.ew-play")).not_to_have_class(re.compile("mod-success"))
+        self.wait_until_still()
 
     def pause_seconds(self) -> float:
         """Pause; return how long after the click the pictures went on changing."""
-        self.press("pause")
-        changed = self.wait_until_still()
-        return max(0.0, changed - self.watched()["clicked"] / 1000)
+        self.pause()
+        seen = self.watched()
+        return max(0.0, seen["changed"] - seen["clicked"]) / 1000
 
     def pause_frames(self) -> int:
-        """Pause; return how many more frames were painted after the click, however long that took."""
-        self.press("pause")
-        self.wait_until_still()
+        """Pause; return the number of frames painted after the click."""
+        self.pause()
         seen = self.watched()
         return int(seen["statuses"] - seen["before"])
 
     def marks(self) -> dict[str, list[str]]:
         """Colours of the dots, heights of the bars, address of the heatmap's picture."""
-        # While a colour glides, it is one of those between.
+        # During a transition a colour lies between the old and the new one.
         self.root.evaluate(GLIDED)
         return dict(self.root.evaluate(MARKS))
 
     def wait_for_change(self, figure: str, before: list[str]) -> None:
-        """Wait until a figure's marks are others than they were, and then until nothing changes any more.
+        """Wait until a figure's marks differ from those before, and then until nothing changes any more.
 
         The kernel may take its time to answer; until then nothing moves either.
         """
@@ -314,3 +338,30 @@ def upload(explorer: ExplorerPage, name: str, content: bytes) -> None:
     expect(explorer.part(".ew-data")).to_be_visible()
     file = FilePayload(name=name, mimeType="text/csv", buffer=content)
     explorer.part(".ew-upload input[type=file]").set_input_files(file)
+
+
+def assert_plays(explorer: ExplorerPage) -> None:
+    """Step, Play, full speed, Pause, Step and Reset do what they say, and all pictures follow."""
+    marks, pixels = explorer.marks(), explorer.pixels()
+    explorer.press("step")
+    explorer.wait_for_iteration(1)
+    explorer.wait_until_still()
+    assert explorer.iteration() == 1
+    explorer.press("play")
+    explorer.wait_for_iteration(10)
+    explorer.choose_speed(FAST)
+    explorer.wait_for_iteration(300)
+    assert explorer.pause_frames() <= MOST_AFTER_PAUSE
+    later_marks, later_pixels = explorer.marks(), explorer.pixels()
+    for name in FIGURES:
+        assert later_marks[name] != marks[name], f"Play has not changed the marks of {name}"
+        assert later_pixels[name] != pixels[name], f"Play has not changed the picture of {name}"
+    present = explorer.iteration()
+    explorer.press("step")
+    explorer.wait_for_iteration(present + 1)
+    explorer.wait_until_still()
+    assert explorer.iteration() == present + 1
+    explorer.press("reset")
+    explorer.wait_for_iteration(0, or_later=False)
+    expect(explorer.part(".ew-view-error:visible")).to_have_count(0)
+    assert explorer.faults == []

@@ -1,4 +1,4 @@
-"""JupyterLab servers for one test, which see no settings but ours and leave nothing behind."""
+"""JupyterLab servers with their own settings, which leave nothing behind."""
 
 import os
 import re

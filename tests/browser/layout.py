@@ -1,9 +1,13 @@
-"""What a person with sharp eyes finds wrong with a page: overlaps, cut texts, scroll bars, wasted room."""
+"""Faults of a widget's layout (overlaps, cut texts, scroll bars, unused height), and what axe-core finds."""
 
-from browser.opened import PATIENCE
+from importlib.resources import files
+
+from browser.explorer_page import PATIENCE
 from playwright.sync_api import Locator, Page
 
 SIZES = ((1280, 800), (1366, 768), (1920, 1080))
+BOTTOM = 775
+"""Lowest line of a notebook that is visible on a projector (the first size) without scrolling."""
 TALL = (1920, 1080)
 """Size at which a widget must use the height that it can have."""
 USED = 0.85
@@ -29,7 +33,8 @@ root => {
   const isRead = text => {
     const tick = text.closest(".tick");
     const isGoing = tick !== null && getComputedStyle(tick).opacity < 0.05;
-    return text.textContent && text.getBoundingClientRect().width > 1 && !isGoing;
+    const isGliding = text.matches(".ew-table-text") && text.getAnimations().length > 0;
+    return text.textContent && text.getBoundingClientRect().width > 1 && !isGoing && !isGliding;
   };
 
   for (const part of root.querySelectorAll("*")) {
@@ -77,8 +82,9 @@ root => {
     const off = Math.max(Math.abs(width - room.width), Math.abs(height - room.height));
     if (isShown(drawing.parentElement) && off > 1) faults.push(`drawing off by ${off}: ${name(drawing)}`);
   }
-  for (const figure of root.querySelectorAll(".ew-figure")) {
-    const texts = [...figure.querySelectorAll(".axis .tick text, text.axislabel")].filter(isRead);
+  for (const figure of root.querySelectorAll(".ew-figure, .ew-floor")) {
+    const found = figure.querySelectorAll(".axis .tick text, text.axislabel, .ew-table-text");
+    const texts = [...found].filter(isRead);
     for (const [place, one] of texts.entries()) {
       const first = one.getBoundingClientRect();
       for (const other of texts.slice(place + 1)) {
@@ -90,6 +96,13 @@ root => {
         faults.push(`overlap: "${one.textContent}" and "${other.textContent}" in ${name(figure)}`);
       }
     }
+  }
+
+  const least = 2.5 * window.innerHeight / 800;
+  for (const guest of root.querySelectorAll(".ew-guest")) {
+    const { width } = guest.getBoundingClientRect();
+    const isDust = isShown(guest.ownerSVGElement) && width <= least;
+    if (isDust) faults.push(`a guest of ${width.toFixed(1)} pixels`);
   }
 
   const solid = "button, select, input, summary, .widget-html-content, .ew-figure, img";
@@ -122,10 +135,10 @@ root => {
 """
 
 
-# Waits until a widget has been laid out. The page says whether the kernel has answered what it was told of
-# the window. bqplot hears of a new size with the next picture of the browser, and draws a figure anew 300 ms
-# after its size or margins were changed: a timer that is set later, and runs longer, ends after that, however
-# busy the machine is. What has not moved by then stays.
+# Waits until a widget has been laid out. An attribute of the root says whether the kernel has answered the
+# message about the window's size. bqplot learns a figure's new size at the browser's next frame, and draws
+# the figure again 300 ms later. A timer that is set after that frame and runs longer ends after it on any
+# machine.
 SETTLED = """
 async (root, patience) => {
   const begun = performance.now();
@@ -174,3 +187,34 @@ def faults(page: Page, root: Locator, size: tuple[int, int]) -> list[str]:
 def all_faults(page: Page, root: Locator) -> list[str]:
     """What is wrong with a widget in windows of all sizes."""
     return [fault for size in SIZES for fault in faults(page, root, size)]
+
+
+def below_the_projector(root: Locator) -> list[str]:
+    """Whether a widget is too high for the projector, as a list of faults."""
+    root.page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+    root.evaluate("root => root.scrollIntoView({ block: 'start' })")
+    settle(root)
+    box = root.bounding_box()
+    assert box is not None
+    bottom = box["y"] + box["height"]
+    return [f"reaches down to {bottom:.0f}"] if bottom > BOTTOM else []
+
+
+# The package is a wrapper that carries the checker itself, which is all that is needed of it.
+CHECKER = files("axe_playwright_python").joinpath("axe.min.js")
+
+# The rules that are about a whole page are JupyterLab's business.
+RUN = """
+async root => {
+  const found = await axe.run(root, { resultTypes: ["violations"], rules: { region: { enabled: false } } });
+  const grave = found.violations.filter(fault => ["serious", "critical"].includes(fault.impact));
+  return grave.flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 160)}`));
+}
+"""
+
+
+def violations(root: Locator) -> list[str]:
+    """Serious and critical violations of the rules for accessible pages, each as a text."""
+    if not root.evaluate("() => 'axe' in window"):
+        root.page.evaluate(CHECKER.read_text("utf-8"))
+    return list(root.evaluate(RUN))

@@ -1,29 +1,42 @@
-"""Opening a notebook that shows an explorer."""
+"""Opening a notebook that shows a widget, and looking into the kernel behind it."""
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import nbformat
 import numpy as np
 import pytest
-from browser.explorer_page import ExplorerPage
+from browser.explorer_page import PATIENCE, ExplorerPage
 from browser.kernel_probe import Kernel, probed_kernel
 from browser.lab_server import Lab
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 # A classroom projector.
 VIEWPORT = {"width": 1280, "height": 800}
-PATIENCE = 120_000  # a kernel that starts on a busy machine takes its time
 
+# Parts of a notebook in JupyterLab.
+CODE_PROMPT = ".jp-CodeCell .jp-InputPrompt"
+OUTPUT = ".jp-OutputArea-output"
+ERROR_OUTPUT = f"{OUTPUT}[data-mime-type='application/vnd.jupyter.error']"
+STDERR_OUTPUT = f"{OUTPUT}[data-mime-type='application/vnd.jupyter.stderr']"
+
+# Whether the page has acknowledged the newest frame, which it does once that is painted.
+PAINTED = (
+    "(lambda display: any(one.acknowledged == display.number for one in display._viewers.values()))"
+    "(explorer.player._display)"
+)
 RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
+
+# Contrast with the background: WCAG 2, level AA, for text of normal size.
+READABLE = 4.5
+TEXTS = ".axis .tick text, .axis text.axislabel, .widget-html-content, .widget-label, button, select"
 
 
 def do_without(what: str) -> NoReturn:
@@ -35,7 +48,7 @@ def do_without(what: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Server:
-    """A JupyterLab that serves several notebooks, and where it keeps its connection files."""
+    """A JupyterLab that serves several notebooks, and the folder of its settings and connection files."""
 
     lab: Lab
     private: Path
@@ -47,21 +60,98 @@ class Server:
 
 @dataclass
 class OpenedExplorer(ExplorerPage):
-    """An explorer in JupyterLab, and the kernel behind it."""
+    """An Explorer in JupyterLab, and the kernel behind it."""
 
     kernel: Kernel | None = None
 
-    def value(self, expression: str) -> object:
+    name: ClassVar[str] = "explorer"
+    """Name of the widget in the kernel."""
+    texts: ClassVar[str] = TEXTS
+
+    def value(self, expression: str) -> Any:  # noqa: ANN401 - whatever the expression gives
         """Value of an expression in the kernel."""
         assert self.kernel is not None
         return self.kernel.value(expression)
 
     def wait_for_value(self, expression: str, expected: object) -> None:
         """Wait until an expression has a value in the kernel: what is done on the page gets there later."""
-        deadline = time.monotonic() + PATIENCE / 1000
-        while (value := self.value(expression)) != expected:
-            assert time.monotonic() < deadline, f"{expression} is {value}, not {expected}"
-            self.page.wait_for_timeout(100)
+        self.eventually(lambda: self.value(expression), lambda value: value == expected)
+
+    def wait_until_still(self) -> None:
+        """Wait until the page has painted the newest frame and nothing changes any more."""
+        self.wait_for_value(PAINTED, True)
+        super().wait_until_still()
+
+    def pause(self) -> None:
+        """Pause, and wait until the page shows the iteration at which the chain has stopped."""
+        self.press("pause")
+        self.wait_for_value("explorer.player._task is None", True)
+        present = self.value("explorer.player.status.iteration")
+        self.wait_for_iteration(present, or_later=False)
+        self.wait_until_still()
+
+    def assert_readable(self) -> None:
+        """All texts stand out from their background."""
+        contrasts = self.eventually(lambda: self.contrasts(self.texts), lambda them: len(them) > 10)
+        faint = {text: round(contrast, 1) for text, contrast in contrasts.items() if contrast < READABLE}
+        assert faint == {}
+
+
+@dataclass
+class OpenedWidget(OpenedExplorer):
+    """A widget other than the Explorer, drawn in the same style."""
+
+    name = "widget"
+    # Buttons that cannot be pressed are faint on purpose.
+    texts = TEXTS.replace("button", "button:enabled")
+
+    def wait_until_shown(self) -> None:
+        expect(self.part(".ew-status")).not_to_be_empty()
+        expect(self.part(".ew-figure svg").first).to_be_attached()
+        self.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
+
+    def number(self, selector: str) -> float:
+        """Number of a cell, in full precision, as soon as there is one."""
+        cell = self.part(selector).first
+        expect(cell).to_have_attribute("data-value", re.compile("."))
+        return float(str(cell.get_attribute("data-value")))
+
+
+@dataclass
+class OpenedLab(OpenedExplorer):
+    """The PriorLab or the AffineLab."""
+
+    name = "lab"
+
+    @property
+    def root(self) -> Locator:
+        return self.page.locator(".ew-lab")
+
+    def wait_until_shown(self) -> None:
+        expect(self.root).to_be_visible()
+        expect(self.part(".bqplot svg").first).to_be_attached()
+        self.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
+
+    def number(self, selector: str) -> float:
+        """Number that a part shows, as soon as it shows one."""
+        shown = self.part(selector)
+        expect(shown).to_have_text(re.compile(r"^\s*[\d.]+\s*$"))
+        return float(shown.inner_text())
+
+    def set_slider(self, selector: str, value: str) -> None:
+        """Type a value beside a slider."""
+        readout = self.part(f"{selector} .widget-readout")
+        readout.fill(value)
+        readout.press("Enter")
+
+    def press_on_slider(self, selector: str, key: str, times: int = 1) -> None:
+        """Move a slider with the keyboard."""
+        handle = self.part(f"{selector} .noUi-handle")
+        handle.focus()
+        # Otherwise JupyterLab takes some keys for itself.
+        expect(handle).to_have_attribute("data-lm-suppress-shortcuts", "true")
+        for _ in range(times):
+            handle.press(key)
 
 
 def write_notebook(path: Path, code: str, kernel: str = "python3") -> None:
@@ -71,7 +161,7 @@ def write_notebook(path: Path, code: str, kernel: str = "python3") -> None:
 
 
 def explorer_code(arguments: str) -> str:
-    """Code of a cell that shows an explorer; names in the kernel are `ew` and `explorer`."""
+    """Code of a cell that shows an Explorer; names in the kernel are `ew` and `explorer`."""
     return f"import ewens_widgets as ew\nexplorer = ew.Explorer({arguments})\nexplorer"
 
 
@@ -79,6 +169,12 @@ def new_page(browser: Browser) -> Page:
     page = browser.new_context(viewport=VIEWPORT).new_page()
     page.set_default_timeout(PATIENCE)
     return page
+
+
+def run_all(page: Page) -> None:
+    """Choose Run All from the menu."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name=re.compile("^Run All( Cells)?$")).click()
 
 
 def show_notebook(page: Page, lab: Lab, notebook: str) -> None:
@@ -92,20 +188,55 @@ def show_notebook(page: Page, lab: Lab, notebook: str) -> None:
         page.keyboard.press("Control+b")
 
 
+Shown = TypeVar("Shown", bound=OpenedExplorer)
+
+
+@contextmanager
+def _opened(
+    shown: Shown, server: Server, notebook: str, code: str, kernel: str = "python3"
+) -> Iterator[Shown]:
+    write_notebook(server.lab.root / notebook, code, kernel)
+    show_notebook(shown.page, server.lab, notebook)
+    run_all(shown.page)
+    shown.wait_until_shown()
+    with probed_kernel(server.lab, server.runtime, notebook) as shown.kernel:
+        yield shown
+
+
 @contextmanager
 def opened_explorer(
     page: Page, server: Server, name: str, code: str, kernel: str = "python3"
 ) -> Iterator[OpenedExplorer]:
-    """An explorer in a new notebook, whose kernel is shut down in the end."""
-    notebook = f"{name}.ipynb"
-    write_notebook(server.lab.root / notebook, code, kernel)
-    explorer = OpenedExplorer(page)
-    show_notebook(page, server.lab, notebook)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name=re.compile("^Run All( Cells)?$")).click()
-    explorer.wait_until_shown()
-    with probed_kernel(server.lab, server.runtime, notebook) as explorer.kernel:
+    """An Explorer in a new notebook, whose kernel is shut down in the end."""
+    with _opened(OpenedExplorer(page), server, f"{name}.ipynb", code, kernel) as explorer:
         yield explorer
+
+
+@contextmanager
+def opened_widget(
+    kind: type[Shown], page: Page, server: Server, name: str, expression: str
+) -> Iterator[Shown]:
+    """Another widget in a new notebook."""
+    code = f"import ewens_widgets as ew\n{kind.name} = {expression}\n{kind.name}"
+    with _opened(kind(page), server, f"{name}.ipynb", code) as widget:
+        yield widget
+
+
+@contextmanager
+def reopened_in_the_dark(widget: OpenedExplorer, server: Server, name: str) -> Iterator[None]:
+    """The same widget, its notebook saved and opened again in the dark theme."""
+    page = widget.page
+    page.keyboard.press("Control+s")
+    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
+    path = server.private / "settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+    path.write_text('{"theme": "JupyterLab Dark"}')
+    try:
+        show_notebook(page, server.lab, f"{name}.ipynb")
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+        widget.wait_until_shown()
+        yield
+    finally:
+        path.unlink()  # also where a test fails: the next page is to be light
 
 
 # The browser does not smooth the edges of dots alike each time it paints them: by up to 24 of 255 levels.
@@ -124,7 +255,7 @@ def differ(one: bytes, other: bytes) -> bool:
 
 
 def assert_stands_still(explorer: OpenedExplorer) -> None:
-    """The kernel has nothing left to do for the player, and pictures and chain stay as they are."""
+    """The player has stopped, and neither pictures nor chain change any more."""
     explorer.wait_for_value("explorer.player._task is None", True)
     explorer.wait_until_still()
     iteration, marks, pixels = explorer.iteration(), explorer.marks(), explorer.pixels()

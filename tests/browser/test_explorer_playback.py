@@ -1,7 +1,6 @@
 """Play, Pause, Step, looking back and Reset, as they are seen in JupyterLab."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from browser.explorer_page import FAST, FIGURES, MOST_AFTER_PAUSE
@@ -13,21 +12,15 @@ from browser.opened import (
     explorer_code,
     new_page,
     opened_explorer,
+    show_notebook,
 )
 from playwright.sync_api import Browser, Page, expect
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
-    page = new_page(browser)
-    yield page
-    page.context.close()
-
-
-@pytest.fixture(scope="module")
-def shared_explorer(page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
     code = explorer_code("ew.datasets.wine(), iterations=200_000")
-    with opened_explorer(page, shared_server, "playback", code) as explorer:
+    with opened_explorer(shared_page, shared_server, "playback", code) as explorer:
         yield explorer
 
 
@@ -37,8 +30,9 @@ def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
     shared_explorer.press("reset")
     shared_explorer.wait_for_iteration(0, or_later=False)
     shared_explorer.choose_speed("1 iteration a frame")
+    shared_explorer.wait_until_still()
     yield shared_explorer
-    shared_explorer.press("pause")
+    shared_explorer.pause()
     expect(shared_explorer.part(".ew-view-error:visible")).to_have_count(0)
     assert shared_explorer.faults == []
 
@@ -53,13 +47,10 @@ def assert_colours_show(colours: list[str], labels: list[int]) -> None:
         assert (members[0] == "rgb(140, 140, 140)") == (len(members) == 1)
 
 
-def test_play_changes_all_pictures_and_pause_freezes_them(
-    explorer: OpenedExplorer, screenshot: Callable[[str], Path]
-) -> None:
+def test_play_changes_all_pictures_and_pause_freezes_them(explorer: OpenedExplorer) -> None:
     marks, pixels = explorer.marks(), explorer.pixels()
     explorer.press("play")
     explorer.wait_for_iteration(10)
-    screenshot("explorer-playing")
     assert explorer.pause_frames() <= MOST_AFTER_PAUSE
     later_marks, later_pixels = explorer.marks(), explorer.pixels()
     for name in FIGURES:
@@ -74,7 +65,6 @@ def test_pause_freezes_the_pictures_at_full_speed(explorer: OpenedExplorer) -> N
     explorer.wait_for_iteration(500)
     assert explorer.pause_frames() <= MOST_AFTER_PAUSE
     assert_stands_still(explorer)
-    assert explorer.iteration() == explorer.value("explorer.player.status.iteration")
 
 
 # What a picture's size becomes, each time it changes.
@@ -98,20 +88,11 @@ def test_no_picture_changes_its_size_while_the_chain_runs_or_when_it_stops(explo
     # Sentences come, get longer and go: what all draws say is told from time to time.
     expect(explorer.part(".ew-aside")).to_contain_text("groups")
     explorer.wait_for_iteration(explorer.iteration() + 1000)
-    explorer.press("pause")
+    explorer.pause()
     expect(explorer.part(".ew-headline")).not_to_contain_text("groups")
     explorer.wait_until_still()
     assert len(before) > 5
     assert explorer.page.evaluate("() => window.ewSizes") == []
-
-
-def test_step_advances_one_iteration(explorer: OpenedExplorer) -> None:
-    for number in (1, 2, 3):
-        explorer.press("step")
-        explorer.wait_for_iteration(number)
-        explorer.wait_until_still()
-        assert explorer.iteration() == number
-        assert explorer.value(RECORDED) == (number, number)
 
 
 def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer: OpenedExplorer) -> None:
@@ -122,8 +103,7 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     explorer.choose_speed("5 iterations a frame")
     explorer.press("play")
     explorer.wait_for_iteration(60)
-    explorer.press("pause")
-    explorer.wait_until_still()
+    explorer.pause()
     present = explorer.iteration()
     labels = explorer.value("explorer.sampler.labels.tolist()")
 
@@ -132,8 +112,10 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     readout.press("Enter")
     explorer.wait_for_iteration(1, or_later=False)
     expect(explorer.part(".ew-status")).to_contain_text("looking back")
+    explorer.eventually(
+        lambda: (explorer.marks()["bars"], explorer.status().split(" · ")[1]), lambda shown: shown == first
+    )
     explorer.wait_until_still()
-    assert (explorer.marks()["bars"], explorer.status().split(" · ")[1]) == first
     assert_colours_show(
         explorer.marks()["scatter"], explorer.value("explorer.player.recorder.labels[0].tolist()")
     )
@@ -143,8 +125,7 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     explorer.choose_speed("1 iteration a frame")
     explorer.press("play")
     explorer.wait_for_iteration(present + 1)
-    explorer.press("pause")
-    explorer.wait_until_still()
+    explorer.pause()
     iteration = explorer.iteration()
     assert explorer.value(RECORDED) == (iteration, iteration)
     assert explorer.value("explorer.player.recorder.trace().iterations.tolist()") == [
@@ -163,49 +144,66 @@ def test_reset_goes_back_to_the_start_and_repeats_the_chain(explorer: OpenedExpl
     explorer.wait_for_iteration(200)
     explorer.press("reset")
     explorer.wait_for_iteration(0, or_later=False)
-    explorer.wait_until_still()
-    assert explorer.value(RECORDED) == (0, 0)
-    assert explorer.marks()["bars"] == start
-    assert set(explorer.marks()["scatter"]) == {"rgb(140, 140, 140)"}  # it starts with singletons
+    explorer.wait_for_value(RECORDED, (0, 0))
+    explorer.eventually(lambda: explorer.marks()["bars"], lambda bars: bars == start)
+    # It starts with singletons.
+    explorer.eventually(lambda: set(explorer.marks()["scatter"]), lambda them: them == {"rgb(140, 140, 140)"})
     explorer.press("step")
     explorer.wait_for_iteration(1)
     explorer.wait_until_still()
-    assert (explorer.marks()["bars"], explorer.value("explorer.labels.tolist()")) == first
-
-
-def test_run_to_end_ends_at_the_last_iteration(explorer: OpenedExplorer) -> None:
-    explorer.open_section("Run")
-    explorer.type_in(".ew-iterations", "1500")
-    expect(explorer.part(".ew-status")).to_contain_text("of 1 500")
-    explorer.press("run-to-end")
-    explorer.wait_for_iteration(1500)
-    explorer.wait_until_still()
-    assert explorer.value(RECORDED) == (1500, 1500)
-    explorer.type_in(".ew-iterations", "200000")
-    expect(explorer.part(".ew-status")).to_contain_text("of 200 000")
+    explorer.eventually(lambda: explorer.marks()["bars"], lambda bars: bars == first[0])
+    assert explorer.value("explorer.labels.tolist()") == first[1]
 
 
 def test_playing_does_not_fill_the_page(explorer: OpenedExplorer) -> None:
-    """What a mark draws anew replaces what it drew before."""
+    """Marks replace what they drew before, and a picture is released when the next one is there."""
     count = "root => root.querySelectorAll('.ew-theta-bars *, .ew-count-bars *').length"
+    size = "address => fetch(address).then(answer => answer.blob()).then(bytes => bytes.size, () => -1)"
     explorer.press("play")
     explorer.wait_for_iteration(60)
     early = int(explorer.root.evaluate(count))
-    explorer.wait_for_iteration(300)
+    (picture,) = explorer.marks()["heatmap"]
+    explorer.wait_for_iteration(180)
     assert int(explorer.root.evaluate(count)) < early + 30
-
-
-def test_pictures_that_were_replaced_are_let_go(explorer: OpenedExplorer) -> None:
-    """bqplot keeps the bytes of every picture it has shown; we release them when the next one is there."""
-    size = "address => fetch(address).then(answer => answer.blob()).then(bytes => bytes.size, () => -1)"
-    explorer.press("play")
-    explorer.wait_for_iteration(5)
-    (early,) = explorer.marks()["heatmap"]
-    explorer.wait_for_iteration(20)
-    explorer.press("pause")
-    explorer.wait_until_still()
+    explorer.pause()
     (shown,) = explorer.marks()["heatmap"]
     assert explorer.page.evaluate(size, shown) > 0
-    assert explorer.page.evaluate(size, early) == -1
+    explorer.eventually(lambda: explorer.page.evaluate(size, picture), lambda size: size == -1)
     # The browser reports the address that we asked for in vain.
-    explorer.faults[:] = [fault for fault in explorer.faults if early not in fault]
+    explorer.faults[:] = [fault for fault in explorer.faults if picture not in fault]
+
+
+def test_pause_freezes_500_objects_at_full_speed(page: Page, shared_server: Server) -> None:
+    code = explorer_code("ew.datasets.half_moons(n=500, seed=0), iterations=1_000_000, speed=None")
+    with opened_explorer(page, shared_server, "many", code) as explorer:
+        explorer.press("play")
+        explorer.wait_for_iteration(300)
+        assert explorer.pause_frames() <= MOST_AFTER_PAUSE
+        assert_stands_still(explorer)
+        assert explorer.faults == []
+
+
+def test_the_chain_goes_on_while_the_page_is_closed(
+    page: Page, browser: Browser, shared_server: Server
+) -> None:
+    code = explorer_code("ew.datasets.wine(), iterations=100_000")
+    with opened_explorer(page, shared_server, "page", code) as explorer:
+        explorer.press("play")
+        explorer.wait_for_iteration(20)
+        page.keyboard.press("Control+s")
+        expect(page.locator(".jp-mod-dirty")).to_have_count(0)
+        last_seen = explorer.iteration()
+        page.goto("about:blank")
+
+        again = new_page(browser)
+        reopened = OpenedExplorer(again, kernel=explorer.kernel)
+        show_notebook(again, shared_server.lab, "page.ipynb")
+        reopened.wait_until_shown()
+        reopened.wait_for_iteration(last_seen + 1)
+        before = reopened.marks()
+        reopened.wait_for_iteration(reopened.iteration() + 20)
+        assert reopened.pause_frames() <= MOST_AFTER_PAUSE
+        assert reopened.marks()["heatmap"] != before["heatmap"]
+        assert reopened.faults == []
+        again.context.close()
+        assert explorer.faults == []

@@ -2,21 +2,27 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 
 import pytest
-from browser.accessibility import violations
 from browser.explorer_page import ANSWER, FAST
-from browser.labs_page import opened_lab
-from browser.layout import SIZES, TALL, all_faults, faults
-from browser.opened import OpenedExplorer, Server, explorer_code, opened_explorer
-from browser.opened_widget import dark_theme, opened_widget
+from browser.layout import SIZES, TALL, all_faults, below_the_projector, faults, violations
+from browser.opened import (
+    VIEWPORT,
+    OpenedExplorer,
+    OpenedLab,
+    OpenedWidget,
+    Server,
+    explorer_code,
+    opened_explorer,
+    opened_widget,
+    reopened_in_the_dark,
+)
 from playwright.sync_api import Page, expect
+
+from ewens_widgets.model.priors import FiniteMixture
 
 Run = Callable[[OpenedExplorer], Iterator[str]]
 WIDGETS: dict[str, tuple[str, Run]] = {}
-
-THEMES = ("light", "dark")
 
 
 def widget(expression: str) -> Callable[[Run], Run]:
@@ -90,6 +96,9 @@ def move_inspector(opened: OpenedExplorer) -> Iterator[str]:
         if stage == 5:
             yield "during"
     yield "after"
+    opened.press("as-printed")
+    expect(opened.part(".ew-terms th").last).to_have_text("as printed")
+    yield "as printed"
 
 
 @widget("ew.PriorLab(prior=ew.priors.FiniteMixture(), compare=ew.priors.PitmanYor(1.0, 0.5), n=120)")
@@ -101,32 +110,59 @@ def prior_lab(opened: OpenedExplorer) -> Iterator[str]:
     opened.press("draw")
     expect(opened.part(".ew-status")).to_contain_text("1 000 partitions drawn")
     yield "after"
+    opened.part(".ew-chooser-2 .ew-kind select").select_option(label="nothing")
+    expect(opened.part(".ew-restaurant-2")).to_be_hidden()
+    opened.press("fill")
+    expect(opened.part(".ew-restaurant-1 .ew-guest")).to_have_count(120)
+    yield "alone"
+
+
+@widget("ew.PriorLab(prior=ew.priors.FiniteMixture(), compare=ew.priors.PitmanYor(1.0, 0.5), n=1000)")
+def prior_lab_with_many_guests(opened: OpenedExplorer) -> Iterator[str]:
+    opened.press("draw")
+    expect(opened.part(".ew-status")).to_contain_text("1 000 partitions drawn")
+    expect(opened.part(".ew-guest")).to_have_count(2000)
+    mean = FiniteMixture().expected_clusters(1000)
+    expect(opened.part(".ew-distribution .ew-prior-1 .ew-mean")).to_have_text(f"{mean:.3f}")
+    yield "after"
+
+
+def rules(opened: OpenedExplorer) -> dict[str, list[str]]:
+    """What is wrong with a widget in one theme, besides its layout."""
+    page = opened.page
+    opened.assert_readable()
+    found = {"rules": violations(opened.root)}
+    page.keyboard.press("Tab")  # outlines are for those who use the keyboard
+    found["focus"] = opened.root.evaluate(UNSEEN_FOCUS)
+    page.set_viewport_size({"width": TALL[0], "height": TALL[1]})
+    opened.root.evaluate("root => root.focus()")
+    page.keyboard.press("f")
+    expect(opened.root).to_have_class(re.compile("ew-presenting"))
+    found["presented"] = faults(page, opened.root, TALL)
+    found["small texts"] = opened.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED)
+    page.keyboard.press("Escape")
+    expect(opened.root).not_to_have_class(re.compile("ew-presenting"))
+    return found
 
 
 @pytest.mark.layout
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", WIDGETS)
-def test_nothing_overlaps_and_nothing_is_cut_off(
-    page: Page, shared_server: Server, name: str, theme: str
-) -> None:
+def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_server: Server, name: str) -> None:
+    """In every state, and when the notebook is opened again in the dark theme."""
     expression, run = WIDGETS[name]
-    # The affine lab has a verdict where others have a status.
-    opener = opened_lab if name.startswith("affine_lab") else opened_widget
-    with (
-        dark_theme(shared_server) if theme == "dark" else nullcontext(),
-        opener(page, shared_server, f"layout_{name}_{theme}", expression) as opened,
-    ):
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(theme == "light").lower())
+    # The AffineLab has a verdict where others have a status.
+    kind: type[OpenedExplorer] = OpenedLab if name.startswith("affine_lab") else OpenedWidget
+    page, notebook = shared_page, f"layout_{name}"
+    page.set_viewport_size(VIEWPORT)
+    with opened_widget(kind, page, shared_server, notebook, expression) as opened:
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
         found = {state: all_faults(page, opened.root) for state in run(opened)}
-        found["rules"] = violations(opened.root)
-        page.keyboard.press("Tab")  # outlines are for those who use the keyboard
-        found["focus"] = opened.root.evaluate(UNSEEN_FOCUS)
-        page.set_viewport_size({"width": TALL[0], "height": TALL[1]})
-        opened.root.evaluate("root => root.focus()")
-        page.keyboard.press("f")
-        expect(opened.root).to_have_class(re.compile("ew-presenting"))
-        found["presented"] = faults(page, opened.root, TALL)
-        found["small texts"] = opened.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED)
+        if not name.startswith("explorer"):
+            found["height"] = below_the_projector(opened.root)
+        found |= rules(opened)
+        with reopened_in_the_dark(opened, shared_server, notebook):
+            found["dark"] = all_faults(page, opened.root)
+            found |= {f"{rule} in the dark": faults for rule, faults in rules(opened).items()}
         wrong = [f"{state}: {fault}" for state, several in found.items() for fault in several]
         assert not wrong, "\n".join(wrong)
         assert opened.faults == []
@@ -159,7 +195,9 @@ SMALL_TEXTS = """
 
 
 @pytest.mark.layout
-def test_presentation(page: Page, shared_server: Server) -> None:
+def test_presentation(shared_page: Page, shared_server: Server) -> None:
+    page = shared_page
+    page.set_viewport_size(VIEWPORT)
     code = explorer_code("ew.datasets.wine(), iterations=100_000")
     with opened_explorer(page, shared_server, "presentation", code) as explorer:
         scatter = explorer.box(".ew-scatter")
@@ -170,6 +208,7 @@ def test_presentation(page: Page, shared_server: Server) -> None:
         page.keyboard.press(" ")
         explorer.wait_for_iteration(20)
         page.keyboard.press(" ")
+        explorer.wait_for_value("explorer.player._task is None", True)
         explorer.wait_until_still()
         page.keyboard.press("f")
         expect(explorer.root).to_have_class(re.compile("ew-presenting"))

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from browser.lab_page import OUTPUT
 from browser.lite_site import CUT_OFF, START, cut_off_page, served
+from browser.opened import OUTPUT
 from playwright._impl._driver import compute_driver_executable
 from playwright.sync_api import Browser, expect
 

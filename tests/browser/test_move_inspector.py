@@ -1,13 +1,11 @@
 """The two-minute lesson with the move inspector: a proposal stage by stage, its numbers, and its decision."""
 
 import math
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from browser.explorer_page import CIRCLES
-from browser.opened import Server, show_notebook
-from browser.opened_widget import OpenedWidget, assert_readable, assert_whole, dark_theme, opened_widget
+from browser.opened import OpenedWidget, Server, opened_widget
 from playwright.sync_api import Page, expect
 
 # The first differs from the one that is shown when the lesson begins.
@@ -19,11 +17,17 @@ MOVES = {
 }
 TERMS = ("prior", "likelihood", "reverse", "forward")
 
+# Number and text of each term; those of the first column, if there are two.
+PRINTED = """
+cells => Object.fromEntries(
+  [...cells].reverse().map(cell => [cell.dataset.term, [Number(cell.dataset.value ?? NaN), cell.innerText]]))
+"""
+
 
 @pytest.fixture
-def inspector(page: Page, shared_server: Server) -> Iterator[OpenedWidget]:
+def inspector(shared_page: Page, shared_server: Server) -> Iterator[OpenedWidget]:
     expression = 'ew.MoveInspector(ew.datasets.unit_square(seed=0), model="I")'
-    with opened_widget(page, shared_server, "move-inspector", expression) as widget:
+    with opened_widget(OpenedWidget, shared_page, shared_server, "move-inspector", expression) as widget:
         yield widget
         assert widget.faults == []
 
@@ -38,38 +42,47 @@ def go_to(inspector: OpenedWidget, title: str) -> None:
 
 
 def go_to_decision(inspector: OpenedWidget) -> None:
-    last = inspector.part(".ew-stages option").last
-    go_to(inspector, last.inner_text())
+    stages = inspector.part(".ew-stages option")
+    expect(stages).to_have_count(inspector.value("len(widget._stages)"))
+    go_to(inspector, stages.last.inner_text())
 
 
 def press(inspector: OpenedWidget, name: str) -> None:
     """Press a button, and wait for the proposal that it makes."""
-    before = inspector.text(".ew-status")
+    proposal = "id(widget.inspection.proposal)"
+    before = inspector.value(proposal)
     inspector.press(name)
+    inspector.eventually(lambda: inspector.value(proposal), lambda now: now != before)
     expect(inspector.part(".ew-status")).to_contain_text("stage 1 of")
-    if name != "propose-again":
-        expect(inspector.part(".ew-status")).not_to_have_text(before)
+
+
+def add_up(printed: dict[str, tuple[float, str]]) -> bool:
+    """Whether the printed numbers of a proposal agree with each other and with the sampler's."""
+    if not {*TERMS, "sampler", "decision"} <= printed.keys():
+        return False
+    total = math.fsum(printed[name][0] for name in TERMS)
+    accepted = printed["decision"][1] == "accepted"
+    uniform = printed.get("uniform", (math.nan, ""))[0]
+    decided = abs(total) < 1e-9 if math.isnan(uniform) else total > uniform
+    return abs(total - printed["sampler"][0]) < 1e-9 and accepted == decided
 
 
 def numbers_add_up(inspector: OpenedWidget) -> bool:
-    """Check the printed numbers of a proposal against each other and the sampler; False if there is none."""
+    """Wait until the printed numbers of a proposal add up; False if it has none."""
     go_to_decision(inspector)
-    if "Nothing to decide" in inspector.text(".ew-told"):
+    if "Nothing to decide" in inspector.part(".ew-told").inner_text():
         return False
-    total = math.fsum(inspector.number(cell(name)) for name in TERMS)
-    assert abs(total - inspector.number(cell("sampler"))) < 1e-9
-    accepted = inspector.text(cell("decision")) == "accepted"
-    if inspector.part(f"{cell('uniform')}[data-value]").count():
-        assert accepted == (inspector.number(cell("uniform")) < total)
-    else:
-        assert accepted
-        assert abs(total) < 1e-9
+    inspector.eventually(lambda: inspector.part("td[data-term]").evaluate_all(PRINTED), add_up)
     return True
 
 
-def test_the_lesson(
-    inspector: OpenedWidget, page: Page, shared_server: Server, screenshot: Callable[[str], Path]
-) -> None:
+def styles(inspector: OpenedWidget, name: str) -> list[str]:
+    """One property of the style of each object."""
+    dots = inspector.part(CIRCLES)
+    return list(dots.evaluate_all("(dots, name) => dots.map(dot => getComputedStyle(dot)[name])", name))
+
+
+def test_the_lesson(inspector: OpenedWidget) -> None:
     # A split, stage by stage: chosen from the list, then with the keyboard.
     expect(inspector.part(".ew-told h4")).to_have_text("The current state")
     stages = inspector.part(".ew-stages option")
@@ -87,32 +100,32 @@ def test_the_lesson(
     expect(inspector.part(".ew-told h4")).to_have_text("The cores")
     inspector.part("button.ew-next-stage").press("Space")
     expect(inspector.part(".ew-told h4")).to_have_text("The sides")
-    # Each member's probability is its colour: the cores are sure, and what is not concerned is faded.
-    opacities = inspector.part(CIRCLES).evaluate_all(
-        "dots => dots.map(dot => Number(getComputedStyle(dot).opacity))"
-    )
+    # Each member's probability is its colour, the cores have full colour, and all other objects are faded.
     n_members = inspector.value("widget.inspection.proposal.allocation.members.size")
-    assert sum(opacity == 1.0 for opacity in opacities) >= n_members
-    assert sum(opacity < 0.2 for opacity in opacities) == 80 - n_members
-    fills = inspector.part(CIRCLES).evaluate_all("dots => dots.map(dot => getComputedStyle(dot).fill)")
-    assert len(set(fills)) > 4
-    assert inspector.part(f"{cell('sum')}[data-value]").count() == 0, "the ratio is not told before its stage"
-    screenshot("move-inspector-sides")
+    inspector.eventually(
+        lambda: styles(inspector, "opacity"),
+        lambda them: (
+            sum(float(opacity) == 1.0 for opacity in them) >= n_members
+            and sum(float(opacity) < 0.2 for opacity in them) == 80 - n_members
+        ),
+    )
+    inspector.eventually(lambda: styles(inspector, "fill"), lambda fills: len(set(fills)) > 4)
+    # The ratio is not told before its stage.
+    expect(inspector.part(f"{cell('sum')}[data-value]")).to_have_count(0)
 
     # The decision, with the numbers that add up to the sampler's own log ratio; the printed ratio differs.
     assert numbers_add_up(inspector)
     inspector.press("as-printed")
     expect(inspector.part(".ew-told")).to_contain_text("The paper inverts the quotient")
     expect(inspector.part(".ew-terms th").last).to_have_text("as printed")
-    right, printed = inspector.part(cell("sum")).evaluate_all(
-        "cells => cells.map(cell => Number(cell.dataset.value))"
-    )
     ways = [inspector.number(cell(name)) for name in ("reverse", "forward")]
-    assert abs(right - printed - 2.0 * sum(ways)) < 1e-9
+    inspector.eventually(
+        lambda: inspector.part(cell("sum")).evaluate_all(
+            "them => them.map(cell => Number(cell.dataset.value))"
+        ),
+        lambda sums: len(sums) == 2 and abs(sums[0] - sums[1] - 2.0 * sum(ways)) < 1e-9,
+    )
     expect(inspector.part(".ew-waterfall .tick text").filter(has_text="reverse")).to_have_count(1)
-    assert_whole(inspector)
-    assert_readable(inspector)
-    screenshot("move-inspector")
     inspector.press("as-printed")
 
     # Every move, several proposals each: what is printed adds up.
@@ -129,28 +142,20 @@ def test_the_lesson(
     inspector.part(".ew-stages select").select_option(index=2)
     expect(inspector.part(".ew-told h4")).to_have_text("The candidates")
     expect(inspector.part(".ew-option").first).to_be_visible()
-    shares = inspector.part(".ew-option").evaluate_all(
-        "rows => rows.map(row => Number(row.dataset.probability))"
+    inspector.eventually(
+        lambda: inspector.part(".ew-option").evaluate_all(
+            "rows => rows.map(row => Number(row.dataset.probability))"
+        ),
+        lambda shares: abs(sum(shares) - 1.0) < 1e-6,
     )
-    assert abs(sum(shares) - 1.0) < 1e-6
 
     # A rejected proposal is accepted anyway: the chain goes on from it.
     inspector.part(".ew-move select").select_option(label="reassign (paper 1)")
     expect(inspector.part(".ew-status")).to_contain_text("reassign · stage 1 of 6")
     for _ in range(20):
-        if inspector.part("button.ew-accept-anyway").is_enabled():
+        if inspector.value("widget.inspection.can_accept_anyway"):
             break
         press(inspector, "next-iteration")
     proposed = inspector.value("widget.inspection.proposal.proposed.tolist()")
     press(inspector, "accept-anyway")
     assert inspector.value("widget.inspection.proposal.labels.tolist()") == proposed
-
-    page.keyboard.press("Control+s")
-    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
-    with dark_theme(shared_server):
-        show_notebook(page, shared_server.lab, "move-inspector.ipynb")
-        inspector.wait_until_shown()
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
-        go_to_decision(inspector)
-        assert_readable(inspector)
-        screenshot("move-inspector-dark")

@@ -102,6 +102,8 @@ class _DrawsChart(_Chart):
 
     def _make_bars(self, scales: dict[str, bqplot.Scale]) -> tuple[bqplot.Mark, ...]:
         style = {"colors": [*_DRAWS], "type": "grouped", "padding": 0.15, "stroke": "transparent"}
+        # One colour per prior; otherwise the bars of a single prior would have alternating colours.
+        style["color_mode"] = "element"
         self.draws = bqplot.Bars(x=np.arange(2.0), y=np.zeros(2), scales=scales, **style)
         return (self.draws,)
 
