@@ -1,10 +1,17 @@
 """Playing a chain: play, pause, step, seek, at a chosen speed, with frames for views. No widgets here."""
 
 from ewens_widgets.playback.display import Pacing, Screen
-from ewens_widgets.playback.frame import ChainAnswer, Frame, PlayerState, PlayerStatus, Tick
+from ewens_widgets.playback.frame import (
+    ChainAnswer,
+    Frame,
+    PlayerState,
+    PlayerStatus,
+    RunningSummaries,
+    Summary,
+    Tick,
+)
 from ewens_widgets.playback.loop import Work, Worker
 from ewens_widgets.playback.player import EventRecorder, Player, Source
-from ewens_widgets.playback.summaries import RunningSummaries, Summary
 
 __all__ = [
     "ChainAnswer",

@@ -1,21 +1,19 @@
-"""The side of playback that faces the viewers: who looks, which frame they are owed, when, and who draws it.
+"""When frames are sent, and to which views.
 
-Only the latest state is ever owed. A frame that could not be sent in time is dropped; the next one shows the
-state at the moment when it is sent.
+A frame shows the state at the moment when it is sent; states in between are not shown.
 
-Frames sent without limit would fill the queue between kernel and browser, and everything the user does would
-wait behind that queue. So a viewer acknowledges each frame once it is painted, and at most two frames are
-unacknowledged. A viewer becomes known by its first message (a greeting, a heartbeat or an acknowledgement).
-It is forgotten when it leaves, or when it has been sent frames and stayed silent for some seconds: its tab
-was closed or hidden. Its next message brings it back. Without a viewer no frame is sent and nothing is waited
-for.
+Frames sent without limit would fill the queue between kernel and browser, and every click would wait behind
+it. So a viewer (a browser page) acknowledges each frame once it is painted, and at most two frames are
+unacknowledged. A viewer is registered by its first message: a greeting, a heartbeat or an acknowledgement. It
+is removed when it leaves, or when it has been sent frames and was silent for some seconds, because its tab
+was closed or hidden. Its next message registers it again. Without a viewer no frame is sent.
 
-Acknowledgements do get lost, so a frame that is not acknowledged in time stops counting. On a busy machine
-they are merely late, and sending more would delay them further. So the time-out follows what the viewer took
-lately, and doubles with each frame that is sent while earlier ones are unacknowledged.
+Acknowledgements can get lost, so a frame that is not acknowledged in time stops counting. On a busy machine
+they are only late, and sending more frames would delay them further. So the time-out is twice what the
+viewer took last, and doubles with each frame that is sent while earlier ones are unacknowledged.
 
-Frames that take long to make are sent less often. What counts is processor time, not the clock: beside a
-browser that paints, a frame takes twice as long on the clock.
+Frames that take long to make are sent less often. This is measured in processor time: while a browser paints
+on the same machine, a frame takes twice as long by the clock.
 """
 
 import asyncio
@@ -34,17 +32,17 @@ FrameT_contra = TypeVar("FrameT_contra", contravariant=True)
 
 
 class Status(Protocol):
-    """Where some work is."""
+    """The progress of some work."""
 
     @property
     def headline(self) -> object:
-        """What listeners get at once when it changes; the rest comes with the frames."""
+        """The part of which listeners are informed at once; the rest comes with the frames."""
 
 
 StatusT = TypeVar("StatusT", bound=Status)
 ViewErrorHook = Callable[[object, Exception], None]
 
-# A browser does not count the time of a thread; it has a single one.
+# A browser has a single thread and no clock for it.
 _thread_seconds: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
 
 _logger = logging.getLogger(__name__)
@@ -57,23 +55,23 @@ class Pacing:
     Attributes
     ----------
     work, nap, yields
-        Length of a stretch of iterations, length of the rest after it, and empty turns of the event loop
-        before the rest: with fewer than eight, messages to and from the browser lag behind.
+        Duration of a turn of iterations, of the rest after it, and the empty turns of the event loop before
+        the rest: with fewer than eight, messages to and from the browser lag behind.
     longest_rest
-        Longest rest while a frame or an acknowledgement is waited for; a command ends it.
+        Longest rest while waiting for a frame's time or an acknowledgement; a command ends it.
     poll
-        How often `Player.wait` looks whether the player has stopped.
+        Interval at which `Player.wait` checks whether the player has stopped.
     frames_per_second, fewest_frames_per_second, frame_share
-        Most frames a second. Making frames may take this share of the time; beyond that they are sent less
-        often, down to the second number.
+        Largest frame rate. Making frames may take at most this share of the time; where it would take more,
+        the rate falls, down to the second number.
     max_in_flight
         Most frames sent to a viewer and not yet acknowledged.
-    acknowledgement_timeout, longest_patience
+    acknowledgement_timeout, longest_timeout
         When a frame stops counting as unacknowledged; the longest such time for a viewer that is always late.
     viewer_timeout
-        A viewer that has been sent frames and stayed silent for so long counts as gone.
+        A viewer that has been sent frames and was silent for this long is removed.
     clock, effort, sleep
-        Seconds from an arbitrary start, processor seconds of this thread, and how to wait.
+        Seconds from an arbitrary start, processor seconds of this thread, and the function that waits.
     """
 
     work: float = 0.010
@@ -86,7 +84,7 @@ class Pacing:
     frame_share: float = 1 / 3
     max_in_flight: int = 2
     acknowledgement_timeout: float = 1.5
-    longest_patience: float = 24.0
+    longest_timeout: float = 24.0
     viewer_timeout: float = 5.0
     clock: Callable[[], float] = time.perf_counter
     effort: Callable[[], float] = _thread_seconds
@@ -104,17 +102,17 @@ class Pacing:
         shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
         return max(shortest, min(cost / self.frame_share, longest))
 
-    def patience(self, seconds: float) -> float:
-        """How long to wait for an acknowledgement, if so many seconds would be right."""
-        return max(self.acknowledgement_timeout, min(seconds, self.longest_patience))
+    def timeout(self, seconds: float) -> float:
+        """Return these seconds, kept between the shortest and the longest time-out."""
+        return max(self.acknowledgement_timeout, min(seconds, self.longest_timeout))
 
 
 class FrameTimes:
     """Divides iterations among frames, where the user chose a number of iterations per frame.
 
-    Frame times follow one another at the frame rate. Each is filled with the chosen number of iterations, and
-    then the chain waits for it to pass. A speed below one stretches the frame time: at 0.1 an iteration lasts
-    ten frames. A speed of None means as fast as possible.
+    Frame times follow one another at the frame rate. The chain runs the chosen number of iterations in each,
+    then waits for its end. A speed below one makes frame times longer: at 0.1 an iteration lasts ten frames.
+    A speed of None means as fast as possible.
     """
 
     def __init__(self, speed: float | None, interval: float) -> None:
@@ -128,7 +126,7 @@ class FrameTimes:
         return 1 if self.speed is None else max(1, round(self.speed))
 
     def restart(self, now: float) -> None:
-        """Begin with a frame time that may pass as soon as it is filled."""
+        """Begin with a frame time that ends as soon as its iterations are done."""
         self.remaining = self._portion
         self._end = now
 
@@ -148,11 +146,11 @@ class FrameTimes:
         self.remaining = max(0, self.remaining - iterations)
 
     def wait_seconds(self, now: float) -> float:
-        """Time until the frame time has passed."""
+        """Time until the end of the frame time."""
         return max(0.0, self._end - now)
 
     def is_due(self, now: float) -> bool:
-        """Whether the frame time is filled and has passed."""
+        """Whether the frame time is over and its iterations are done."""
         return self.remaining == 0 and self._end <= now
 
     def refill(self, now: float) -> None:
@@ -161,19 +159,19 @@ class FrameTimes:
 
 
 class RateMeter:
-    """Counts events per second over the last second."""
+    """Measures the rate of events over the last second."""
 
     def __init__(self) -> None:
         self._counts: deque[tuple[float, int]] = deque()
         self._started = 0.0
 
     def restart(self, now: float) -> None:
-        """Forget everything and begin counting now."""
+        """Begin counting now."""
         self._counts.clear()
         self._started = now
 
     def add(self, count: int, now: float) -> None:
-        """Count `count` events at this moment."""
+        """Add `count` events at this moment."""
         self._counts.append((now, count))
         self.rate(now)
 
@@ -188,19 +186,19 @@ class RateMeter:
 class Screen(Protocol[FrameT_contra]):
     """Anything that shows frames. Screens are called in the order in which they were attached.
 
-    One that also has a method ``show_error(error)`` gets the exception for which it was detached. One that
-    has a method ``enclose()`` returns a context in which each frame is shown to all of them.
+    Two methods are optional. ``show_error(error)`` is called with the exception for which the screen was
+    detached. ``enclose()`` returns a context in which each frame is shown to all screens.
     """
 
     def show(self, frame: FrameT_contra) -> None:
-        """Show the state of a frame; called on the event loop, so it must return soon."""
+        """Show a frame; called on the event loop, so it must return soon."""
 
 
 class FanOut(Generic[FrameT, StatusT]):
-    """The views and status listeners, in the order in which they came.
+    """The views and status listeners, in the order in which they were added.
 
-    One that raises is detached and reported: to its own ``show_error`` method if it has one, to the error
-    hook, and to the log. The others and the chain go on. With ``strict``, faults raise instead.
+    A view or listener that raises is detached. The error goes to its own ``show_error`` method if it has one,
+    to the error hook, and to the log; the others and the chain go on. With ``strict``, errors raise instead.
     """
 
     def __init__(self, on_view_error: ViewErrorHook | None = None, *, strict: bool = False) -> None:
@@ -256,47 +254,47 @@ class FanOut(Generic[FrameT, StatusT]):
             self.detach(view)
             self._report(view, error)
 
-    def tell(self, status: StatusT) -> None:
-        """Give the listeners a new status."""
+    def publish(self, status: StatusT) -> None:
+        """Call the listeners with a new status."""
         for listener in tuple(self.listeners):
             try:
                 listener(status)
             except Exception as error:
-                # Also where it raises: the listeners are then called again with the failure.
+                # With `strict` too: the listeners are then called again with the failure.
                 self.unlisten(listener)
                 if self._strict:
                     raise
                 self._report(listener, error)
 
-    def _report(self, culprit: object, error: Exception) -> None:
-        _logger.warning("%s was detached because it raised", type(culprit).__name__, exc_info=error)
-        hooks = [getattr(culprit, "show_error", None)]
+    def _report(self, source: object, error: Exception) -> None:
+        _logger.warning("%s was detached because it raised", type(source).__name__, exc_info=error)
+        hooks = [getattr(source, "show_error", None)]
         if self._on_view_error is not None:
-            hooks.append(partial(self._on_view_error, culprit))
+            hooks.append(partial(self._on_view_error, source))
         for hook in hooks:
             try:
                 if hook is not None:
                     hook(error)
             except Exception:
-                _logger.exception("the report of this fault failed too")
+                _logger.exception("reporting this error raised another one")
 
 
 @dataclass(slots=True)
 class _Viewer:
     acknowledged: int
-    patience: float  # how long an acknowledgement is waited for
+    timeout: float  # seconds after which a frame to this viewer stops counting as unacknowledged
     waiting_since: float | None = None  # time of the first frame after its last message
 
 
 class Display:
-    """Counts frames sent and acknowledged, and says when the next one may be sent.
+    """Counts frames sent and acknowledged, and decides when the next one may be sent.
 
     Attributes
     ----------
     number
         Number of the last frame.
     is_stale, is_urgent
-        Whether the state has changed since then; and whether the next frame should not wait for its turn.
+        Whether the state has changed since then, and whether the next frame is sent before its time.
     """
 
     def __init__(self, pacing: Pacing) -> None:
@@ -312,13 +310,13 @@ class Display:
 
     @property
     def frames_per_second(self) -> float:
-        """Frames sent per second, lately."""
+        """Frames sent in the last second."""
         return self._meter.rate(self._clock())
 
     @property
     def is_watched(self) -> bool:
         """Whether there is a viewer."""
-        # Silence counts from the first frame that was not acknowledged: nobody has to send messages unasked.
+        # Silence counts from the first frame after the last message: a page that gets nothing may be silent.
         longest, now = self._pacing.viewer_timeout, self._clock()
         for name, viewer in list(self._viewers.items()):
             if viewer.waiting_since is not None and now - viewer.waiting_since > longest:
@@ -326,13 +324,13 @@ class Display:
         return bool(self._viewers)
 
     @property
-    def owes_frame(self) -> bool:
-        """Whether a viewer sees an old state."""
+    def is_outdated(self) -> bool:
+        """Whether there is a viewer that sees an old state."""
         return self.is_stale and self.is_watched
 
     @property
     def is_full(self) -> bool:
-        """Whether as many frames are unacknowledged as may be."""
+        """Whether the largest allowed number of frames is unacknowledged."""
         return self.unacknowledged() >= self._pacing.max_in_flight
 
     @property
@@ -345,49 +343,49 @@ class Display:
         return max(0.0, self._next - self._clock())
 
     def unacknowledged(self) -> int:
-        """Frames that the slowest viewer has been sent lately and has not acknowledged."""
+        """Number of recent frames that the slowest viewer has not acknowledged."""
         now = self._clock()
         self._drop_old(now)
         if not self.is_watched:
             return 0
         # Frames are the same for all viewers, so the slowest one sets the pace.
         return max(
-            sum(number > one.acknowledged and now - then < one.patience for number, then in self._in_flight)
+            sum(number > one.acknowledged and now - then < one.timeout for number, then in self._in_flight)
             for one in self._viewers.values()
         )
 
     def outdate(self, *, urgently: bool = False) -> None:
-        """Mark the frame on display as old; urgently if the next one should not wait for its turn."""
+        """Mark the frame on display as old; urgently if the next one should be sent before its time."""
         self.is_stale = True
         self.is_urgent |= urgently
 
     def greet(self, viewer: str) -> bool:
-        """Count a message of a viewer; a new one is owed a frame at once. Return whether it is new."""
+        """Register a message of a viewer; return whether it is new, and then gets a frame at once."""
         known = self._viewers.get(viewer)
         if known is not None:
             known.waiting_since = None
             return False
-        # It cannot acknowledge what was sent before it came.
+        # A new viewer cannot acknowledge earlier frames.
         self._viewers[viewer] = _Viewer(self.number, self._pacing.acknowledgement_timeout)
         self.outdate(urgently=True)
         return True
 
     def acknowledge(self, number: int, viewer: str) -> None:
-        """Count a frame, and so all before it, as painted by a viewer."""
+        """Count a frame and all before it as painted by a viewer."""
         is_new = self.greet(viewer)
-        # A number that was never sent comes from a page that outlived its kernel: a message, no more.
+        # A number that was never sent comes from a page of an earlier kernel: it counts as a message only.
         if number <= self.number:
             known = self._viewers[viewer]
             known.acknowledged = number if is_new else max(known.acknowledged, number)
             taken = [self._clock() - then for other, then in self._in_flight if other == number]
-            known.patience = self._pacing.patience(2.0 * taken[0] if taken else 0.0)
+            known.timeout = self._pacing.timeout(2.0 * taken[0] if taken else 0.0)
 
     def leave(self, viewer: str) -> None:
-        """Forget a viewer."""
+        """Remove a viewer."""
         self._viewers.pop(viewer, None)
 
     def clear(self) -> None:
-        """Forget all viewers."""
+        """Remove all viewers."""
         self._viewers.clear()
 
     def send(self, show: Callable[[int], None]) -> None:
@@ -395,29 +393,29 @@ class Display:
         now, worked = self._clock(), self._pacing.effort()
         self.number += 1
         self._meter.add(1, now)
-        # Before it is shown: a view that raises every time must not be called for ever.
+        # Before the frame is shown: a view that raises every time must not be called again and again.
         self.is_stale = self.is_urgent = False
         try:
             show(self.number)
         finally:
-            # Smoothed, as the first frame is often the slowest.
+            # Smoothed, because the first frame is often the slowest.
             self._cost = 0.5 * (self._cost + self._pacing.effort() - worked)
             self._next = now + self._pacing.frame_interval(self._cost)
             self._drop_old(now)
             for viewer in self._viewers.values():
                 if any(
-                    number > viewer.acknowledged and now - then >= viewer.patience
+                    number > viewer.acknowledged and now - then >= viewer.timeout
                     for number, then in self._in_flight
                 ):
-                    viewer.patience = self._pacing.patience(2.0 * viewer.patience)
+                    viewer.timeout = self._pacing.timeout(2.0 * viewer.timeout)
                 if viewer.waiting_since is None:
                     viewer.waiting_since = now
             self._in_flight.append((self.number, now))
 
     def _drop_old(self, now: float) -> None:
-        """Forget frames that all viewers have acknowledged, or that nobody waits for any longer."""
+        """Drop frames that all viewers have acknowledged, or that are older than every time-out."""
         done = min((viewer.acknowledged for viewer in self._viewers.values()), default=self.number)
         while self._in_flight and (
-            self._in_flight[0][0] <= done or now - self._in_flight[0][1] >= self._pacing.longest_patience
+            self._in_flight[0][0] <= done or now - self._in_flight[0][1] >= self._pacing.longest_timeout
         ):
             self._in_flight.popleft()

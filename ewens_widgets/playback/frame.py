@@ -1,11 +1,15 @@
 """What views are given to show: frozen values that any thread may read, and that cannot disturb the chain.
 
-A `Frame` is one picture of a chain, with the status of its player and the answer so far; a `Tick` asks for a
-picture of work that is no chain. `status_text` describes a frame in words.
+A `Frame` is one picture of a chain. It holds the event on display, the status of the player, a `Summary` of
+the draws so far, and the latest answer. A `Tick` asks for a picture of work that is not a chain.
 
-`LiveAnswer` works the answer out (`trace.answer()`, and the verdict on the chain). That takes up to some
-seconds, so it is done on a thread of its own where there can be one. It is worked out of all draws when the
-run has come to its end, and where the colours show it; while the chain runs, of few draws from time to time.
+A `Summary` computes traces and averages when a view asks for them. Views ask at most once a frame, so the
+draws between two frames are counted together, and a quantity that no view shows costs nothing. Averages leave
+out the burn-in. During the burn-in they cover all draws so far, so that there is something to see.
+
+`LiveAnswer` computes the answer (`trace.answer()`, and the verdict on the chain). That takes up to some
+seconds, so it has a thread of its own where the platform allows one. The answer uses all draws when the run
+has ended or the colours show it; while the chain runs, it uses few draws and comes from time to time.
 """
 
 import logging
@@ -16,28 +20,35 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
+from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.memory import TooLargeError
-from ewens_widgets.playback.summaries import Summary
 from ewens_widgets.sampling.compiled import COMPILED
-from ewens_widgets.sampling.draws import Event
-from ewens_widgets.sampling.moves.move import MOVES
+from ewens_widgets.sampling.draws import DrawTable, Event
+from ewens_widgets.sampling.trace import Trace
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer
     from ewens_widgets.playback.loop import Mailbox
-    from ewens_widgets.sampling.trace import Trace
+    from ewens_widgets.playback.player import EventRecorder
 
 _logger = logging.getLogger(__name__)
 
 _MOST_LABELS = 1_000_000  # objects times draws that an answer is made of; of more, every k-th draw
 _MOST_LABELS_IN_BRIEF = 20_000  # the same while the chain runs, or where the page waits for the answer
 _FEWEST_IN_BRIEF = 50  # draws before there is an answer while the chain runs
-_GROWTH = 1.5  # how many times the draws of the last one, before there is another such answer
+_GROWTH = 1.5  # the next such answer uses at least this many times the draws of the last one
+_REST = 3.0  # least time between two answers while the chain runs, in seconds
+
+# Draws counted at once: bounds the memory for catching up after a long time without a viewer.
+_BLOCK = 1024
+
+_RUN, _LOOKED_BACK = 20, 5000  # draws whose mean is compared, and among how many
 
 
 class PlayerState(StrEnum):
@@ -47,22 +58,22 @@ class PlayerState(StrEnum):
     """Nothing has been run since the start or the last reset."""
 
     PREPARING = "preparing"
-    """The first block is about to run; compiling may take some seconds."""
+    """The first block is about to run; compilation may take some seconds."""
 
     PLAYING = "playing"
     """The chain runs until it is paused or reaches the target."""
 
     STEPPING = "stepping"
-    """The chain runs the steps that were asked for, then pauses."""
+    """The chain runs the requested steps, then pauses."""
 
     PAUSED = "paused"
     """The chain stands still."""
 
     FINISHED = "finished"
-    """The target is reached; extending it or resetting allows more."""
+    """The target is reached; a later target or a reset allows more."""
 
     FAILED = "failed"
-    """The source, the recorder or (in strict mode) a view raised; only a reset helps."""
+    """The source, the recorder or (in strict mode) a view raised; a reset starts again."""
 
     @property
     def is_running(self) -> bool:
@@ -72,14 +83,14 @@ class PlayerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlayerStatus:
-    """What a status line needs to know.
+    """The progress of a player.
 
     Attributes
     ----------
     state
         What the player is doing.
     iteration
-        Where the chain is: every iteration up to this one has been recorded.
+        Last iteration of the chain; all up to this one have been recorded.
     target
         The iteration at which playing stops.
     shown_iteration
@@ -87,12 +98,11 @@ class PlayerStatus:
     first_iteration
         The earliest iteration that can be shown, usually 0.
     speed
-        Iterations a frame, or None for as fast as it goes.
+        Iterations per frame, or None for as fast as possible.
     iterations_per_second, frames_per_second
-        Measured over the last second or so; 0 when standing still.
+        Measured over about the last second; 0 while nothing runs.
     message
-        A sentence for the user where there is something to say (an interrupt, a failure, what is being waited
-        for).
+        A sentence for the user on an interrupt, a failure, or the compilation under way; otherwise empty.
     """
 
     state: PlayerState
@@ -118,12 +128,12 @@ class PlayerStatus:
     @property
     def is_end(self) -> bool:
         """Whether the end of a run is on display."""
-        # Not by the state: a loaded run that had come to its end has not been finished here.
+        # The state does not tell: a loaded run is paused at its end.
         return not self.is_running and self.is_following and 0 < self.target <= self.iteration
 
     @property
     def headline(self) -> object:
-        """What listeners get at once when it changes; the other numbers come with the frames."""
+        """The part of which listeners are informed at once; the other numbers come with the frames."""
         return self.state, self.target, self.speed, self.message, self.is_following
 
     @property
@@ -132,9 +142,153 @@ class PlayerStatus:
         return min(1.0, self.iteration / self.target) if self.target > 0 else 1.0
 
 
+class Summary(DrawTable):
+    """All draws up to one iteration, and averages of those after the burn-in; a view may keep it.
+
+    Attributes
+    ----------
+    start
+        Index of the first draw in averages.
+    is_burning_in
+        Whether the iteration on display is still part of the burn-in.
+    epoch
+        Number of the run; a reset starts another one.
+    """
+
+    def __init__(self, summaries: "RunningSummaries", draws: DrawTable) -> None:
+        super().__init__(draws.posterior, draws.move_names, draws.held())
+        self._summaries = summaries
+        self.epoch = summaries.epoch
+        self.is_burning_in = len(draws) <= summaries.burn_in
+        self.start = 0 if self.is_burning_in else summaries.burn_in
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws in averages."""
+        return len(self) - self.start
+
+    def similarity(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
+        """Share of draws in which each pair of objects is in one cluster; the identity before any draw.
+
+        For many objects, ask for some `rows`, always the same: their pairs are counted as the chain runs.
+        """
+        key = "similarity", None if rows is None else rows.tobytes()
+        return self._once(key, lambda: self._summaries.similarity(self.labels, self.start, self.epoch, rows))
+
+    def theta_posterior(self) -> NDArray[np.float64]:
+        """Average of the exact conditionals of θ; zeros before the first draw."""
+        return self.trace().theta_posterior() if self.n_draws else np.zeros(self.theta_weights.shape[1])
+
+    def nu_posterior(self) -> NDArray[np.float64]:
+        """Average of the exact conditionals of the pooling ν of own shapes; zeros before the first draw."""
+        return self.trace().nu_posterior() if self.n_draws else np.zeros(self.nu_weights.shape[1])
+
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals by move; NaN for a move that proposed nothing."""
+        return self.trace().acceptance
+
+    def trace(self, burn_in: int | None = None, thin: int = 1) -> Trace:
+        """Return the draws in averages as a trace, without copying them."""
+        return super().trace(self.start if burn_in is None else burn_in, thin)
+
+    def leap(self) -> int | None:
+        """Iteration of the last leap of the log posterior; None if there was none lately.
+
+        A leap is a run of `_RUN` draws whose mean is higher than that of any run before, by more than the
+        standard deviation of either. The climb from the start is not counted.
+        """
+        values = self.log_posterior[-_LOOKED_BACK:]
+        if len(values) < 3 * _RUN:
+            return None
+        runs = np.lib.stride_tricks.sliding_window_view(values, _RUN)
+        means, spreads = runs.mean(axis=1), runs.std(axis=1)
+        # The best run that had ended when each run begins.
+        best = np.maximum.accumulate(
+            np.where(np.diff(np.maximum.accumulate(means), prepend=-np.inf) > 0, np.arange(means.size), 0)
+        )[_RUN:-_RUN]
+        now = slice(2 * _RUN, None)
+        margin = np.maximum(spreads[now], spreads[best])
+        found = np.flatnonzero(means[now] > means[best] + margin)
+        if not found.size:
+            return None
+        # The first of several runs that take part in one leap.
+        starts = found[np.diff(found, prepend=-2 * _RUN) > _RUN]
+        return int(self.iterations[-values.size :][2 * _RUN + starts[-1]])
+
+    def best(self) -> tuple[int, NDArray[Any]] | None:
+        """Iteration and labels of the draw with the highest posterior, burn-in included; None before any."""
+        if not len(self):
+            return None
+        row = int(np.argmax(self.log_posterior))
+        return int(self.iterations[row]), self.labels[row]
+
+
+class RunningSummaries:
+    """Makes summaries of a recorder, and keeps the similarity, which is expensive to compute from scratch.
+
+    Parameters
+    ----------
+    recorder
+        Holds the draws.
+    burn_in
+        Number of first draws that averages leave out.
+    """
+
+    def __init__(self, recorder: "EventRecorder", burn_in: int = 0) -> None:
+        self._recorder = recorder
+        self.burn_in = burn_in
+        self.epoch = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Start again with the draws of a cleared recorder; earlier summaries keep the old draws."""
+        self.epoch += 1
+        self._live, self._past = _Window(None), _Window(None)
+
+    def up_to(self, length: int) -> Summary:
+        """Summarise the first `length` draws."""
+        return Summary(self, self._recorder[:length])
+
+    def similarity(
+        self, labels: NDArray[Any], start: int, epoch: int, rows: NDArray[np.intp] | None = None
+    ) -> NDArray[np.float32]:
+        """Similarity of the draws from `start` on; `epoch` is the number of their run."""
+        if epoch != self.epoch:
+            return _Window(rows).similarity(labels, start)
+        known = self._live.rows
+        if rows is not known and (rows is None or known is None or not np.array_equal(rows, known)):
+            self._live, self._past = _Window(rows), _Window(rows)
+        # Looking back must not discard the counts up to the present.
+        window = self._live if len(labels) == len(self._recorder) else self._past
+        return window.similarity(labels, start)
+
+
+class _Window:
+    """Similarity over a window of draws that usually grows at its end; otherwise it is counted again."""
+
+    def __init__(self, rows: NDArray[np.intp] | None) -> None:
+        self.rows = rows
+        self._running: RunningSimilarity | None = None
+        self._start = self._stop = 0
+
+    def similarity(self, labels: NDArray[Any], start: int) -> NDArray[np.float32]:
+        stop, n_objects = labels.shape
+        if self._running is None:
+            self._running = RunningSimilarity(n_objects, rows=self.rows)
+        if start != self._start or stop < self._stop:
+            self._running.clear()
+            self._start = self._stop = start
+        for row in range(self._stop, stop, _BLOCK):
+            self._running.add_block(labels[row : min(row + _BLOCK, stop)])
+        self._stop = stop
+        similarity: NDArray[np.float32] = self._running.similarity(np.float32)
+        similarity.setflags(write=False)
+        return similarity
+
+
 @dataclass(frozen=True)
 class ChainAnswer:
-    """An answer, and what it was made of.
+    """An answer, and the draws that it uses.
 
     Attributes
     ----------
@@ -143,7 +297,7 @@ class ChainAnswer:
     verdict, sentence
         `Diagnostics.verdict` of the chain, and the same in words.
     iteration
-        Last iteration that it counts.
+        Last iteration that it uses.
     """
 
     answer: "Answer"
@@ -154,25 +308,25 @@ class ChainAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture: the state on display and what led to it. Nothing in it can disturb the chain.
+    """One picture: the state on display and the draws up to it.
 
     Attributes
     ----------
     number
-        The number to acknowledge once the frame is painted; it only ever grows.
+        The number to acknowledge once the frame is painted; later frames have larger numbers.
     event
         The iteration on display. Before the first iteration it describes the initial state, with no moves, if
-        the source can tell it; otherwise it is None.
+        the source can describe it; otherwise it is None.
     status
-        Where the player is; ``status.shown_iteration`` is the iteration on display.
+        Progress of the player; ``status.shown_iteration`` is the iteration on display.
     summary
-        Traces and averages up to the iteration on display, not beyond it.
+        Traces and averages up to the iteration on display.
     answer
         The last answer of the run on display, if there is one.
     answer_is_complete
-        Whether that is the answer of all draws on display, and of no others.
+        Whether the answer uses exactly the draws on display.
     answer_is_coming
-        Whether an answer is being worked out.
+        Whether an answer is being computed.
     answer_problem
         Why there is no answer.
     """
@@ -189,107 +343,49 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """Whether steps are being done; and a sentence where there is something to say."""
+    """Whether steps are being done, and a message for the user or an empty one."""
 
     is_running: bool
     message: str = ""
 
     @property
     def headline(self) -> object:
-        """What listeners get at once when it changes: everything."""
+        """The part of which listeners are informed at once: everything."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Asks the views to show the work as it is now; the number is acknowledged once that is painted."""
+    """Asks the views to show the work as it is now; the number is acknowledged once it is painted."""
 
     number: int
     status: WorkerStatus
 
 
 def number_text(number: int) -> str:
-    """A whole number with its thousands apart."""
+    """Format a whole number with spaces between thousands."""
     return f"{number:,}".replace(",", " ")
 
 
-def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
-    """One line: iteration, what happened, how fast it goes.
-
-    Parameters
-    ----------
-    frame
-        What is on display.
-    status
-        A newer status than that of the frame.
-    """
-    now = frame.status if status is None else status
-    if now.state is PlayerState.PREPARING or now.state is PlayerState.FAILED:
-        return now.message
-    event = frame.event
-    parts = [f"iteration {number_text(now.shown_iteration)} of {number_text(now.target)}"]
-    if event is not None and event.iteration == now.shown_iteration:
-        move = move_text(frame)
-        if move:
-            parts.append(move)
-    if not now.is_following:
-        parts.append(f"looking back; the chain is at {number_text(now.iteration)}")
-        return " · ".join(parts)
-    if now.iterations_per_second >= 1.0:
-        parts.append(f"{number_text(round(now.iterations_per_second))} iterations/s")
-    if now.message:
-        parts.append(now.message.rstrip("."))
-    return " · ".join(parts)
-
-
-def move_text(frame: Frame) -> str:
-    """What the iteration on display did."""
-    event = frame.event
-    if event is None or not event.moves:
-        return ""
-    if event.proposed_labels is not None and event.accepted is not None:
-        decision = "accepted" if event.accepted else "rejected"
-        return f"{_kind(frame)} {decision}"
-    made = sum(move.proposals for move in event.moves)
-    taken = sum(move.acceptances for move in event.moves)
-    if made == 0:
-        return "nothing proposed"
-    if len(event.moves) == 1 and made == 1:
-        return "proposal accepted" if taken else "proposal rejected"
-    return f"{taken} of {made} moves accepted"
-
-
-def _kind(frame: Frame) -> str:
-    """Whether the proposal splits, merges, or moves an object."""
-    event = frame.event
-    if event is None or event.proposed_labels is None:
-        return "proposal"
-    previous = frame.summary.n_clusters[-2:-1]
-    before = event.n_clusters if not event.accepted else int(previous[0]) if len(previous) else None
-    after = int(np.max(event.proposed_labels)) + 1
-    made = MOVES.get(event.moves[0].name)
-    if made is None:  # Of a record whose move is not registered here.
-        return "proposal"
-    if before is None or made.moves_one:
-        return "move"
-    return "split" if after > before else "merge" if after < before else "move"
+# A thread with interpreted code would hold up the event loop, and a browser starts no threads.
+_HAS_THREADS = COMPILED and sys.platform != "emscripten"
 
 
 class LiveAnswer:
-    """Works the answer out, one at a time, and keeps the last one.
+    """Computes the answer, one at a time, and keeps the last one.
 
     Parameters
     ----------
     mailbox
-        Brings an answer to the event loop. Without a loop everything is done at once.
+        Brings an answer from the thread to the event loop. Without a loop everything is done at once.
     on_answer
-        Called there when an answer has come.
+        Called on the loop when the thread has finished an answer.
     is_wanted
         Whether the answer is to be shown now, wherever the chain is.
-    rest
-        Least time between two answers while the chain runs, in seconds.
     clock
         Seconds from an arbitrary start.
+    has_thread
+        Whether to use a thread. Without one, `ask` computes the answer itself, of few draws.
     """
 
     def __init__(
@@ -297,21 +393,21 @@ class LiveAnswer:
         mailbox: "Mailbox",
         on_answer: Callable[[], None],
         is_wanted: Callable[[], bool],
-        rest: float = 3.0,
         clock: Callable[[], float] = time.perf_counter,
+        *,
+        has_thread: bool = _HAS_THREADS,
     ) -> None:
         self._mailbox = mailbox
         self._on_answer = on_answer
         self._is_wanted = is_wanted
-        self._rest = rest
         self._clock = clock
-        # Interpreted code would hold up the loop from a thread too, and a browser starts no threads.
-        can_help = COMPILED and sys.platform != "emscripten"
-        self._helper = ThreadPoolExecutor(1, thread_name_prefix="ewens_widgets answer") if can_help else None
+        self._thread = (
+            ThreadPoolExecutor(1, thread_name_prefix="ewens_widgets answer") if has_thread else None
+        )
         self.clear()
 
     def clear(self) -> None:
-        """Turn to another chain; what is under way is dropped when it comes."""
+        """Turn to another chain; an answer of the old one is dropped when it is finished."""
         self._answer: ChainAnswer | None = None
         self._problem = ""
         self._key: tuple[int, ...] = ()  # of the draws that the answer is of
@@ -344,18 +440,18 @@ class LiveAnswer:
         if summary.n_draws < (_FEWEST_IN_BRIEF if is_brief else FEWEST_DRAWS):
             self._problem = "An answer needs some more draws."
             return
-        if status.is_running and (self._helper is None or now < self._due):
+        if status.is_running and now < self._due:
             return
-        is_aside = self._helper is not None and self._mailbox.capture_loop()
-        # Few more draws say hardly anything new, and the first seconds of a chain say nothing yet.
+        # A few more draws hardly change the answer, and the first seconds of a chain are its burn-in.
         has_grown = self._key[:1] != key[:1] or key[1] >= _GROWTH * self._key[1]
-        if is_brief and not (is_aside and has_grown and now >= self._started + self._rest):
+        if is_brief and not (has_grown and now >= self._started + _REST):
             return
-        most = _MOST_LABELS if is_aside and not is_brief else _MOST_LABELS_IN_BRIEF
+        thread = self._thread if self._mailbox.capture_loop() else None
+        most = _MOST_LABELS_IN_BRIEF if is_brief or thread is None else _MOST_LABELS
         trace, last = _thinned(summary.trace(), most), int(summary.iterations[-1])
         self._started = now
-        if self._helper is None or not is_aside:
-            self._keep(_read(trace, last), key, is_brief)
+        if thread is None:
+            self._keep(_answer_of(trace, last), key, is_brief)
             return
 
         def arrive(future: "Future[ChainAnswer | str]") -> None:
@@ -365,16 +461,16 @@ class LiveAnswer:
                 self._on_answer()
 
         self._arrive = arrive
-        self._future = self._helper.submit(_read, trace, last)
-        self._future.add_done_callback(self._tell)
+        self._future = thread.submit(_answer_of, trace, last)
+        self._future.add_done_callback(self._deliver)
 
-    def _tell(self, future: "Future[ChainAnswer | str]") -> None:
-        # On the helper's thread. Where the loop has gone, `wait` or the next `ask` takes the answer over.
+    def _deliver(self, future: "Future[ChainAnswer | str]") -> None:
+        # On the thread. Where the loop has ended, `wait` or the next `ask` picks up the answer.
         if self._mailbox.is_elsewhere:
             self._mailbox.post(partial(self._arrive, future))
 
     def wait(self) -> bool:
-        """Wait for the answer that is being worked out, for a still picture; return whether there was one."""
+        """Wait for an answer under way, for a still picture; return whether there was one."""
         if self._future is None:
             return False
         wait((self._future,))
@@ -384,25 +480,25 @@ class LiveAnswer:
     def _keep(self, found: "ChainAnswer | str", key: tuple[int, ...], is_brief: bool) -> None:
         self._key, self._is_brief = key, is_brief
         self._answer, self._problem = (None, found) if isinstance(found, str) else (found, "")
-        # One that takes long is worked out rarely.
+        # Answers take at most a tenth of the time.
         now = self._clock()
-        self._due = now + max(self._rest, 9.0 * (now - self._started))
+        self._due = now + max(_REST, 9.0 * (now - self._started))
 
 
 def _key_of(frame: Frame) -> tuple[int, ...]:
-    """What identifies the draws on display: the run, how many, and from which on they count."""
+    """Identify the draws on display: the run, their number, and the first one in averages."""
     return frame.summary.epoch, len(frame.summary), frame.summary.start
 
 
-def _thinned(trace: "Trace", most: int) -> "Trace":
-    """Every k-th draw, so that there are at most so many labels, but draws enough to judge by."""
+def _thinned(trace: Trace, most: int) -> Trace:
+    """Return every k-th draw: at most `most` labels, but enough draws for a verdict."""
     wanted = max(10 * FEWEST_DRAWS, most // max(1, trace.n_objects))
     step = -(-len(trace) // wanted)
     return trace if step <= 1 else trace.thin(step)
 
 
-def _read(trace: "Trace", iteration: int) -> ChainAnswer | str:
-    """Return the answer of some draws, or why there is none."""
+def _answer_of(trace: Trace, iteration: int) -> ChainAnswer | str:
+    """Return the answer of some draws, or the reason why there is none."""
     try:
         numbers = diagnose(trace)
         # The last of every k-th draw may be an earlier one, so the iteration is given.
@@ -410,6 +506,6 @@ def _read(trace: "Trace", iteration: int) -> ChainAnswer | str:
     except (TooLargeError, ValueError) as error:
         return str(error)
     except Exception as error:
-        # A fault of the answer must not stop the chain, nor a view.
-        _logger.warning("there is no answer", exc_info=error)
-        return f"There is no answer ({type(error).__name__}: {error})."
+        # An error here must not stop the chain or a view.
+        _logger.warning("the answer could not be computed", exc_info=error)
+        return f"The answer could not be computed ({type(error).__name__}: {error})."

@@ -1,18 +1,18 @@
 """The engine of playback: it does some work in turns on the event loop of a notebook, and shows it.
 
 Work is anything with ``advance(steps)`` and ``is_done``: a chain with its record, or what a teaching widget
-computes. One asyncio task does it, as long as there is something to do. A turn of the task works for about
-10 ms and sends a frame, if one is due and the viewers can take it. Then it leaves the loop to others for
-eight empty turns and a nap. With fewer empty turns messages to and from the browser lag behind; in a thread
-or a blocking cell, some kernels would not answer at all. There is no other way in which work is done, so
-between two turns the work, its record and its status agree. Where a turn has to wait for the pages, the rest
-is longer and a command (an acknowledgement is one) ends it.
+computes. One asyncio task runs it while there is something to do. A turn of the task works for about 10 ms
+and sends a frame, if one is due. Then the task leaves the loop to others for eight empty turns and a short
+rest. With fewer empty turns, messages to and from the browser lag behind; in a thread or a blocking cell,
+some kernels would not answer at all. All work is done in turns, so between two turns the work, its record and
+its status agree. Where a turn has to wait for the pages, the rest is longer and ends with the next command
+(an acknowledgement is one).
 
-Commands come from any thread, since handlers of browser messages may run on one of their own (ipykernel 7 has
-subshells). There a command only joins a queue, and the loop that was captured earlier takes it out. On the
-loop's own thread it is carried out at once, unless a turn is under way (a view may give commands): then it
-follows when the turn is over. Methods without an underscore may be called from any thread; the others belong
-to the thread of the loop.
+Commands may come from any thread, because handlers of browser messages may run on a thread of their own
+(ipykernel 7 has subshells). From there a command is queued for the loop that was running before. On the
+loop's own thread it is carried out at once. If a turn is under way (a view may give commands), it follows
+when the turn is over. Methods without an underscore may be called from any thread; the others run on the
+loop's thread.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ INTERRUPTED = "Interrupted. Play continues from here."
 _SHUT_DOWN = "The event loop was shut down. Play continues from here."
 _PATIENCE = 30.0  # seconds to wait for a busy event loop
 
-# Enough for blocks to double from one step to the longest; a bound, as a clock may stand still.
+# Enough for blocks to double from one step to the longest; a bound, because a clock may stand still.
 _MOST_BLOCKS = 16
 
 
@@ -85,14 +85,14 @@ class Mailbox:
         """Have a command carried out on the loop's thread: now if this is that thread, soon if not."""
         self._commands.append(command)
         if self.loop is not None and self.is_elsewhere:
-            # A loop that was closed in the meantime takes nothing; then nobody else handles commands either.
+            # If the loop was closed in the meantime, commands are carried out here.
             with contextlib.suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(self.deliver)
                 return
         self.deliver()
 
     def deliver(self) -> None:
-        """Carry out the commands that wait, unless they are held."""
+        """Carry out the queued commands, unless they are held."""
         if self._is_held or not self._commands:
             return
         with self.held():
@@ -103,7 +103,7 @@ class Mailbox:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Let commands wait while something is going on that they must not disturb."""
+        """Keep commands in the queue during something that they must not disturb."""
         self._is_held = True
         try:
             yield
@@ -118,8 +118,7 @@ def _checked(speed: float | None) -> float | None:
 class Work(Protocol):
     """Something to be done in small steps.
 
-    If it has a method `prepare`, that says whether a step can be done now, and starts what has to be done
-    first.
+    An optional method `prepare` starts what has to be done first, and returns whether a step can be done now.
     """
 
     @property
@@ -127,11 +126,11 @@ class Work(Protocol):
         """Whether there is nothing more to do."""
 
     def advance(self, steps: int) -> int:
-        """Do up to so many steps; return how many were done."""
+        """Do at most `steps` steps; return how many were done."""
 
 
 class Engine(Generic[FrameT, StatusT]):
-    """Does some work and shows it; `Player` and `Worker` say what its status and its frames are.
+    """Does some work and shows it; `Player` and `Worker` define its status and its frames.
 
     Parameters
     ----------
@@ -140,19 +139,19 @@ class Engine(Generic[FrameT, StatusT]):
     fan_out
         The views and status listeners.
     speed
-        Steps a frame, or None for as fast as possible.
+        Steps per frame, or None for as fast as possible.
     pacing
-        Lengths of work and rest, frame rate, time-outs, clock.
+        Durations of work and rest, frame rate, time-outs, clock.
 
     Attributes
     ----------
     status
-        Where the work is; a frozen value, safe to read from any thread.
+        Progress of the work; a frozen value, safe to read from any thread.
     error
-        What went wrong, if something did.
+        The exception that stopped the work, or None.
     """
 
-    _longest_step: int | None = None  # steps that are run at once when steps are asked for
+    _longest_step: int | None = None  # largest block while stepping
 
     def __init__(
         self, work: Work, fan_out: FanOut[FrameT, StatusT], speed: float | None, pacing: Pacing | None
@@ -170,9 +169,9 @@ class Engine(Generic[FrameT, StatusT]):
         self._meter = RateMeter()
         self._state = PlayerState.IDLE
         self._message = ""
-        self._steps = 0  # left to run, of those that were asked for
+        self._steps = 0  # requested and not yet run
         self._to_end = False  # at full speed, whatever the speed
-        # Whether the first block, which may compile, is over; and whether a frame has said that it is coming.
+        # Whether the first block, which may compile, is over; and whether a frame has announced it.
         self._is_prepared = self._is_announced = False
         self._task: asyncio.Task[None] | None = None
         self._called: asyncio.Future[None] | None = None  # done when a command has come since the turn began
@@ -188,7 +187,7 @@ class Engine(Generic[FrameT, StatusT]):
 
     @property
     def speed(self) -> float | None:
-        """Iterations (or steps) a frame, below 1 for slow motion, or None for as fast as possible."""
+        """Iterations (or steps) per frame, below 1 for slow motion, or None for as fast as possible."""
         return self._frame_times.speed
 
     @speed.setter
@@ -207,7 +206,7 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(self._play)
 
     def step(self, iterations: int = 1) -> None:
-        """Run so many more iterations (or steps); fewer if the end or a pause comes first."""
+        """Run this many more iterations (or steps); fewer if the end or a pause comes first."""
         check_count("iterations", iterations, least=1)
         self._need_loop("step")
 
@@ -220,7 +219,7 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(step)
 
     def pause(self, *, wait: bool = False) -> None:
-        """Stop: nothing further is run once this has reached the loop.
+        """Stop as soon as the command has reached the loop.
 
         Parameters
         ----------
@@ -235,7 +234,7 @@ class Engine(Generic[FrameT, StatusT]):
                 raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
 
     def attach(self, view: Screen[FrameT]) -> None:
-        """Add a view, show it the latest state, and from now on every frame, after the views before it."""
+        """Add a view behind the others, and show it the latest state and all later frames."""
 
         def attach() -> None:
             self._fan_out.attach(view)
@@ -244,23 +243,23 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(attach)
 
     def detach(self, view: Screen[FrameT]) -> None:
-        """Remove a view; one that is not attached is ignored."""
+        """Remove a view, if it is attached."""
         self.post(lambda: self._fan_out.detach(view))
 
     def viewer_attached(self, viewer: str = "viewer") -> None:
-        """Count a message of a viewer: a page was opened, became visible, or still is visible."""
+        """Register a message of a viewer: a page was opened, became visible, or is still visible."""
         self.post(lambda: self._display.greet(viewer))
 
     def acknowledge(self, frame_number: int, viewer: str = "viewer") -> None:
-        """Count this frame, and so all before it, as painted by a viewer."""
+        """Count this frame and all before it as painted by a viewer."""
         self.post(lambda: self._display.acknowledge(frame_number, viewer))
 
     def viewer_left(self, viewer: str = "viewer") -> None:
-        """Forget a viewer: its page was closed or hidden."""
+        """Remove a viewer: its page was closed or hidden."""
         self.post(lambda: self._display.leave(viewer))
 
     def refresh(self) -> None:
-        """Show the latest state to all views now, with or without a viewer; for a static export, say."""
+        """Show the latest state to all views now, with or without a viewer; for example for an export."""
 
         def refresh() -> None:
             with self._guarded():
@@ -269,11 +268,11 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(refresh)
 
     def outdate(self) -> None:
-        """Have a frame sent as soon as the viewers can take it, as something else than the work changed."""
+        """Have a frame sent as soon as possible, because something else than the work has changed."""
         self.post(lambda: self._display.outdate(urgently=True))
 
     def close(self) -> None:
-        """Stop, and let go of all views and viewers."""
+        """Stop, and remove all views and viewers."""
 
         def close() -> None:
             self._halt()
@@ -283,14 +282,14 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(close)
 
     async def wait(self, timeout: float | None = None) -> StatusT:
-        """Wait until nothing runs; return the status, or raise what went wrong.
+        """Wait until nothing runs; return the status, or raise the error that stopped the work.
 
-        Cancelling this pauses the work: interrupting a notebook cell that waits must stop it. The time-out,
-        in seconds, does not.
+        Cancelling this pauses the work, so that interrupting a notebook cell that waits stops it. The
+        time-out, in seconds, does not pause it.
         """
         deadline = None if timeout is None else self._clock() + timeout
         try:
-            # Looking again and again is robust whichever loop and thread this runs on.
+            # Polling works on whichever loop and thread this runs.
             while self.mailbox or self._state.is_running:
                 if deadline is not None and self._clock() >= deadline:
                     break
@@ -303,7 +302,7 @@ class Engine(Generic[FrameT, StatusT]):
         return self.status
 
     def current_frame(self) -> FrameT:
-        """Return what a frame sent now would show, for static pictures; on the event loop's thread only."""
+        """Return a frame without sending it, for static pictures; on the event loop's thread only."""
         return self._make_frame(self._display.number, self._make_status())
 
     # What commands do, on the loop's thread.
@@ -324,12 +323,12 @@ class Engine(Generic[FrameT, StatusT]):
             self._enter(PlayerState.PLAYING)
 
     def _halt(self, message: str = "") -> None:
-        """Stop running; without effect where nothing runs."""
+        """Stop running, if something runs."""
         if self._state.is_running:
             self._enter(PlayerState.PAUSED, message)
 
     def _run_in_foreground(self, steps: int, command: str) -> None:
-        """Run up to so many steps without rest and without frames; faults and interrupts raise."""
+        """Run at most `steps` steps without rest and without frames; errors and interrupts raise."""
         if self.mailbox.is_elsewhere:
             raise RuntimeError(
                 f"{command}_sync() was called off the event loop's thread; call {command}() there"
@@ -350,7 +349,7 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(run)
 
     def _may_run(self) -> bool:
-        """Whether there is something to run; if so, begin to count."""
+        """Whether there is something to run; if so, begin to measure the rate."""
         if self._work.is_done:
             return False
         if not self._state.is_running:
@@ -359,7 +358,7 @@ class Engine(Generic[FrameT, StatusT]):
         return True
 
     def _take_up(self, work: Work) -> None:
-        """Turn to other work, whose steps may take another time."""
+        """Change to other work, whose steps may take more or less time."""
         self._work = work
         self._sizer.restart()
         self._display.outdate(urgently=True)
@@ -368,7 +367,7 @@ class Engine(Generic[FrameT, StatusT]):
 
     @property
     def _has_work(self) -> bool:
-        return self._state.is_running or self._display.owes_frame
+        return self._state.is_running or self._display.is_outdated
 
     def _resume(self) -> None:
         """End the rest, or start the task: commands have been carried out."""
@@ -388,8 +387,7 @@ class Engine(Generic[FrameT, StatusT]):
                 called = self._called = asyncio.get_running_loop().create_future()
                 await self._rest(self._turn(), called)
         finally:
-            # Out of work, cancelled, or destroyed with its loop. An abandoned task must not stop the next
-            # one.
+            # Finished, cancelled, or destroyed with its loop. An abandoned task must not stop the next one.
             if self._task is task:
                 self._task = None
                 self._halt(_SHUT_DOWN)
@@ -408,7 +406,7 @@ class Engine(Generic[FrameT, StatusT]):
                     sleep.cancel()
 
     def _turn(self) -> float:
-        """Work for a moment; return for how long to rest."""
+        """Work for some milliseconds; return how long to rest."""
         rest = self._pacing.nap
         try:
             with self.mailbox.held():
@@ -418,8 +416,8 @@ class Engine(Generic[FrameT, StatusT]):
                     self._publish()
                     self._send_if_due()
                     if self._state.is_running and not self._is_announced:
-                        # The first block may compile: the message about it is on its way before it is run.
-                        self._is_announced = not self._display.owes_frame
+                        # The first block may compile: a frame with that message is sent before it is run.
+                        self._is_announced = not self._display.is_outdated
                 rest = self._rest_seconds()
             self.mailbox.deliver()
         except KeyboardInterrupt:  # between two turns; if it got through, it would end the event loop
@@ -435,7 +433,7 @@ class Engine(Generic[FrameT, StatusT]):
             self._run_block(left)
 
     def _run_block(self, seconds: float, most: int | None = None) -> int:
-        """Run steps that should take at most so many seconds; return how many."""
+        """Run a block of steps that should take at most these seconds; return how many steps."""
         limits = [self._sizer.size(seconds), most]
         if self._state is PlayerState.STEPPING:
             limits += [self._steps, self._longest_step]
@@ -445,7 +443,7 @@ class Engine(Generic[FrameT, StatusT]):
         done = self._work.advance(min(limit for limit in limits if limit is not None))
         now = self._clock()
         if not self._is_prepared:
-            # The first block may have been compiled: its time says nothing about that of the next one.
+            # The first block may have included compilation, so its time does not predict the next one.
             self._is_prepared = True
             self._meter.restart(now)
         elif done:
@@ -457,7 +455,10 @@ class Engine(Generic[FrameT, StatusT]):
         if self._work.is_done:
             self._enter(PlayerState.FINISHED)
         elif done == 0:
-            raise RuntimeError(f"{type(self._work).__name__} did nothing, although it is not done")
+            raise RuntimeError(
+                f"{type(self._work).__name__}.advance() did no step although is_done is False; it must do at "
+                "least one"
+            )
         elif self._state is PlayerState.STEPPING and self._steps == 0:
             self._enter(PlayerState.PAUSED)
         return done
@@ -505,15 +506,15 @@ class Engine(Generic[FrameT, StatusT]):
         self._publish()
 
     def _publish(self) -> None:
-        """Make a new status, and tell the listeners where more than its counts has changed."""
+        """Make a new status, and call the listeners if more than its counts has changed."""
         old, self.status = self.status, self._make_status()
         if old.headline != self.status.headline:
             self._display.outdate(urgently=True)
-            self._fan_out.tell(self.status)
+            self._fan_out.publish(self.status)
 
     @contextlib.contextmanager
     def _guarded(self, *, reraise: bool = False) -> Iterator[None]:
-        """Act so that whatever goes wrong ends in a state that the user can see."""
+        """Turn an interrupt into a pause, and any error into the state FAILED with a message."""
         try:
             yield
         except KeyboardInterrupt:
@@ -527,25 +528,16 @@ class Engine(Generic[FrameT, StatusT]):
 
 
 def can_work(work: object) -> bool:
-    """Whether work, or a source, can do a step now; one without a method `prepare` always can."""
+    """Whether work, or a source, can do a step now; without a method `prepare` it always can."""
     prepare: Callable[[], bool] | None = getattr(work, "prepare", None)
     return prepare is None or prepare()
 
 
 class Worker(Engine[Tick, WorkerStatus]):
-    """Plays, pauses and steps any work, for teaching widgets; or just does it.
+    """Plays, pauses and steps any work, for teaching widgets; parameters as for `Engine`.
 
-    Nothing is recorded, and there is no past to look back at. Other work can take the place of the old at any
-    time, so that the latest settings win. A view that raises stops the work.
-
-    Parameters
-    ----------
-    work
-        What is to be done.
-    speed
-        Steps a frame, below 1 for slow motion, or None for as fast as possible.
-    pacing
-        Lengths of work and rest, frame rate, time-outs, clock.
+    Nothing is recorded, so there is no looking back. Other work can replace the old at any time, so that the
+    latest settings apply. A view that raises stops the work.
     """
 
     def __init__(self, work: Work, *, speed: float | None = None, pacing: Pacing | None = None) -> None:
@@ -557,11 +549,11 @@ class Worker(Engine[Tick, WorkerStatus]):
         return self.mailbox.capture_loop()
 
     def run_sync(self, steps: int = 2**31) -> None:
-        """Do up to so many steps in the foreground, with or without a loop; raise what the work raises."""
+        """Do at most `steps` steps in the foreground, with or without a loop; errors of the work raise."""
         self._run_in_foreground(check_count("steps", steps, least=1), "run")
 
     def replace(self, work: Work) -> None:
-        """Turn to other work at once; if the old work was running, the new one runs."""
+        """Change to other work at once; if the old work was running, the new one runs."""
 
         def replace() -> None:
             self._take_up(work)
@@ -571,7 +563,7 @@ class Worker(Engine[Tick, WorkerStatus]):
         self.post(replace)
 
     def refresh(self) -> None:
-        """Show the work to all views now, with or without a viewer; raise what a view raises."""
+        """Show the work to all views now, with or without a viewer; errors of a view raise."""
         self.post(self._send)
 
     def _make_status(self) -> WorkerStatus:

@@ -1,13 +1,12 @@
 """`Player` plays a chain in the background of a notebook: a source of events, and its recorder.
 
-A source runs in blocks, ``source.advance(count)``; a block is a sequence of events, and goes into the record
-as a whole, ``recorder.extend(block)``. Playing, stepping, several chains at once and recorded draws that are
-shown again all go this way. `Source` and `EventRecorder` are protocols: any object with the right methods
-will do, so tests and teaching widgets can play something other than a sampler.
+A source runs in blocks, ``source.advance(count)``. A block is a sequence of events and goes into the record
+as a whole, ``recorder.extend(block)``. Playing, stepping, several chains at once and recorded draws shown
+again all use these two calls. `Source` and `EventRecorder` are protocols, so tests and teaching widgets can
+play something other than a sampler.
 
-Every iteration is recorded. Frames are another matter: they show the latest state, at most 20 times a second
-and at most two ahead of what the viewers have acknowledged. Without a viewer none is sent, and the chain
-never waits.
+Every iteration is recorded, but not every iteration is shown. Frames show the latest state, at most 20 times
+a second and at most two ahead of what the viewers have acknowledged. Without a viewer no frame is sent.
 
 What happens when
 -----------------
@@ -16,22 +15,22 @@ Play while playing
 Step while playing
     Playing ends and one more iteration is run. Several steps add up. Pause cancels those not yet run.
 Seek while playing
-    The chain pauses and the past is shown: two clocks on one screen would mislead. Play and step go on from
-    the present.
+    The chain pauses and the past is shown. Play and step continue from the present.
 Reset, or another source, while playing
     The chain stops, the record is cleared, and the initial state is shown.
 The target is reached
-    The player is finished; `extend` it to go on.
+    The player is finished; `extend` allows more.
 Kernel interrupt
-    Paused after the iterations that were under way have been recorded; play continues.
+    Paused after the current block has been recorded; play continues.
 The source or the recorder raises
-    Failed; the message is kept, and so is all that was recorded. Reset starts again.
+    Failed; the message and the record are kept. Reset starts again.
 A view raises
-    It is detached and reported; the chain goes on. With ``strict=True``, for tests, the player fails.
+    The view is detached and the error reported; the chain continues. With ``strict=True``, for tests, the
+    player fails.
 The browser tab is closed
-    The chain goes on at the same speed, without frames. A tab opened later gets the latest state at once.
+    The chain continues at the same speed, without frames. A tab opened later gets the latest state at once.
 The event loop shuts down
-    Paused; play goes on under the next loop.
+    Paused; play continues on the next loop.
 """
 
 from collections.abc import Callable
@@ -39,9 +38,15 @@ from typing import Protocol, overload
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
-from ewens_widgets.playback.frame import Frame, LiveAnswer, PlayerState, PlayerStatus, number_text
+from ewens_widgets.playback.frame import (
+    Frame,
+    LiveAnswer,
+    PlayerState,
+    PlayerStatus,
+    RunningSummaries,
+    number_text,
+)
 from ewens_widgets.playback.loop import Engine, can_work
-from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.driver import interrupts_deferred
 
@@ -51,8 +56,8 @@ _PREPARING = "Preparing the sampler. Its first use compiles it, which can take s
 class Source(Protocol):
     """A chain that runs in blocks of events, such as `Sampler`.
 
-    One that is compiled may also have a method `prepare`, which says whether a block can be run now, and an
-    attribute `compilation`, the state of that as a text for the status line.
+    A source that is compiled may also have a method `prepare`, which returns whether a block can be run now,
+    and an attribute `compilation`, its progress as a text for the status line.
     """
 
     @property
@@ -60,9 +65,9 @@ class Source(Protocol):
         """Number of the last iteration done, 0 at the start."""
 
     def advance(self, n: int) -> DrawTable:
-        """Run up to `n` iterations as one block; an empty one says that there are no more.
+        """Run at most `n` iterations as one block, empty if there are no more.
 
-        Interrupted, nothing has happened.
+        An interrupt leaves the source as it was before.
         """
 
     def snapshot(self) -> Event | None:
@@ -78,39 +83,39 @@ class EventRecorder(Protocol):
     def __len__(self) -> int: ...
 
     def reserve(self, extra: int) -> None:
-        """Make room for so many more iterations, so that keeping them cannot fail for lack of memory."""
+        """Make room for `extra` more iterations, so that keeping them cannot fail for lack of memory."""
 
     def extend(self, block: DrawTable) -> None:
-        """Keep a block; interrupted, all of it or nothing."""
+        """Keep a block; an interrupt leaves all of it in the record, or nothing."""
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
     @overload
     def __getitem__(self, index: slice) -> DrawTable: ...
     def __getitem__(self, index: int | slice) -> Event | DrawTable:
-        """Return one event, or some as a view that later iterations do not change."""
+        """Return one event, or several as a view that later iterations do not change."""
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
 
 
 def compilation(source: Source) -> str:
-    """State of the compilation of a source, if it has any."""
+    """Progress of the compilation of a source as a text, empty if it is not compiled."""
     return str(getattr(source, "compilation", ""))
 
 
 class RecordedChain:
-    """Work: runs a source towards a target and keeps every event.
+    """Work that runs a source towards a target and keeps every event.
 
-    No iteration is run without being recorded, and none is recorded twice. Room for a block is made before it
-    is run, and an interrupt is held back from the start of a block until it is in the record.
+    Every iteration is recorded exactly once. Room for a block is made before it is run, and an interrupt is
+    held back from the start of a block until it is in the record.
 
     Parameters
     ----------
     source
-        Gives the events.
+        Runs the chain.
     recorder
-        Keeps them. It may already hold the iterations that led to where the source is.
+        Keeps the events. It may already hold the iterations that led to the state of the source.
     target
         The iteration at which the work is done.
 
@@ -129,13 +134,13 @@ class RecordedChain:
     def _mark_start(self) -> None:
         self.is_exhausted = False
         self._start = self.source.iteration - len(self.recorder)
-        # Where there is a record, the source has left its initial state: it cannot be described any more.
+        # Where there is a record, the source has left its initial state and cannot describe it any more.
         self._initial = None if len(self.recorder) else self.source.snapshot()
         self._newest: DrawTable | None = None
 
     @property
     def first_iteration(self) -> int:
-        """The earliest iteration that can be shown: the start, unless nothing is known of it."""
+        """The earliest iteration that can be shown: the start, if it is known."""
         return self._start + 1 if self._initial is None and len(self.recorder) else self._start
 
     @property
@@ -148,7 +153,7 @@ class RecordedChain:
         """The newest event, or a description of the initial state if the source can give one."""
         if not len(self.recorder):
             return self._initial
-        # The block itself holds more than its record: what was proposed, and weights in full precision.
+        # The block holds more than its record: the proposal, and weights in full precision.
         return self._newest[-1] if self._newest else self.recorder[len(self.recorder) - 1]
 
     def event(self, iteration: int) -> Event | None:
@@ -169,15 +174,15 @@ class RecordedChain:
         return self.iteration >= self.target or self.is_exhausted
 
     def prepare(self) -> bool:
-        """Have the source get ready in the background if it has to; say whether a block can be run now."""
+        """Have the source get ready in the background if it has to; return whether a block can be run now."""
         return can_work(self.source)
 
     def advance(self, steps: int) -> int:
-        """Run and record up to so many iterations as one block; return how many there were."""
+        """Run and record at most `steps` iterations as one block; return how many there were."""
         if self.source.iteration != self.iteration:
             raise RuntimeError(
                 f"the source is at iteration {self.source.iteration}, its record at {self.iteration}: it was "
-                "moved from outside, or an interrupt came at a bad moment; reset to start again"
+                "run from outside; reset to start again"
             )
         count = min(steps, self.target - self.iteration)
         self.recorder.reserve(count)
@@ -185,7 +190,7 @@ class RecordedChain:
             return self._record(self.source.advance(count))
 
     def _record(self, block: DrawTable) -> int:
-        """Record a block that the source has run, whatever interrupts that."""
+        """Record a block that the source has run, even if an interrupt comes."""
         before, interrupt = len(self.recorder), None
         try:
             self.recorder.extend(block)
@@ -196,11 +201,11 @@ class RecordedChain:
         self._newest = block
         self.is_exhausted = not block
         if interrupt is not None:
-            raise interrupt  # only now: whoever catches it finds that source and record agree
+            raise interrupt  # only now, when source and record agree
         return len(block)
 
     def reset(self) -> None:
-        """Take the source back to its start and forget the record."""
+        """Take the source back to its start and clear the record."""
         self.source.reset()
         self.recorder.clear()
         self._mark_start()
@@ -217,23 +222,23 @@ class Player(Engine[Frame, PlayerStatus]):
     source
         Runs in blocks of events, such as a `Sampler`; see `Source`.
     recorder
-        Keeps every event. It may hold the iterations that led to where the source is.
+        Keeps every event. It may hold the iterations that led to the state of the source.
     target_iterations
         The iteration at which playing stops.
     speed
-        Iterations a frame, below 1 for slow motion, or None for as fast as possible.
+        Iterations per frame, below 1 for slow motion, or None for as fast as possible.
     burn_in
         First iterations that the running summaries leave out.
     wants_answer
-        Says whether the answer is to be shown. Without it, frames carry no answers.
+        Returns whether the answer is to be shown. Without this function, frames carry no answers.
     on_view_error
         Called with a view that raised and the exception, after the view was detached.
     strict
-        Let the fault of a view fail the player; for tests.
+        Fail when a view raises; for tests.
     preparing_message
-        Status message while the first block of a source is waited for.
+        Status message until the first block of a source has been run.
     pacing
-        Lengths of work and rest, frame rate, time-outs, clock.
+        Durations of work and rest, frame rate, time-outs, clock.
     """
 
     _longest_step = 1  # so that the event of every step has its proposal
@@ -303,7 +308,7 @@ class Player(Engine[Frame, PlayerStatus]):
         self.post(lambda: self._move_target(target_iterations))
 
     def extend(self, iterations: int) -> None:
-        """Move the target by so many iterations; a finished player can then go on."""
+        """Raise the target by this many iterations; a finished player can then continue."""
         check_count("iterations", iterations, least=1)
         self.post(lambda: self._move_target(self._chain.target + iterations))
 
@@ -326,11 +331,11 @@ class Player(Engine[Frame, PlayerStatus]):
         self._run_in_foreground(self._chain.target, "run_to_end")
 
     def step_sync(self, iterations: int = 1) -> None:
-        """Run so many iterations in the foreground, or fewer if the target comes first."""
+        """Run this many iterations in the foreground, or fewer if the target comes first."""
         self._run_in_foreground(check_count("iterations", iterations, least=1), "step")
 
     def reset(self) -> None:
-        """Stop, take the source back to its start, forget the record, and show the initial state."""
+        """Stop, take the source back to its start, clear the record, and show the initial state."""
 
         def reset() -> None:
             with self._guarded():
@@ -343,15 +348,15 @@ class Player(Engine[Frame, PlayerStatus]):
     def replace_source(
         self, source: Source, recorder: EventRecorder | None = None, *, target_iterations: int | None = None
     ) -> None:
-        """Stop and change to another source, for instance because a setting was changed.
+        """Stop and change to another source, for example because a setting was changed.
 
         Parameters
         ----------
         source
-            Takes the place of the old one. It is not reset: playing begins where it is.
+            Replaces the old one. It is not reset: playing begins at its present iteration.
         recorder
-            Takes the place of the old one; by default the old one is cleared and used again. Data of another
-            shape need another recorder.
+            Replaces the old one; by default the old one is cleared and used again. Data of another shape need
+            another recorder.
         target_iterations
             The new target; by default the old one.
         """
@@ -378,7 +383,7 @@ class Player(Engine[Frame, PlayerStatus]):
         self._enter(PlayerState.IDLE)
 
     def seek(self, iteration: int | None) -> None:
-        """Pause, and show a recorded iteration; None shows the present again. The chain does not move."""
+        """Pause, and show a recorded iteration, or with None the present. The chain keeps its state."""
         if iteration is not None:
             first, last = self.status.first_iteration, self.status.iteration
             if not first <= check_count("iteration", iteration, least=0) <= last:
@@ -398,17 +403,17 @@ class Player(Engine[Frame, PlayerStatus]):
         self.post(seek)
 
     def on_status(self, listener: Callable[[PlayerStatus], None]) -> Callable[[], None]:
-        """Call a listener at once when state, target, speed, message or following change.
+        """Call a listener as soon as state, target, speed, message or following change.
 
         Returns
         -------
-        function that ends this
+        function that removes the listener
         """
         self.post(lambda: self._fan_out.listeners.append(listener))
         return lambda: self.post(lambda: self._fan_out.unlisten(listener))
 
     def complete(self) -> None:
-        """Show the latest state, with the answer if it is being worked out; for still pictures."""
+        """Show the latest state, and wait for an answer under way; for still pictures."""
         self.refresh()
         if self._answer is not None and self._answer.wait():
             self.refresh()
@@ -419,7 +424,7 @@ class Player(Engine[Frame, PlayerStatus]):
         if self._shown is not None:
             self._shown = None
             self._display.outdate(urgently=True)
-        self._chain.is_exhausted = False  # it may have more by now
+        self._chain.is_exhausted = False  # the source may have more by now
         if super()._may_run():
             return True
         self._enter(PlayerState.FINISHED)

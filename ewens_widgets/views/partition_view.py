@@ -19,12 +19,12 @@ from ewens_widgets.analysis.plots.palette import (
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.playback.frame import move_text
 from ewens_widgets.sampling.draws import Event
 from ewens_widgets.views.base import View, assign, button, chip, make, note, show_if
 from ewens_widgets.views.figures import Brush, FeaturePlane, Spot, make_figure, make_scatter
 from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
 from ewens_widgets.views.shared_state import MOST_OBJECTS
+from ewens_widgets.views.transport import move_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

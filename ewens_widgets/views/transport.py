@@ -6,10 +6,13 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+import numpy as np
 from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Widget
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
-from ewens_widgets.playback.frame import number_text, status_text
+from ewens_widgets.playback.frame import number_text
+from ewens_widgets.sampling.draws import Event
+from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.views.base import Silence, assign, button, look, make, note
 from ewens_widgets.views.fields import buttons
 
@@ -51,6 +54,60 @@ _BUTTONS = (
     ("Run to end", "fast-forward", "ew-run-to-end", "Run all iterations as fast as it goes"),
     ("Reset", "refresh", "ew-reset", "Back to the start; the draws so far are dropped"),
 )
+
+
+def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
+    """Describe a frame in one line: iteration, what happened, how fast it goes.
+
+    Parameters
+    ----------
+    frame
+        What is on display.
+    status
+        A newer status than that of the frame.
+    """
+    now = frame.status if status is None else status
+    if now.state is PlayerState.PREPARING or now.state is PlayerState.FAILED:
+        return now.message
+    parts = [f"iteration {number_text(now.shown_iteration)} of {number_text(now.target)}"]
+    if frame.event is not None and frame.event.iteration == now.shown_iteration and frame.event.moves:
+        parts.append(move_text(frame))
+    if not now.is_following:
+        return " · ".join([*parts, f"looking back; the chain is at {number_text(now.iteration)}"])
+    if now.iterations_per_second >= 1.0:
+        parts.append(f"{number_text(round(now.iterations_per_second))} iterations/s")
+    if now.message:
+        parts.append(now.message.rstrip("."))
+    return " · ".join(parts)
+
+
+def move_text(frame: Frame) -> str:
+    """Describe the moves of the iteration on display."""
+    event = frame.event
+    if event is None or not event.moves:
+        return ""
+    if event.proposed_labels is not None and event.accepted is not None:
+        kind = _kind(frame, event, int(np.max(event.proposed_labels)) + 1)
+        return f"{kind} {'accepted' if event.accepted else 'rejected'}"
+    made = sum(move.proposals for move in event.moves)
+    taken = sum(move.acceptances for move in event.moves)
+    if made == 0:
+        return "nothing proposed"
+    if len(event.moves) == 1 and made == 1:
+        return "proposal accepted" if taken else "proposal rejected"
+    return f"{taken} of {made} moves accepted"
+
+
+def _kind(frame: Frame, event: Event, after: int) -> str:
+    """Whether a proposal with `after` clusters splits, merges, or moves an object."""
+    previous = frame.summary.n_clusters[-2:-1]
+    before = event.n_clusters if not event.accepted else int(previous[0]) if len(previous) else None
+    move = MOVES.get(event.moves[0].name)
+    if move is None:  # The record is from a move that is not registered here.
+        return "proposal"
+    if before is None or move.moves_one:
+        return "move"
+    return "split" if after > before else "merge" if after < before else "move"
 
 
 class Transport(VBox):

@@ -8,8 +8,7 @@ from playback.fakes import FakeRecorder, FakeTime, make_event
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import Display, FanOut, FrameTimes, Pacing, RateMeter
-from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus
-from ewens_widgets.playback.summaries import RunningSummaries
+from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, RunningSummaries
 
 STATUS = PlayerStatus(PlayerState.PAUSED, 1, 10, 1)
 FRAME = Frame(1, make_event(1), STATUS, RunningSummaries(FakeRecorder()).up_to(0))
@@ -116,12 +115,12 @@ def test_listeners(caplog: pytest.LogCaptureFixture) -> None:
     fan_out.listeners.append(faulty)
     fan_out.listeners.append(heard.append)
     with caplog.at_level(logging.WARNING):
-        fan_out.tell(STATUS)
-        fan_out.tell(STATUS)
+        fan_out.publish(STATUS)
+        fan_out.publish(STATUS)
     assert heard == [STATUS, STATUS]
     assert len(caplog.records) == 1
     fan_out.clear()
-    fan_out.tell(STATUS)
+    fan_out.publish(STATUS)
     assert len(heard) == 2
 
 
@@ -347,3 +346,18 @@ def test_counts_must_be_large_enough() -> None:
     with pytest.raises(ValueError, match="burn_in must be at least 0; got -1"):
         check_count("burn_in", -1, least=0)
     assert check_count("burn_in", 0, least=0) == 0
+
+
+def test_status_is_frozen_and_tells_progress() -> None:
+    status = PlayerStatus(PlayerState.PLAYING, iteration=30, target=120, shown_iteration=30)
+    assert status.progress == 0.25
+    assert status.is_running
+    assert status.is_following
+    assert dataclasses.replace(status, iteration=500).progress == 1.0
+    assert not dataclasses.replace(status, shown_iteration=3).is_following
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        status.iteration = 31
+
+
+def test_states_that_run() -> None:
+    assert {state for state in PlayerState if state.is_running} == {"preparing", "playing", "stepping"}

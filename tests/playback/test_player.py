@@ -10,7 +10,6 @@ from playback.fakes import FakeRecorder, FakeSource, FakeViewer, Stage, labels_a
 
 from ewens_widgets.analysis.similarity import similarity
 from ewens_widgets.playback import Player, PlayerState, PlayerStatus
-from ewens_widgets.playback.frame import status_text
 
 MakeStage = Callable[..., Stage]
 
@@ -268,7 +267,8 @@ def test_a_source_that_is_being_compiled_is_told_of_and_waited_for(stage: MakeSt
     assert heard[-1] == (PlayerState.PLAYING, "interpreted until then")
     assert one.source.iteration > 10
     shown = one.player.current_frame()
-    assert status_text(shown).endswith("iterations/s · interpreted until then")
+    assert shown.status.iterations_per_second > 1.0
+    assert shown.status.message == "interpreted until then"
     source.compilation = ""
     one.advance(0.1)
     assert heard[-1] == (PlayerState.PLAYING, "")

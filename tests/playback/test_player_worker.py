@@ -219,7 +219,7 @@ def test_work_that_does_nothing_is_a_fault_and_no_endless_loop() -> None:
         bench.work.advance = lambda _: 0  # type: ignore[method-assign]
         bench.worker.play()
         await bench.time.advance(0.2)
-        assert "Counting did nothing" in bench.worker.status.message
+        assert "Counting.advance() did no step" in bench.worker.status.message
 
     play(scene)
 

@@ -3,7 +3,7 @@ import pytest
 from playback.fakes import N_OBJECTS, FakeRecorder, make_event
 
 from ewens_widgets.analysis.similarity import similarity
-from ewens_widgets.playback.summaries import RunningSummaries
+from ewens_widgets.playback.frame import RunningSummaries
 
 
 def recorder_with(count: int) -> FakeRecorder:

@@ -10,9 +10,8 @@ from traces import blob_trace, events_of
 
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame, PlayerState, PlayerStatus
-from ewens_widgets.playback.frame import LiveAnswer
+from ewens_widgets.playback.frame import LiveAnswer, RunningSummaries
 from ewens_widgets.playback.loop import Mailbox
-from ewens_widgets.playback.summaries import RunningSummaries
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views import SharedState, View
 
@@ -64,9 +63,11 @@ class Chain:
         shown = None if iteration == 0 else self.events[iteration - 1]._replace(**event)
         return Frame(self.number, shown, status, self.summaries.up_to(iteration))
 
-    def answers(self, shared: SharedState, on_answer: Callable[[], None] = lambda: None) -> LiveAnswer:
+    def answers(
+        self, shared: SharedState, on_answer: Callable[[], None] = lambda: None, *, has_thread: bool = True
+    ) -> LiveAnswer:
         """What a player has beside the chain, for views that share a state."""
-        return LiveAnswer(Mailbox(), on_answer, shared.wants_answer)
+        return LiveAnswer(Mailbox(), on_answer, shared.wants_answer, has_thread=has_thread)
 
 
 def widgets_below(widget: Widget) -> set[Widget]:

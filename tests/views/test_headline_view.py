@@ -112,12 +112,14 @@ def test_a_leap_is_told() -> None:
 class Screens:
     """A shared state and a headline that are shown frames with answers, as a player does it."""
 
-    def __init__(self, chain: Chain, on_answer: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, chain: Chain, on_answer: Callable[[], None] = lambda: None, *, has_thread: bool = True
+    ) -> None:
         self.shared = SharedState()
         self.shared.prepare(chain.posterior, chain.dataset.labels)
         self.headline = Headline(self.shared)
         self.headline.prepare(chain.dataset)
-        self.answers = chain.answers(self.shared, on_answer)
+        self.answers = chain.answers(self.shared, on_answer, has_thread=has_thread)
         self.shared.renew = lambda: self.show(self.frame)
         self.drawn: list[str] = []
         self.shared.observe(lambda: self.drawn.append("again"))
@@ -235,6 +237,27 @@ class TestAnswer:
         assert before.startswith("This draw")
         assert before.endswith("the answer is on its way")
         assert "group" in after
+
+    def test_without_a_thread_it_comes_with_the_frame(self) -> None:
+        chain = Chain(n_draws=80)
+
+        async def run() -> tuple[str, str]:
+            screens = Screens(chain, has_thread=False)
+            playing = chain.frame(60, PlayerState.PLAYING)
+            assert screens.show(playing).answer is None, "too early for an answer that was not asked for"
+            screens.answers._started -= 60.0
+            brief = screens.show(playing)
+            assert brief.answer is not None
+            assert not brief.answer_is_complete
+            assert not brief.answer_is_coming
+            running = screens.sentence
+            assert screens.show(chain.frame(80, PlayerState.FINISHED)).answer_is_complete
+            return running, screens.sentence
+
+        running, ended = asyncio.run(run())
+        assert "All draws up to iteration 60: " in running
+        assert "group" in ended
+        assert "on its way" not in ended
 
     def test_while_the_chain_runs_a_brief_one_is_told_and_colours_stay(self) -> None:
         chain = Chain(n_draws=80)

@@ -26,7 +26,6 @@ from ewens_widgets.model.posterior import resolve_prior
 from ewens_widgets.model.priors.ewens import Concentration, Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Player
-from ewens_widgets.playback.frame import status_text
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.moves.schedule import SCHEDULES, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
@@ -45,7 +44,7 @@ from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed
+from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed, status_text
 
 
 def _code_of(value: object) -> str:

@@ -32,9 +32,9 @@ from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame
-from ewens_widgets.playback.ensemble import ChainsRecord
 from ewens_widgets.views.base import View, assign, chip, look, make, note
 from ewens_widgets.views.figures import horizon, nice_limits, set_iterations, set_limits
+from ewens_widgets.views.labs.ensemble import ChainsRecord
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
 

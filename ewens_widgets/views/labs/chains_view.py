@@ -21,7 +21,6 @@ from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Frame, Player
-from ewens_widgets.playback.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, start_name
 from ewens_widgets.sampling.draws import DrawTable
@@ -34,6 +33,7 @@ from ewens_widgets.views.labs.chain_panels import (
     ChainsState,
     ChainTraces,
 )
+from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport
 

@@ -1,9 +1,9 @@
 """Several chains that are played as one, recorded draws that are played like a chain, and how chains agree.
 
-A player runs one source and keeps its record. Here that source is the first chain; it takes the others along,
-each with a recorder of its own. They go first, so that none is ever behind: where a block is interrupted, the
-next one lets those that are ahead wait. `ChainsRecord` looks at all the records up to the iteration on
-display.
+A player runs one source and keeps its record. An `Ensemble` is such a source: its first chain is the one that
+the player records, and it runs the others before, each with a recorder of its own. So no chain is behind the
+first; after an interrupt, chains that are ahead wait. `ChainsRecord` summarises all records up to the
+iteration on display.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from ewens_widgets.analysis.convergence import (
     pooled_acceptance,
 )
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.playback.frame import RunningSummaries, Summary
 from ewens_widgets.playback.loop import can_work
 from ewens_widgets.playback.player import Source, compilation
-from ewens_widgets.playback.summaries import RunningSummaries, Summary
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.trace import Trace
 
@@ -28,12 +28,12 @@ __all__ = ["ChainsRecord", "Ensemble", "TraceReplay"]
 
 
 class TraceReplay:
-    """Gives the draws of a trace out again, as a chain that makes them would.
+    """Returns the draws of a trace in blocks, like a chain.
 
     Parameters
     ----------
     trace
-        The draws; they are counted from 1, whatever iterations they are from.
+        The draws; their iterations are numbered from 1.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -43,13 +43,13 @@ class TraceReplay:
         self._draws = DrawTable(trace.posterior, self.move_names, columns)
 
     def advance(self, n: int) -> DrawTable:
-        """Give out the next `n` draws, or as many as are left."""
+        """Return the next `n` draws, or as many as are left."""
         block = self._draws[self.iteration : self.iteration + n]
         self.iteration += len(block)
         return block
 
     def snapshot(self) -> None:
-        """Nothing is known of the start."""
+        """The initial state is not recorded."""
 
     def reset(self) -> None:
         """Begin with the first draw again."""
@@ -69,14 +69,14 @@ class Ensemble:
     Attributes
     ----------
     runs
-        How often the chains have begun at their start.
+        How many times the chains have begun at their start.
     """
 
     def __init__(self, chains: Sequence[Source], recorders: Sequence[DrawTable]) -> None:
         if len(chains) < 2 or len(chains) != len(recorders):
             raise ValueError(
-                f"an ensemble has two chains at least, each with a recorder; got {len(chains)} and "
-                f"{len(recorders)}."
+                f"an ensemble needs at least two chains, each with a recorder; got {len(chains)} chains and "
+                f"{len(recorders)} recorders."
             )
         self.chains = tuple(chains)
         self.recorders = tuple(recorders)
@@ -84,17 +84,17 @@ class Ensemble:
 
     @property
     def compilation(self) -> str:
-        """What there is to say about the compiler; the chains are alike."""
+        """Progress of the compilation, which is the same for all chains."""
         return compilation(self.chains[0])
 
     def prepare(self) -> bool:
-        """Have all chains get ready; say whether they can be run now."""
-        ready = [can_work(chain) for chain in self.chains]  # Each begins now.
+        """Have all chains get ready; return whether they can be run now."""
+        ready = [can_work(chain) for chain in self.chains]  # a list, so that each of them begins
         return all(ready)
 
     @property
     def iteration(self) -> int:
-        """Number of the last iteration that all chains have done."""
+        """Last iteration that all chains have done."""
         return self.chains[0].iteration
 
     def advance(self, n: int) -> DrawTable:
@@ -102,16 +102,16 @@ class Ensemble:
         goal = self.iteration + n
         for chain, recorder in zip(self.chains[1:], self.recorders[1:], strict=True):
             if chain.iteration < goal:
-                # As for a single chain: once it has run, nothing must keep the block from the record.
+                # As for a single chain: a block that has been run must not fail to be recorded.
                 recorder.reserve(goal - chain.iteration)
                 recorder.extend(chain.advance(goal - chain.iteration))
         return self.chains[0].advance(n)
 
     def snapshot(self) -> None:
-        """Nothing is shown before the first iteration."""
+        """Not known: the chains start from different states."""
 
     def reset(self) -> None:
-        """Take every chain back to its start and forget the records."""
+        """Take every chain back to its start and clear the records."""
         for chain, recorder in zip(self.chains, self.recorders, strict=True):
             chain.reset()
             recorder.clear()
@@ -119,7 +119,7 @@ class Ensemble:
 
 
 CHECKPOINTS = 25
-"""At how many iterations R-hat and effective sample size are computed for their curves, about."""
+"""Approximate number of iterations at which R-hat and effective sample size are computed for their curves."""
 
 
 class ChainsRecord:
@@ -134,7 +134,7 @@ class ChainsRecord:
     target
         Iterations of the whole run.
     burn_in
-        First iterations that do not count. Where the run is not twice as long yet, the later half counts.
+        First iterations that are left out. A run shorter than twice the burn-in leaves out its first half.
     """
 
     def __init__(self, ensemble: Ensemble, names: Sequence[str], target: int, burn_in: int) -> None:
@@ -142,11 +142,11 @@ class ChainsRecord:
         self.names = tuple(names)
         self.target = target
         self.burn_in = burn_in
-        load_statistics()  # now, as a running view would stand still for it
+        load_statistics()  # now, because it would stop a running view for a moment
         self._clear()
 
     def _clear(self) -> None:
-        """Forget what was computed: the chains begin anew."""
+        """Drop all results, because the chains have begun again."""
         self._run = self._ensemble.runs
         self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
         self._agreements: dict[int, Diagnostics] = {}
@@ -167,11 +167,11 @@ class ChainsRecord:
         return len(self.recorders)
 
     def start(self, length: int) -> int:
-        """First of so many draws that counts."""
+        """Number of draws that are left out of the first `length` draws."""
         return self.burn_in if length >= 2 * self.burn_in else length // 2
 
     def summaries(self, length: int) -> tuple[Summary, ...]:
-        """Summaries of the first so many draws, one a chain."""
+        """Summaries of the first `length` draws, one per chain."""
         self._follow_resets()
         start = self.start(length)
         for summaries in self._summaries:
@@ -179,11 +179,14 @@ class ChainsRecord:
         return tuple(summaries.up_to(length) for summaries in self._summaries)
 
     def agreement(self, length: int) -> Diagnostics:
-        """How well the first so many draws of the chains agree, similarities aside; computed once."""
+        """Diagnostics of the first `length` draws of the chains, without similarities; computed once."""
         self._follow_resets()
         if length not in self._agreements:
             if any(len(recorder) < length for recorder in self.recorders):
-                raise ValueError(f"not all chains have {length} draws.")
+                raise ValueError(
+                    f"length {length} is more than the draws of the shortest chain, "
+                    f"{min(len(recorder) for recorder in self.recorders)}"
+                )
             start = self.start(length)
             columns = [self._followed(chain, length) for chain in range(self.n_chains)]
             self._agreements[length] = compare(
@@ -196,7 +199,7 @@ class ChainsRecord:
         return self._agreements[length]
 
     def _followed(self, chain: int, length: int) -> dict[str, FloatArray]:
-        """What is followed of a chain up to so many draws; of those already seen it is kept."""
+        """Monitored quantities of the first `length` draws of a chain; only new draws are computed."""
         known = self._columns[chain]
         seen = len(known["n_clusters"])
         if seen < length:
@@ -205,7 +208,7 @@ class ChainsRecord:
         return {name: values[:length] for name, values in known.items()}
 
     def course(self, length: int, span: int | None = None) -> list[tuple[int, Diagnostics]]:
-        """How the agreement evolved, at some iterations up to so many draws; the last one is among them.
+        """Diagnostics at some iterations up to `length` draws, the last one included.
 
         Parameters
         ----------
