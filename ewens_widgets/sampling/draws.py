@@ -94,7 +94,8 @@ def _on_grid(name: str, meaning: str, **optional: Any) -> Iterator[Column]:  # n
 
     def value(draws: "DrawTable") -> NDArray[Any]:
         grid: NDArray[np.float64] = getattr(draws.posterior, f"{name}_grid")
-        return grid[draws.column(f"{name}_index")]
+        values: NDArray[np.float64] = grid[draws.column(f"{name}_index")]
+        return values
 
     yield Column(
         f"{name}_index",
