@@ -197,7 +197,7 @@ def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     command = add_parser(
         "compile",
-        help="compile the sampler now, so that nobody waits for it later",
+        help="compile the sampler now, so that no chain has to wait for it",
         description="Compile the sampler, keep its machine code on disk, beside the sources, and try the "
         "Explorer. Without it, chains start interpreted while they are compiled.",
     )

@@ -65,7 +65,7 @@ _EXTENSIONS = [
 ]
 
 # In a box, so that no static picture of the explorer is drawn for a page that shows the live one.
-# The query of the address, such as ?data=moons&cut=2, says what to begin with.
+# The query of the address, such as ?data=moons&cut=2, contains settings.
 _CODE = """\
 import os
 from html import escape

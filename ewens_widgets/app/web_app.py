@@ -22,7 +22,7 @@ from ewens_widgets.app.command_line import (
 __all__ = ["add_explorer"]
 
 _DESCRIPTION = """\
-Serve the Explorer as a web page on this computer, with Voilà. Nobody sees or runs code. Each visitor has a
+Serve the Explorer as a web page on this computer, with Voilà. Visitors see no code and cannot run any. Each visitor has a
 process of its own, which ends when the page is closed, when its connection is lost for a minute, or when
 nothing has happened on it for a while. Files that visitors upload stay in the memory of their process.
 
@@ -65,7 +65,7 @@ def add_explorer(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         help="end a visit on which nothing has happened for so long (default: %(default)g)",
     )
     app.add_argument(
-        "--data", default="unit square", metavar="NAME", help="data set to begin with (default: %(default)s)"
+        "--data", default="unit square", metavar="NAME", help="first data set (default: %(default)s)"
     )
     app.add_argument(
         "--host",
