@@ -173,7 +173,8 @@ class PageHandler(TornadoVoilaHandler):
                 self._kernel = kernel
                 self._own(kernel)
                 self._give_up()
-            if self._is_left:
+            # A process that has ended answers nothing more; the page says so by itself.
+            if self._is_left or (self._kernel is not None and self._kernel not in self.kernel_manager):
                 return
             yield part
 
@@ -359,13 +360,17 @@ class VisitorKernels(AsyncMappingKernelManager):
         finally:
             self._arriving.discard(kernel_id)
         self._ends[kernel_id] = asyncio.Event()
-        self.add_restart_callback(kernel_id, lambda: self._bury(kernel_id), "dead")
+        # The original has removed the kernel by then, and does not tell the visitor.
+        self.add_restart_callback(kernel_id, lambda: self._forget(kernel_id), "dead")
         return kernel_id
 
-    def _bury(self, kernel_id: str) -> None:
-        """Give up the place of a visitor whose process has ended."""
-        if kernel_id in self:
-            IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id, now=True)
+    def _forget(self, kernel_id: str) -> None:
+        """Answer whoever waits for the end of a visit, and drop what was noted of it."""
+        self._visited.discard(kernel_id)
+        self._allowances.pop(kernel_id, None)
+        self.owners.pop(kernel_id, None)
+        if kernel_id in self._ends:
+            self._ends.pop(kernel_id).set()
 
     async def goes_on(self, kernel_id: str, seconds: float) -> bool:
         """Wait until a visit ends, or for some time; return whether it goes on."""
@@ -391,15 +396,11 @@ class VisitorKernels(AsyncMappingKernelManager):
         if kernel_id in self._leaving:
             return
         self._leaving.add(kernel_id)
-        if kernel_id in self._ends:
-            self._ends.pop(kernel_id).set()
+        self._forget(kernel_id)
         try:
             await super().shutdown_kernel(kernel_id, now=now, restart=restart)
         finally:
             self._leaving.discard(kernel_id)
-            self._visited.discard(kernel_id)
-            self._allowances.pop(kernel_id, None)
-            self.owners.pop(kernel_id, None)
             # Thousands of objects now refer to each other in circles, 2 MB of them. Python looks for such
             # garbage when a quarter as many have been added as there are, after dozens of visits.
             gc.collect()

@@ -22,9 +22,10 @@ from ewens_widgets.app.command_line import (
 __all__ = ["add_explorer"]
 
 _DESCRIPTION = """\
-Serve the Explorer as a web page on this computer, with Voilà. Visitors see no code and cannot run any. Each visitor has a
-process of its own, which ends when the page is closed, when its connection is lost for a minute, or when
-nothing has happened on it for a while. Files that visitors upload stay in the memory of their process.
+Serve the Explorer as a web page on this computer, with Voilà. Visitors see no code and cannot run any.
+Each visitor has a separate process. It ends when the page is closed, when its connection is lost for a
+minute, or when nothing has happened on it for a while. Files that visitors upload stay in the memory of their
+process.
 
 The page is served on localhost only. To offer it to others, put a web server in front of it that asks for
 passwords; to reach it from your own computer:  ssh -L 8866:localhost:8866 MACHINE
