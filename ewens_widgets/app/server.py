@@ -141,8 +141,6 @@ class VisitHandler(guard.OwnVisit, JupyterHandler):
 
     async def get(self, kernel_id: str) -> None:
         """Answer with true or false; the question is no activity of the visitor."""
-        # Sets a cookie, without which the page could not end its visit when it is closed.
-        self.xsrf_token  # noqa: B018 - for its effect
         self.finish(json.dumps(await self.kernel_manager.goes_on(kernel_id, _HELD)))
 
 
@@ -180,6 +178,8 @@ class PageHandler(TornadoVoilaHandler):
 
     def _own(self, kernel: str) -> None:
         """Tie the visit to this browser by a cookie, which goes out with the first part of the page."""
+        # Sets another cookie, without which the page could not end its visit when it is closed.
+        self.xsrf_token  # noqa: B018 - for its effect
         visitor = guard.visitor_of(self) or secrets.token_urlsafe()
         self.kernel_manager.owners[kernel] = visitor
         name = guard.cookie_name(self)
