@@ -232,7 +232,7 @@ def test_a_listed_package_takes_the_place_of_the_one_that_is_carried(tmp_path: P
 
 def test_a_damaged_package_is_refused(tmp_path: Path) -> None:
     wheels = {"open-webui": write_carrier(tmp_path, content=b"damaged")}
-    with pytest.raises(StartError, match=r"array\.whl is not what Pyodide's lock says"):
+    with pytest.raises(StartError, match=r"array\.whl does not have the hash of Pyodide's lock"):
         pyodide.write_runtime(tmp_path / "pyodide", wheels, [], ["array"])
 
 
@@ -247,7 +247,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest
     mine = tmp_path / "thesis.txt"
     mine.write_text("mine")
     assert app.main(["lite", "--output", str(tmp_path)]) == 1
-    assert "holds something else than a site" in capsys.readouterr().err
+    assert "holds files that are not a site" in capsys.readouterr().err
     assert mine.read_text() == "mine"
 
 

@@ -65,7 +65,7 @@ def memory(name: str) -> int:
 def extra_memory(call: Callable[[], object]) -> int:
     """Memory that a call takes at most, besides what there was."""
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # The peak begins anew.
+    Path("/proc/self/clear_refs").write_text("5")  # Resets the peak.
     before = memory("VmRSS")
     call()
     return memory("VmHWM") - before

@@ -94,7 +94,7 @@ def test_a_preview_without_a_kernel_shows_results(notebook: nbformat.NotebookNod
 
 
 def test_no_state_of_widgets_is_stored(notebook: nbformat.NotebookNode) -> None:
-    # It is large, changes with every run, and a kernel makes it anew.
+    # It is large, changes with every run, and a kernel makes it again.
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     assert all(set(cell.metadata) <= {"jupyter", "tags"} for cell in notebook.cells)
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]

@@ -1,9 +1,9 @@
 """The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``compile``, and more.
 
-``compile`` makes all machine code beforehand, for an image for instance; ``lab`` begins with it in the
-background. ``app``, the Explorer as a web page, and ``lite``, a site without a server, have chapters of their
-own, `web_app` and `lite`. They are read when the parser is made, since they use what the commands share here:
-checked arguments, and the error that ends a command.
+``compile`` makes all machine code beforehand, for example for a container image; ``lab`` starts this in the
+background. ``app``, the Explorer as a web page, and ``lite``, a site without a server, are in the modules
+`web_app` and `lite`. These are imported when the parser is made, because they use what the commands share
+here: checked arguments, and the error that ends a command.
 """
 
 import argparse
@@ -18,25 +18,6 @@ from typing import Any
 
 from ewens_widgets._version import __version__
 
-__all__ = [
-    "FIRST_TUTORIAL",
-    "UNKNOWN_DATA",
-    "StartError",
-    "add_compile",
-    "add_lab",
-    "add_paper",
-    "compile_chains",
-    "copy_tutorials",
-    "main",
-    "need_package",
-    "port",
-    "positive_integer",
-    "positive_number",
-    "precompile",
-    "shipped_tutorials",
-    "start_compiling",
-]
-
 UNKNOWN_DATA = 3  # exit code
 
 _EXAMPLES = """\
@@ -45,14 +26,14 @@ examples:
   ewens-widgets lab --directory course     work on copies in ./course
   ewens-widgets lab --no-browser --port 8899
                                            on a remote machine: print the address only
-  ewens-widgets app                        the Explorer as a web page, no code to be seen
+  ewens-widgets app                        the Explorer as a web page without code
   ewens-widgets app --data leukemia --visitors 25
-                                           for a class: other data, more visitors at a time
+                                           for a class: other data, more visitors at once
   ewens-widgets lite --output site         a site that runs in browsers, without a server
   ewens-widgets paper --output results     run the paper's experiments again
   ewens-widgets compile                    make all machine code now, in an image for instance
 
-`ewens-widgets COMMAND --help` tells the options of a command.
+`ewens-widgets COMMAND --help` lists the options of a command.
 """
 
 
@@ -98,8 +79,8 @@ def add_lab(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     lab = add_parser(
         "lab",
         help="open JupyterLab on the tutorials",
-        description="Open JupyterLab on the tutorials. They are copied to a folder of yours first, so that "
-        "you may change them; files that are there already are kept. Stop with Ctrl-C.",
+        description="Open JupyterLab on the tutorials. They are first copied to a folder of yours, where you "
+        "can change them; files that are already there are kept. Stop with Ctrl-C.",
     )
     lab.add_argument(
         "--directory",
@@ -120,14 +101,14 @@ def add_lab(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 def _lab_arguments(directory: Path, port: int, no_browser: bool) -> list[str]:
     arguments = [
         f"--ServerApp.root_dir={directory}",
-        # Rather than the file's name alone: so the address that is printed leads to the tutorial too.
+        # Not only as the file to open: the printed address then leads to the tutorial too.
         f"--LabApp.default_url=/lab/tree/{FIRST_TUTORIAL}",
         f"--ServerApp.port={port}",
     ]
     if no_browser:
         arguments.append("--no-browser")
-    # Jupyter refuses to run as root, which is what containers and classroom machines often have; the server
-    # listens on localhost and asks for its token all the same.
+    # By default Jupyter does not run as root, the usual user of containers and classroom machines. The server
+    # still listens on localhost only and asks for its token.
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append("--allow-root")
     return arguments
@@ -159,8 +140,8 @@ def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     paper = add_parser(
         "paper",
         help="run the paper's experiments",
-        description="Run the paper's experiments with its algorithm and with ours, beside k-means and a "
-        "Gaussian mixture, and write a Markdown table and figures.",
+        description="Run the paper's experiments with its algorithm and with ours, compare with k-means and "
+        "a Gaussian mixture, and write a Markdown table and figures.",
     )
     paper.add_argument(
         "--output",
@@ -169,10 +150,10 @@ def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="folder (default: %(default)s)",
     )
-    paper.add_argument("--fast", action="store_true", help="very short runs, to see that it works")
+    paper.add_argument("--fast", action="store_true", help="very short runs, to test the command")
     paper.add_argument("--only", nargs="+", metavar="NAME", help="experiments to run, e.g. wine-3 roads-3")
     paper.add_argument("--roads", type=Path, metavar="FILE", help="the UCI file 3D_spatial_network.txt")
-    paper.add_argument("--jobs", type=int, metavar="N", help="processes (default: one a processor)")
+    paper.add_argument("--jobs", type=int, metavar="N", help="processes (default: one per processor)")
     paper.set_defaults(run=_run_paper)
 
 
@@ -189,7 +170,7 @@ def _run_paper(options: argparse.Namespace) -> int:
     return 0
 
 
-# Settings that are compiled apart, those that are wanted first in front.
+# Settings with machine code of their own, the most common ones first.
 _KINDS: tuple[dict[str, Any], ...] = ({}, {"shapes": "own"}, {"moves": "paper-2"})
 
 
@@ -197,9 +178,9 @@ def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     command = add_parser(
         "compile",
-        help="compile the sampler now, so that no chain has to wait for it",
-        description="Compile the sampler, keep its machine code on disk, beside the sources, and try the "
-        "Explorer. Without it, chains start interpreted while they are compiled.",
+        help="compile the sampler now, so that later starts are fast",
+        description="Compile the sampler, keep its machine code on disk next to the sources, and try the "
+        "Explorer. Without this, chains start in interpreted mode until they are compiled.",
     )
     command.add_argument(
         "--data", default="unit square", metavar="NAME", help="data set to try (default: %(default)s)"
@@ -208,10 +189,10 @@ def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def start_compiling() -> None:
-    """Have a process of its own compile the chains, in the background."""
+    """Compile the chains in another process, in the background."""
     from ewens_widgets.sampling.cold_start import run_aside
 
-    with contextlib.suppress(OSError):  # Then who needs them will compile them.
+    with contextlib.suppress(OSError):  # Then the first chain compiles them.
         run_aside([sys.executable, "-c", f"from {__name__} import compile_chains; compile_chains()"])
 
 
@@ -279,7 +260,7 @@ def copy_tutorials(source: Path, directory: Path) -> int:
     source
         Folder with the shipped notebooks.
     directory
-        Where to put the copies; made if need be. Nothing is copied if it is the source itself.
+        Folder for the copies; created if it is missing. Nothing is copied if it is the source itself.
 
     Returns
     -------
@@ -294,11 +275,11 @@ def copy_tutorials(source: Path, directory: Path) -> int:
 
 
 class StartError(Exception):
-    """Something is missing; the message says what, and what to do."""
+    """A command cannot run; the message says why, and what to do."""
 
 
 def need_package(name: str, title: str, extra: str = "lab") -> None:
-    """Refuse to go on without a package of an extra, saying how to get it."""
+    """Raise an error with the installation command if a package of an extra is missing."""
     if find_spec(name) is None:
         raise StartError(
             f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[{extra}]"'

@@ -1,9 +1,9 @@
 """``ewens-widgets lite``: a site on which tutorials and labs run in the visitor's browser.
 
-It needs no server but one that hands out files: JupyterLite with Python for the browser (Pyodide), the
-tutorials, this package as a wheel, a page that leads to all of it, and a page without code for each lab. The
-ordinary site asks the web for Pyodide and for packages when a page is opened; one that is built ``--offline``
-has everything in its folder (`pyodide`).
+Any server of files will do. The site holds JupyterLite with Python for the browser (Pyodide), the tutorials,
+this package as a wheel, a start page, and a page without code for each lab. By default a page loads Pyodide
+and packages from the web when it is opened; a site built with ``--offline`` has everything in its folder
+(`pyodide`).
 """
 
 import argparse
@@ -27,26 +27,15 @@ from ewens_widgets.app.command_line import StartError, need_package, port, shipp
 from ewens_widgets.app.site_server import serve
 from ewens_widgets.files import cache_directory
 
-__all__ = [
-    "EXTENSIONS",
-    "LABS",
-    "Lab",
-    "add_lite",
-    "build_site",
-    "copy_notebooks",
-    "package_wheel",
-    "widget_packages",
-]
-
 _PACKAGE = "ewens-widgets"
 _TEMPLATES = Path(__file__).parent / "site"
 _KERNEL_SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
-# The kernel of JupyterLite; another name would make the page ask which one to use.
+# The kernel of JupyterLite; with another name the page would ask which one to use.
 _KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
 _APPS = ("lab", "notebooks", "repl")
 
-# JavaScript of the widgets and of the kernel, and the packages that it has to fit; the environment may hold
-# more, which would only take time to load.
+# JavaScript of the widgets and of the kernel, and the packages whose version has to match. Other extensions
+# in the environment are left out, because they would take time to load.
 EXTENSIONS = {
     "@jupyter-widgets/jupyterlab-manager": "ipywidgets",
     "@jupyterlite/pyodide-kernel-extension": None,
@@ -55,9 +44,9 @@ EXTENSIONS = {
     "bqscales": "bqscales",
 }
 
-# Loaded before the first cell is run. The kernel's own packages come first in its own order.
+# Loaded before the first cell is run.
 _KERNEL_PACKAGES = ("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython")
-# Not loaded before a cell imports them.
+# Loaded when a cell imports them.
 _ON_DEMAND = ("arviz", "xarray", "xarray-einstats", "platformdirs")
 
 
@@ -71,8 +60,8 @@ class Lab:
     code: str
 
 
-# Seeds with which the chains find the four corners within the first dozens of iterations: with others it may
-# take hundreds, and a player begins slowly.
+# With these seeds the chains find the four corners within some dozens of iterations; with others it may take
+# hundreds, and a player begins slowly.
 LABS = (
     Lab(
         "explorer",
@@ -89,7 +78,7 @@ LABS = (
     Lab(
         "affine",
         "AffineLab",
-        "Rotate, stretch and shear the data: which models notice?",
+        "Rotate, stretch and shear the data: which models are invariant?",
         "ew.AffineLab(ew.datasets.unit_square(seed=0), draws=60, burn_in=40, seed=4)",
     ),
     Lab(
@@ -138,7 +127,7 @@ def add_lite(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     lite.add_argument(
         "--interpreted",
         action="store_true",
-        help="leave out the compiled chains: no linker is needed, and chains are a hundred times slower",
+        help="leave out the compiled chains: needs no linker, but chains are a hundred times slower",
     )
     lite.add_argument("--serve", action="store_true", help="then serve it on this computer, and open it")
     lite.add_argument("--port", type=port, default=8000, help="port on localhost (default: %(default)s)")
@@ -162,9 +151,9 @@ def build_site(output: Path, cache: Path | None = None, interpreted: bool = Fals
     Parameters
     ----------
     output
-        Folder for the site. One that holds something else than a site is refused.
+        Folder for the site; it must be empty, missing, or hold an earlier site.
     cache
-        Where packages are kept that were got from the index; if given, the site needs no web.
+        Folder for downloaded packages; if given, the site works without the web.
     interpreted
         Leave out the compiled chains.
 
@@ -206,10 +195,10 @@ def _compiled_chains(cache: Path) -> bytes:
 
 
 def _empty(output: Path) -> Path:
-    """Make way for a site; whatever else is in a folder stays."""
+    """Empty the folder of a site; raise an error if it holds other files."""
     output = output.expanduser().resolve()
     if output.exists() and not (output.is_dir() and (_is_site(output) or not any(output.iterdir()))):
-        raise StartError(f"{output} holds something else than a site. Choose another folder:  --output DIR")
+        raise StartError(f"{output} holds files that are not a site. Choose another folder:  --output DIR")
     try:
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir(parents=True)
@@ -281,7 +270,7 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
         raise StartError(f"{foreign[0]} is machine code: a browser could not run this package")
     if module is not None:
         files[f"{package.name}/{MODULE.relative_to(package).as_posix()}"] = module
-        # Through this module, which no other installation has, the sampler finds the loops.
+        # The sampler finds the loops through this module, which only this wheel has.
         hook = MODULE.with_name("browser_loops.py").relative_to(package).as_posix()
         files[f"{package.name}/{hook}"] = b"from ewens_widgets.app.webassembly import loaded\n"
     stem = f"{package.name}-{distribution.version}"
@@ -295,7 +284,7 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
     wheel = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            # Without a date: the same sources give the same wheel, which browsers need not load again.
+            # Without a date, the same sources give the same wheel, and browsers can keep it.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return wheel
 
@@ -306,14 +295,14 @@ def _record_hash(content: bytes) -> str:
 
 
 def widget_packages() -> list[str]:
-    """Packages whose JavaScript is on the site, so that their Python has to be of the same version."""
+    """Packages whose JavaScript is on the site; their Python has to be the same version."""
     return [name for name in EXTENSIONS.values() if name is not None]
 
 
 def _install_line() -> str:
     """Line that installs the package in the browser, with the widgets whose JavaScript is on the site.
 
-    Pyodide's own threadpoolctl warns at every use of scikit-learn; a later one does not.
+    A later threadpoolctl than Pyodide's is needed: that one warns at every use of scikit-learn.
     """
     exact = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in widget_packages())
     quiet = next(f"{pin.name}=={pin.version}" for pin in pyodide.read_pins() if pin.name == "threadpoolctl")
@@ -338,12 +327,12 @@ def _write_offline(folder: Path, wheel: Path, cache: Path) -> dict[str, object]:
 
 
 def _check_versions(pinned: Mapping[str, str]) -> None:
-    """Refuse JavaScript that does not belong to the Python that is put on the site."""
+    """Raise an error if JavaScript and Python of a package on the site have different versions."""
     for name in widget_packages():
         if importlib.metadata.version(name) != pinned[name]:
             raise StartError(
-                f"This environment has {name} {importlib.metadata.version(name)}; a site without the web is "
-                f"made with {pinned[name]}. Install that:  python -m pip install {name}=={pinned[name]}"
+                f"This environment has {name} {importlib.metadata.version(name)}; an offline site needs "
+                f"{pinned[name]}. Install that:  python -m pip install {name}=={pinned[name]}"
             )
 
 
@@ -357,7 +346,7 @@ def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str,
     target
         Where to put the copies; made again.
     install
-        Line that installs the package, for a cell below each title; None where it is there already.
+        Line that installs the package, for a cell below each title; None where it is preinstalled.
 
     Returns
     -------
@@ -379,10 +368,10 @@ def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str,
 
 
 def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -> None:
-    """Write the page that leads to everything, a page for each lab, and the server for the folder."""
+    """Write the start page, a page for each lab, and the server for the folder."""
     page = (_TEMPLATES / "lab.html").read_text(encoding="utf-8")
     for lab in LABS:
-        # In a box, so that no static picture is drawn for a page that shows the live one: that takes seconds.
+        # In a box, so that no static picture is drawn, which would take seconds: the page shows the live one.
         code = f"import ewens_widgets as ew, ipywidgets\nipywidgets.VBox(({lab.code},))"
         lines = [*([install] if install else []), code]
         options = {"kernel": "python", "hideCodeInput": "1", "showBanner": "0", "code": "\n".join(lines)}

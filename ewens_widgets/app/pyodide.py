@@ -1,12 +1,12 @@
 """Python for a browser (Pyodide) in a folder, with every package that the tutorials need.
 
-A page that runs Python asks the web for Pyodide and for packages. So that it can do without the web, all of
-it is put beside the page, from packages of the ordinary index: ``site/packages.txt`` names each with its
-version and hash. The compiled part, Pyodide itself and the likes of NumPy, is carried by the wheel of
-another project (open-webui, which runs Python in its users' browsers too); the rest is pure Python. Pyodide
-is told about all of them by one file, its lock, so that a page that is opened has nothing to resolve.
+A page that runs Python usually loads Pyodide and packages from the web. For an offline site they are put next
+to the page, from packages of the ordinary index: ``site/packages.txt`` lists each with its version and hash.
+The compiled part (Pyodide itself, NumPy and others) comes in the wheel of another project, open-webui, which
+also runs Python in browsers; the rest is pure Python. One lock file lists all packages for Pyodide, so that a
+page has no dependencies to resolve.
 
-Chains run compiled there too: `browser_module` has their loops as WebAssembly, for the wheel of this package.
+Chains run compiled there too: `browser_module` makes their loops as WebAssembly for our own wheel.
 """
 
 import email.message
@@ -30,17 +30,6 @@ from typing import Any
 from ewens_widgets.app.command_line import StartError
 from ewens_widgets.files import write_atomically
 
-__all__ = [
-    "PINS",
-    "Pin",
-    "browser_module",
-    "fetch",
-    "read_pins",
-    "wheel_names",
-    "write_browser_module",
-    "write_runtime",
-]
-
 PINS = Path(__file__).parent / "site" / "packages.txt"
 
 _CARRIER = "open-webui"
@@ -48,8 +37,8 @@ _CARRIED = "open_webui/frontend/pyodide/"
 _RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 _LOCK = "pyodide-lock.json"
 
-# Asked for by packages that do without them in a browser: JavaScript that the site has already, compilers,
-# and files of a format that no tutorial reads.
+# Dependencies that packages do not need in a browser: JavaScript that the site already has, compilers, and
+# libraries for a file format that no tutorial reads.
 _LEFT_OUT = {"h5netcdf", "h5py", "jupyterlab-widgets", "numba", "setuptools", "widgetsnbextension"}
 
 
@@ -81,14 +70,14 @@ def read_pins(path: Path = PINS) -> list[Pin]:
 
 
 def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
-    """Get wheels from the package index, or from the cache where they are there already.
+    """Get wheels from the cache, and missing ones from the package index.
 
     Parameters
     ----------
     pins
-        What to get; a wheel with another hash is not taken.
+        The packages; a wheel with another hash is refused.
     cache
-        Folder of wheels; made if need be.
+        Folder of wheels; created if it is missing.
 
     Returns
     -------
@@ -101,7 +90,7 @@ def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
         with TemporaryDirectory() as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text("\n".join(missing), encoding="utf-8")
-            # Any pure wheel will do, whichever Python runs this; the carrier does not allow the newest.
+            # Pure wheels for any Python; the carrier does not allow the newest.
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
             command += ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=py"]
             command += ["--abi=none", "--platform=any", "--require-hashes"]
@@ -113,7 +102,7 @@ def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
         reason = f"pip ended with code {result.returncode}" if missing else "the cache changed meanwhile"
         raise StartError(
             f"Could not get {', '.join(lost)} from the package index ({reason}).\n"
-            f"What was got is kept in {cache}; try again when there is a network."
+            f"Downloaded packages are kept in {cache}; try again with a network connection."
         )
     return {pin.name: found[pin.sha256] for pin in pins}
 
@@ -130,13 +119,13 @@ def write_runtime(
     Parameters
     ----------
     folder
-        Where to put them; made if need be.
+        Their folder; created if it is missing.
     wheels
-        What `fetch` returned.
+        The result of `fetch`.
     additional
         Wheels from elsewhere: our own, and those of the kernel.
     wanted
-        Names of packages; what they need comes with them.
+        Names of packages; their dependencies are added.
 
     Returns
     -------
@@ -162,7 +151,7 @@ def write_runtime(
 
 
 def _carried_packages(carrier: zipfile.ZipFile, packages: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Entries of the lock whose files came along: the lock lists all of Pyodide's packages."""
+    """Entries of the lock whose files are in the carrier; the lock lists all of Pyodide's packages."""
     present = set(carrier.namelist())
     entries = {}
     for name, entry in packages.items():
@@ -175,12 +164,12 @@ def _carried_packages(carrier: zipfile.ZipFile, packages: Mapping[str, Any]) -> 
 def _extract(carrier: zipfile.ZipFile, entry: Mapping[str, Any], folder: Path) -> None:
     content = carrier.read(_CARRIED + entry["file_name"])
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise StartError(f"{entry['file_name']} is not what Pyodide's lock says it is")
+        raise StartError(f"{entry['file_name']} does not have the hash of Pyodide's lock file")
     (folder / entry["file_name"]).write_bytes(content)
 
 
 def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) -> set[str]:
-    """Names that are wanted, and what they need."""
+    """Names of the wanted packages and their dependencies."""
     chosen: set[str] = set()
     waiting = [(name, "the site") for name in wanted]
     while waiting:
@@ -195,11 +184,11 @@ def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) ->
 
 
 def _known(entry: Mapping[str, Any], chosen: set[str]) -> dict[str, Any]:
-    """Entry that asks only for what is there."""
+    """Entry without the dependencies that are left out."""
     return {**entry, "depends": [name for name in entry["depends"] if name in chosen]}
 
 
-# What a requirement's conditions are evaluated for.
+# The platform for which conditions of requirements are evaluated.
 _BROWSER = {
     "extra": "",
     "implementation_name": "cpython",
@@ -214,7 +203,7 @@ _BROWSER = {
 
 
 def _entry(wheel: Path) -> dict[str, Any]:
-    """What Pyodide's lock says about a wheel of pure Python."""
+    """Entry of Pyodide's lock for a wheel of pure Python."""
     from packaging.requirements import Requirement
 
     content = wheel.read_bytes()
@@ -254,12 +243,12 @@ def _canonical(name: str) -> str:
 
 
 def browser_module(cache: Path) -> bytes:
-    """The compiled loops of chains as WebAssembly, made by a process of its own or found in a cache.
+    """The compiled loops of chains as WebAssembly, from a cache or made by another process.
 
     Parameters
     ----------
     cache
-        Folder in which it is kept, under a name that tells sources and compilers; made if need be.
+        Folder for the module, under a name made from sources and compilers; created if it is missing.
     """
     from ewens_widgets.app import webassembly
     from ewens_widgets.sampling import compiled
@@ -273,7 +262,7 @@ def browser_module(cache: Path) -> bytes:
         cache.mkdir(parents=True, exist_ok=True)
         print("Compiling the chains for browsers, which takes a minute or two, once", flush=True)
         code = f"import sys; from {__name__} import write_browser_module; write_browser_module(sys.argv[1])"
-        # The same sources are to give the same bytes, whatever the order of sets.
+        # A fixed hash seed, so that the same sources give the same bytes.
         variables = {**os.environ, "PYTHONHASHSEED": "0", "EWENS_WIDGETS_INTERPRETED": ""}
         command = [sys.executable, "-c", code, str(path)]
         result = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)  # noqa: S603 - this interpreter

@@ -1,8 +1,8 @@
 """Serves a folder of web pages on this computer: ``python serve.py`` in the folder of the site.
 
-A copy of this file goes with each site, onto a USB stick for instance, where this package is not installed.
-So it needs nothing but Python itself. Browsers refuse to run pages such as these from a file, and Windows may
-say that JavaScript is plain text, which they refuse too.
+Each site has a copy of this file, for example on a USB stick, to be run where this package is not installed.
+So it uses only Python's standard library. A server is needed because browsers do not run such pages from
+files, nor JavaScript that is served as plain text, as Windows may configure it.
 """
 
 import argparse
@@ -12,11 +12,9 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = ["SiteHandler", "serve"]
-
 
 class SiteHandler(SimpleHTTPRequestHandler):
-    """Answers with files, each named by its right type, that a browser may keep but has to ask about."""
+    """Serves files with their right types; browsers may cache them but check for changes."""
 
     extensions_map = {  # noqa: RUF012 - that of the parent is one
         **SimpleHTTPRequestHandler.extensions_map,
@@ -30,12 +28,12 @@ class SiteHandler(SimpleHTTPRequestHandler):
     }
 
     def end_headers(self) -> None:
-        """Let the browser ask whether a page that it keeps is still the same."""
+        """Have browsers check whether a cached page has changed."""
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing about each of some hundred files."""
+        """Log nothing: a page loads hundreds of files."""
 
 
 def serve(folder: Path, port: int, browser: bool = True) -> int:

@@ -1,21 +1,20 @@
 """The compiled loops as WebAssembly: made where numba is, and run where it is not, in a browser.
 
-*Made.* `make_module` lets numba compile functions as ever, but for another machine: its code generator is
-told of WebAssembly, with 32-bit addresses. LLVM, which numba brings along in llvmlite, optimises and writes
-an object file; the linker in the package ziglang makes of it a module that Pyodide can load beside those of
-NumPy. Integers stay those of numba, 64 bits wide, sizes and strides of arrays included; only addresses are
-narrow. No array is made and no reference counted there, so none of numba's runtime is needed.
+*Made.* `make_module` has numba compile functions for another machine: WebAssembly, with 32-bit addresses.
+LLVM, which is part of llvmlite, optimises them and writes an object file. The linker in the package ziglang
+turns it into a module that Pyodide can load like those of NumPy. Integers keep the 64 bits that numba gives
+them, sizes and strides of arrays included; only addresses have 32 bits. The loops create no arrays and count
+no references, so numba's runtime is not needed.
 
-*Run.* `loaded` stands for a function whose module came with the package, as it does on a site for browsers.
-Its arguments, named tuples of arrays, are written into a block of 8 bytes for each number (`pack`), whose
-address is all that an exported function takes. Arrays are not copied, and random numbers are drawn from the
-generator's own stream, through the functions that NumPy offers to C. Exported names have a digest of the
-kinds of the arguments: for others, and where the module cannot be loaded, the function itself is called,
-interpreted.
+*Run.* `loaded` wraps a function whose module came with the package, as on a site for browsers. Its arguments,
+named tuples of arrays, are written into a block with 8 bytes for each number (`pack`). The address of this
+block is the only argument of an exported function. Arrays are not copied, and random numbers come from the
+generator's own stream, through the functions that NumPy offers to C. Exported names contain a digest of the
+kinds of the arguments. For other kinds, and where the module cannot be loaded, the interpreted function runs.
 
 *The same chain.* The arithmetic of WebAssembly is exact to the bit. `exp`, `log`, `log1p` and `pow` come from
-Pyodide, where they are those of Python and NumPy; any other function of a mathematical library is refused
-when a module is made, as Python may have one of its own.
+Pyodide, where Python and NumPy use the same ones. A module that needs any other function of a mathematical
+library is refused, because Python may have another implementation.
 """
 
 import ctypes
@@ -32,17 +31,17 @@ from typing import Any
 
 import numpy as np
 
-# Where a wheel for browsers has its module, beside the module of Python that brings it in
-# (`lite.package_wheel`); in an ordinary installation there are none.
+# The module in a wheel for browsers, next to the Python module that loads it (`lite.package_wheel`); an
+# ordinary installation has neither.
 MODULE = Path(__file__).parent.parent / "sampling" / "kernels.wasm"
 
 _TRIPLE = "wasm32-unknown-emscripten"
-# What browsers have had for years, and Pyodide asks for itself.
+# Supported by browsers for years, and required by Pyodide too.
 _FEATURES = "+bulk-memory,+mutable-globals,+nontrapping-fptoint,+sign-ext"
 _FROM_PYODIDE = {"exp", "log", "log1p", "pow"}
 _INSTRUCTIONS = {"ceil", "copysign", "fabs", "floor", "sqrt", "trunc"}
 
-# A call of one of the generator's functions: numba hands over the address of the state as 64 bits.
+# A call of one of the generator's functions: numba passes the address of the state as 64 bits.
 _DRAW = re.compile(r"(%\S+) = (?:tail )?call (\w+) (%[^\s(]+)\(i64 (%[^\s)]+)\)")
 
 
@@ -56,8 +55,8 @@ def pack(arguments: Sequence[Any]) -> tuple[str, str, list[int | float]]:
 
     Returns
     -------
-    What kinds of arguments they are, how their numbers are written into a block (as of `struct`), and these.
-    Arrays that numba would not take as they are, such as columns of others, are of no kind that is known.
+    The kinds of the arguments, the format of their numbers in a block (as of `struct`), and these numbers.
+    Arrays that numba would not take unchanged, such as columns of others, get the unknown kind "?".
     """
     kinds: list[str] = []
     form: list[str] = []
@@ -81,7 +80,7 @@ def pack(arguments: Sequence[Any]) -> tuple[str, str, list[int | float]]:
 
 
 def _leaves(values: Sequence[Any], kinds: list[str]) -> Iterator[Any]:
-    """Yield what is in tuples, and note the names of these."""
+    """Yield the members of nested tuples, and add the names of the tuples to `kinds`."""
     for value in values:
         if isinstance(value, tuple):
             kinds.append(type(value).__name__)
@@ -91,7 +90,7 @@ def _leaves(values: Sequence[Any], kinds: list[str]) -> Iterator[Any]:
 
 
 def _addresses(bit_generator: Any) -> tuple[int, ...]:  # noqa: ANN401 - NumPy has no type for what it offers to C
-    """Where the state of a generator is, and the functions that draw from it."""
+    """Addresses of the state of a generator and of the functions that draw from it."""
     offered = bit_generator.ctypes
     functions = (offered.next_uint64, offered.next_uint32, offered.next_double)
     pointers = (ctypes.cast(function, ctypes.c_void_p) for function in functions)
@@ -146,7 +145,7 @@ def loaded(function: Callable[..., Any]) -> Callable[..., Any]:
 def _library() -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(str(MODULE)) if MODULE.is_file() else None
-    except OSError:  # This browser, or Pyodide, cannot run it: everything works without, slower.
+    except OSError:  # This browser, or Pyodide, cannot run it: everything works interpreted, slower.
         return None
 
 
@@ -154,7 +153,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
-    """Compile functions to WebAssembly, and nothing else in this process any more: numba is made over for it.
+    """Compile functions to WebAssembly. Afterwards numba cannot compile for this machine in this process.
 
     Parameters
     ----------
@@ -180,7 +179,9 @@ def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
     foreign = {function.name for function in combined.functions if function.is_declaration}
     foreign = {name for name in foreign if not name.startswith("llvm.")} - _FROM_PYODIDE - _INSTRUCTIONS
     if foreign:
-        raise RuntimeError(f"compiled code needs {', '.join(sorted(foreign))}, which may not be Python's own")
+        raise RuntimeError(
+            f"compiled code needs {', '.join(sorted(foreign))}, which may differ from Python's"
+        )
     with TemporaryDirectory() as folder:
         given, made = Path(folder, "kernels.o"), Path(folder, "kernels.wasm")
         given.write_bytes(machine.emit_object(combined))
@@ -199,7 +200,7 @@ def _machine(llvm: Any) -> Any:  # noqa: ANN401 - llvmlite has no types
 
 
 def _retarget(machine: Any) -> None:  # noqa: ANN401 - llvmlite has no types
-    """Have numba compile for a machine whose code cannot be run here."""
+    """Have numba compile for WebAssembly, whose code cannot be run here."""
     import numba
     from llvmlite import ir
     from numba.core import caching, cgutils

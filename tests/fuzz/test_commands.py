@@ -2,7 +2,7 @@
 
 With given data, settings and seed there is one chain. Whatever is called, the sampler stands at an iteration
 of it, and the Explorer has recorded a beginning of it. (The player has a machine of its own, with fake time:
-`tests/playback/test_player_commands.py`.) A few sequences here; ten thousand of each with `make soak`.
+`tests/playback/test_player_commands.py`.) A few sequences here; ten thousand of each with `make nightly`.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
 }
 FEW = settings(max_examples=12, stateful_step_count=20)
 SOAK = settings(max_examples=10_000, stateful_step_count=25)
-# A sabotaged twin has to fail; nobody wants its shortest example.
+# A sabotaged twin has to fail; its shortest example is not needed.
 TWIN = settings(max_examples=300, stateful_step_count=25, phases=[Phase.generate], report_multiple_bugs=False)
 
 

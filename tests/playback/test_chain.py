@@ -215,7 +215,7 @@ def test_a_signal_between_run_and_record_waits(source: FakeSource, recorder: Fak
     class Signalling(FakeSource):
         def advance(self, n: int) -> list[Event]:
             block = super().advance(n)
-            signal.raise_signal(signal.SIGINT)  # the source has moved on, and nobody knows
+            signal.raise_signal(signal.SIGINT)  # the source has moved on, and this is not yet recorded
             return block
 
     chain = RecordedChain(Signalling(), recorder, TARGET)

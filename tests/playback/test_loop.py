@@ -1,4 +1,4 @@
-"""The way of commands to the event loop; then real loops, threads and signals, kept short."""
+"""Commands and the event loop; real loops, threads and signals; then work that is not a chain."""
 
 import asyncio
 import gc
@@ -6,12 +6,13 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Callable, Coroutine
 
 import numpy as np
 import pytest
-from playback.fakes import FakeRecorder, FakeSource, at_rest
+from playback.fakes import FakeRecorder, FakeSource, FakeTime, at_rest
 
-from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
+from ewens_widgets.playback import Frame, Pacing, Player, PlayerState, Tick, Worker
 from ewens_widgets.playback.loop import Mailbox, running_loop
 from ewens_widgets.sampling.draws import Event
 
@@ -433,3 +434,164 @@ def test_another_thread_can_have_the_chain_paused_and_wait_for_that() -> None:
         assert saved == iterations(recorder) == [*range(1, source.iteration + 1)]
 
     asyncio.run(main())
+
+
+Scene = Callable[["Bench"], Coroutine[None, None, None]]
+
+
+class Counting:
+    """Counts its steps."""
+
+    def __init__(self, time: FakeTime, most: int = 10**9, seconds: float = 0.001) -> None:
+        self.time, self.most, self.seconds = time, most, seconds
+        self.done = 0
+        self.raises: Exception | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.done >= self.most
+
+    def advance(self, steps: int) -> int:
+        if self.raises is not None:
+            raise self.raises
+        count = min(steps, self.most - self.done)
+        self.done += count
+        self.time.spend(count * self.seconds)
+        return count
+
+
+class Screen:
+    """Notes what it is shown."""
+
+    def __init__(self, bench: "Bench") -> None:
+        self.bench = bench
+        self.shown: list[tuple[int, bool, int]] = []
+        self.raises: Exception | None = None
+
+    def show(self, tick: Tick) -> None:
+        if self.raises is not None:
+            raise self.raises
+        self.shown.append((tick.number, tick.status.is_running, self.bench.work.done))
+
+
+class Bench:
+    def __init__(self, most: int = 10**9, speed: float | None = None) -> None:
+        self.time = FakeTime()
+        self.work = Counting(self.time, most)
+        self.worker = Worker(self.work, speed=speed, pacing=self.time.pacing())
+        self.screen = Screen(self)
+        self.worker.attach(self.screen)
+
+
+def play(scene: Scene, most: int = 10**9, speed: float | None = None) -> None:
+    async def run() -> None:
+        await scene(Bench(most, speed))
+
+    asyncio.run(run())
+
+
+def test_play_pause_and_step() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.worker.play()
+        await bench.time.advance(0.5)
+        assert bench.work.done > 50
+        bench.worker.pause()
+        done = bench.work.done
+        await bench.time.advance(0.5)
+        assert bench.work.done == done
+        bench.worker.step(3)
+        bench.worker.step()
+        await bench.time.advance(0.5)
+        assert bench.work.done == done + 4
+        assert not bench.worker.status.is_running
+
+    play(scene)
+
+
+def test_it_ends_when_the_work_is_done() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.worker.play()
+        await bench.time.advance(2.0)
+        assert bench.work.done == 20
+        assert not bench.worker.status.is_running
+        bench.worker.play()
+        bench.worker.step()
+        assert not bench.worker.status.is_running
+
+    play(scene, most=20)
+
+
+def test_the_latest_work_wins_and_goes_on_running() -> None:
+    async def scene(bench: Bench) -> None:
+        old = bench.work
+        bench.worker.play()
+        await bench.time.advance(0.1)
+        bench.work = Counting(bench.time, most=5)
+        bench.worker.replace(bench.work)
+        done = old.done
+        await bench.time.advance(0.5)
+        assert (old.done, bench.work.done) == (done, 5)
+        bench.worker.replace(Counting(bench.time))
+        assert not bench.worker.status.is_running, "work that follows a rest waits for play"
+
+    play(scene)
+
+
+def test_a_fault_is_kept_and_other_work_makes_it_forgotten() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.work.raises = ValueError("no such thing")
+        bench.worker.play()
+        await bench.time.advance(0.2)
+        assert bench.worker.status.message == "ValueError: no such thing"
+        with pytest.raises(ValueError, match="no such thing"):
+            await bench.worker.wait()
+        bench.worker.replace(Counting(bench.time, most=3))
+        assert bench.worker.error is None
+        assert bench.worker.status.message == ""
+
+    play(scene)
+
+
+def test_a_view_that_raises_stops_the_work() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.screen.raises = RuntimeError("cannot draw")
+        bench.worker.viewer_attached()
+        bench.worker.play()
+        await bench.time.advance(0.2)
+        assert bench.worker.status.message == "RuntimeError: cannot draw"
+        assert not bench.worker.status.is_running
+
+    play(scene)
+
+
+def test_a_view_that_raises_in_the_foreground_is_heard_and_asked_again() -> None:
+    bench = Bench(most=5)
+    bench.screen.raises = RuntimeError("cannot draw")
+    with pytest.raises(RuntimeError, match="cannot draw"):
+        bench.worker.refresh()
+    bench.screen.raises = None
+    bench.worker.refresh()
+    assert bench.screen.shown[-1] == (2, False, 0)
+
+
+def test_work_that_does_nothing_is_a_fault_and_no_endless_loop() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.work.advance = lambda _: 0  # type: ignore[method-assign]
+        bench.worker.play()
+        await bench.time.advance(0.2)
+        assert "Counting.advance() did no step" in bench.worker.status.message
+
+    play(scene)
+
+
+def test_without_a_loop_it_works_in_the_foreground() -> None:
+    bench = Bench(most=50)
+    assert not bench.worker.has_loop
+    with pytest.raises(RuntimeError, match="needs a running event loop"):
+        bench.worker.play()
+    bench.worker.run_sync(7)
+    assert bench.work.done == 7
+    bench.worker.run_sync()
+    assert bench.work.done == 50
+    bench.worker.refresh()
+    assert bench.screen.shown[-1] == (1, False, 50)

@@ -218,7 +218,7 @@ def test_a_late_answer_delays_the_step_that_prepares_and_loses_none() -> None:
 
 
 SETTINGS = settings(max_examples=100, stateful_step_count=40)
-# A sabotaged twin has to fail; nobody wants its shortest example. The first failure, which ends it, was seen
+# A sabotaged twin has to fail; its shortest example is not needed. The first failure, which ends it, was seen
 # after 4 to 141 examples: with a hundred of them it would be a matter of luck.
 TWIN = settings(SETTINGS, max_examples=2_000, phases=[Phase.generate], report_multiple_bugs=False)
 

@@ -24,8 +24,6 @@ from ewens_widgets.playback.player import Source, compilation
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.trace import Trace
 
-__all__ = ["ChainsRecord", "Ensemble", "TraceReplay"]
-
 
 class TraceReplay:
     """Returns the draws of a trace in blocks, like a chain.
