@@ -65,10 +65,11 @@ test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
 	$(UNIT) -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not nightly"
 
-lint: $(TEST_STAMP) ## check style, formatting and spelling
+lint: $(TEST_STAMP) ## check style, formatting, spelling and language
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell -D - -D scripts/american.txt
+	$(BIN)/python scripts/check_words.py
 
 types: $(TEST_STAMP) ## check types
 	$(BIN)/mypy
