@@ -32,6 +32,10 @@ from ewens_widgets.sampling.moves.move import pair_distances
 Floats = NDArray[np.float64]
 Labels = tuple[int, ...]
 
+MODELS = ("I", "II", "III")
+# Not symmetric in any way: a symmetric target cannot show a sign error.
+FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
+SIX = np.vstack([FIVE, [-0.7, -1.5]])
 # Of every kind one; the second allows three clusters at most.
 PRIORS: dict[str, ew.priors.PartitionPrior] = {
     "Ewens": ew.priors.Ewens(1.3),

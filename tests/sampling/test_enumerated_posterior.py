@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from sampling.exact import Floats, Space, make_space
+from sampling.exact import FIVE, MODELS, SIX, Floats, Space, make_space
 from sampling.goodness import LEVEL, batch_score, chi_square, explain, limit, partition_names
 from scipy.special import gammaln
 
@@ -14,11 +14,8 @@ from ewens_widgets.sampling.trace import Trace
 
 pytestmark = pytest.mark.slow
 
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
-SIX = np.vstack([FIVE, [-0.7, -1.5]])
 GRID = [0.25, 1.0, 8.0]
 CONCENTRATION = 1.3
-MODELS = ("I", "II", "III")
 SLOWLY_MIXING = ("paper-1", "paper-2")  # Some 40 iterations until a draw is as good as independent.
 MIXED = ["split-merge", "gibbs", (SplitMerge(within="minimum", between="hausdorff"), 2), "reassign"]
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sampling.exact import (
+    FIVE,
     Floats,
     Space,
     assert_does_not_follow,
@@ -159,7 +160,6 @@ def _registered() -> Iterator[None]:
 
 
 DATA = ew.datasets.unit_square(per_cluster=4, seed=3)
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 THETA = 4.0
 MIXED: list[Any] = ["reassign", ("swap", 3), "split-merge", Swap(laziness=0.5), "gibbs"]
 

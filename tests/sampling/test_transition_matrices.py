@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from sampling import by_hand
 from sampling.exact import (
+    FIVE,
+    MODELS,
     PRIORS,
+    SIX,
     Floats,
     Space,
     assert_does_not_follow,
@@ -42,17 +45,12 @@ import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.moves import SplitMerge
 
-MODELS = ("I", "II", "III")
 WITHIN = ("average", "maximum", "minimum")
 BETWEEN = ("average", "maximum", "minimum", "hausdorff")
 DISTANCES = list(itertools.product(WITHIN, BETWEEN))
 THETAS = (0.125, 1.0, 16.0)
 EXACT = 1e-12
 WIDE = 1e-3  # What a sabotaged twin must exceed: a thousand million times as much.
-
-# Not symmetric in any way: a symmetric target cannot show a sign error.
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
-SIX = np.vstack([FIVE, [-0.7, -1.5]])
 
 
 NUS = (3.0, 16.0)

@@ -9,16 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracle import ewens_probability, log_likelihood
-from sampling.exact import canonical
+from sampling.exact import FIVE, MODELS, canonical
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import to_clusters
 from ewens_widgets.sampling.kernel import common_weights
 from ewens_widgets.sampling.moves.gibbs import conditional_probabilities
-
-MODELS = ("I", "II", "III")
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 
 def conditional(

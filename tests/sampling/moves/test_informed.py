@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import by_hand
-from sampling.exact import canonical, informed_choices
+from sampling.exact import FIVE, MODELS, canonical, informed_choices
 from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.kernel.workspace import make_problem, make_workspace
 from ewens_widgets.sampling.moves.informed import log_proposal, shuffle
-
-MODELS = ("I", "II", "III")
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -6,12 +6,10 @@ import math
 import numpy as np
 import pytest
 from sampling import by_hand
-from sampling.exact import make_space, reassign_proposals
+from sampling.exact import FIVE, make_space, reassign_proposals
 
 import ewens_widgets as ew
 from ewens_widgets.paper.moves.reassign import log_proposal
-
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 
 
 def test_proposals_are_those_of_brute_force_and_add_up_to_one() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sampling import by_hand
-from sampling.exact import Space, canonical, make_space, split_merge_proposals
+from sampling.exact import FIVE, MODELS, Space, canonical, make_space, split_merge_proposals
 
 import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
@@ -21,12 +21,10 @@ from ewens_widgets.sampling.moves.move import pair_distances
 WITHIN = ("average", "maximum", "minimum")
 BETWEEN = ("average", "maximum", "minimum", "hausdorff")
 DISTANCES = list(itertools.product(WITHIN, BETWEEN))
-MODELS = ("I", "II", "III")
 # Every pair of distances once, the models in turn.
 OPTIONS = [(*pair, MODELS[place % 3]) for place, pair in enumerate(DISTANCES)]
 WRONG = "ignore:acceptance="
 
-FIVE = np.array([[0.0, 0.1], [0.9, -0.4], [1.3, 1.7], [-1.1, 2.2], [2.9, 0.6]])
 # The corners of a square tie for the farthest pair; two rows are the same; one is the centre of all.
 TIES = np.array([[0.0, 0.0], [2.0, 2.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
 
