@@ -133,7 +133,7 @@ def test_own_shapes_through_the_trace() -> None:
     assert evidence_of(trace.posterior, trace, start=6).theta.tolist() == trace.theta[6:].tolist()
     with pytest.raises(ValueError, match=r"trace\.evidence_tree\(\)"):
         evidence_tree(trace.posterior, labels)
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="the trace has none"):
         evidence_of(trace.posterior, trace[:0])
 
 
