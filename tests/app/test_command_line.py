@@ -150,7 +150,7 @@ def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) 
                 "--port",
                 "--data NAME",
                 "localhost only",
-                "Nobody sees or runs code",
+                "Visitors see no code and cannot run any",
             ],
         ),
         (["--version"], [__version__]),
