@@ -24,6 +24,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 PROTOCOL = "v1.kernel.websocket.jupyter.org"
 _CONTROL_VERSION = "1.0.0"
 _PATIENCE = 600.0  # seconds; a test that hangs is ended by others
+AsyncHTTPClient.configure(None, max_clients=100)  # more visitors at once than the ten of the default
 
 
 class FarVisitor:

@@ -168,23 +168,18 @@ def test_precompiling_runs_both_ways_of_advancing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_kernels_are_those_of_this_environment_and_keep_no_history() -> None:
-    specs = OwnKernelSpecs()
+    specs = OwnKernelSpecs(parent=server.ExplorerServer(megabytes=1234))
     assert set(specs.find_kernel_specs()) == {"python3"}
-    assert "--HistoryManager.enabled=False" in specs.get_kernel_spec("python3").argv
-
-
-@pytest.mark.parametrize(("found", "start"), [("/usr/bin/nice", ["nice", "-n", "5"]), (None, [])])
-def test_kernels_let_the_server_go_first_where_that_is_possible(
-    monkeypatch: pytest.MonkeyPatch, found: str | None, start: list[str]
-) -> None:
-    monkeypatch.setattr(server.shutil, "which", lambda _: found)
-    argv = OwnKernelSpecs().get_kernel_spec("python3").argv
-    assert argv[: len(start) + 1] == [*start, sys.executable]
+    argv = specs.get_kernel_spec("python3").argv
+    assert argv[:4] == [sys.executable, "-m", "ewens_widgets.app.visitor", "1234"]
+    assert "--HistoryManager.enabled=False" in argv
 
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
     """Two places; a kernel takes two turns of the event loop to start and five to stop, and is no process.
+
+    A page connects as soon as its kernel has started.
 
     Time passes only while somebody waits for a place.
     """
@@ -197,7 +192,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
     async def start(self: VisitorKernels, *, kernel_id: str, **_: object) -> str:
         await asyncio.sleep(0)
         self._kernels[kernel_id] = SimpleNamespace(last_activity=datetime.now(UTC))
-        self._kernel_connections[kernel_id] = 1
+        self._kernel_connections[kernel_id] = 0
+        if self.pages_connect:
+            self.notify_connect(kernel_id)
         await asyncio.sleep(0)
         return kernel_id
 
@@ -210,11 +207,14 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
         pass
 
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[0], time=lambda: clock[0]))
-    monkeypatch.setattr(server, "asyncio", SimpleNamespace(sleep=pass_time))
+    monkeypatch.setattr(server, "asyncio", SimpleNamespace(sleep=pass_time, Event=asyncio.Event))
     monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", start)
     monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", shut_down)
     monkeypatch.setattr(AsyncMappingKernelManager, "cull_kernel_if_idle", keep)
-    return VisitorKernels(visitors=2, patience=0.3)
+    monkeypatch.setattr(AsyncMappingKernelManager, "add_restart_callback", lambda *_: None)
+    made = VisitorKernels(visitors=2, patience=0.3)
+    made.pages_connect = True
+    return made
 
 
 def test_visitors_who_come_at_once_get_as_many_kernels_as_there_are_places(kernels: VisitorKernels) -> None:
@@ -313,26 +313,56 @@ def test_a_kernel_that_does_not_start_leaves_its_place(
     assert kernels.taken == 0
 
 
-@pytest.mark.parametrize(
-    ("connections", "silent", "stays"),
-    [
-        *[(0, 61, False), (0, 30, True), (1, 61, True), (1, 3600, True)],
-        *[(None, 200, True), (None, 301, False)],
-    ],
-)
-def test_a_kernel_without_a_page_is_stopped_after_a_minute_and_one_that_never_had_one_after_five(
-    kernels: VisitorKernels, connections: int | None, silent: int, stays: bool
+@pytest.mark.parametrize("connections", [0, 1, None])
+@pytest.mark.parametrize(("silent", "is_long"), [(30, False), (61, True), (3600, True)])
+def test_a_kernel_without_a_page_is_stopped_after_a_minute(
+    kernels: VisitorKernels, connections: int | None, silent: int, is_long: bool
 ) -> None:
     async def cull() -> None:
+        kernels.pages_connect = connections is not None  # None: a page that never came
         kernel_id = await kernels.start_kernel()
-        if connections is not None:
-            kernels.notify_connect(kernel_id)
         kernels._kernels[kernel_id].last_activity -= timedelta(seconds=silent)
         kernels._kernel_connections[kernel_id] = connections or 0
         await kernels.cull_kernel_if_idle(kernel_id)
 
     asyncio.run(cull())
-    assert kernels.taken == stays
+    assert kernels.taken == (connections == 1 or not is_long)
+
+
+def test_half_of_the_places_are_for_pages_that_have_not_connected(kernels: VisitorKernels) -> None:
+    async def arrive() -> None:
+        kernels.visitors, kernels.pages_connect = 4, False
+        first, _ = [await kernels.start_kernel() for _ in range(2)]
+        third = asyncio.create_task(kernels.start_kernel())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not third.done()
+        assert kernels.awaited == 2
+        kernels.notify_connect(first)
+        assert await third
+        with pytest.raises(HTTPError, match="it has room for 4"):
+            await kernels.start_kernel()
+        assert kernels.taken == 3
+
+    asyncio.run(arrive())
+
+
+@pytest.mark.parametrize("how", ["stopped", "died"])
+def test_a_visit_that_ends_is_told_at_once(kernels: VisitorKernels, how: str) -> None:
+    async def end() -> bool:
+        kernel_id = await kernels.start_kernel()
+        asked = asyncio.create_task(kernels.goes_on(kernel_id, 3600.0))
+        await asyncio.sleep(0)
+        assert not asked.done()
+        if how == "stopped":
+            await kernels.shutdown_kernel(kernel_id)
+        else:
+            del kernels._kernels[kernel_id]
+            kernels._forget(kernel_id)
+        return await asked
+
+    server.asyncio.wait_for = asyncio.wait_for
+    assert asyncio.run(end()) is False
 
 
 @pytest.mark.parametrize("left_after", [None, 0, 1, 2])
@@ -369,6 +399,7 @@ def test_a_place_is_given_up_by_who_leaves_before_the_page_is_whole(
 
     kernels = Kernels()
     monkeypatch.setattr(TornadoVoilaHandler, "get_generator", parts)
+    monkeypatch.setattr(PageHandler, "_own", lambda *_: None)  # sets cookies, which needs a request
     assert len(asyncio.run(send())) == (5 if left_after is None else left_after)
     assert stopped == ([] if left_after is None else ["the kernel"])
 

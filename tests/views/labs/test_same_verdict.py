@@ -17,8 +17,8 @@ from ewens_widgets.analysis import report as report_module
 from ewens_widgets.analysis.convergence import Diagnostics
 from ewens_widgets.analysis.findings import Finding
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.playback import ensemble
 from ewens_widgets.sampling.trace import Trace
+from ewens_widgets.views.labs import ensemble
 from ewens_widgets.views.labs.chains_view import ChainsView
 
 pytestmark = pytest.mark.usefixtures("wire")
