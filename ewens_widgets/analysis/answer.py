@@ -131,7 +131,7 @@ class MergeStep(NamedTuple):
     loss: float
 
 
-class ChosenSteps(NamedTuple):
+class StepChoice(NamedTuple):
     """Which steps of a merge table the rule chooses.
 
     `chosen` is the place of the answer and `second` that of another good number of groups. `bent` is True if
@@ -162,7 +162,7 @@ class MergeTable:
     """
 
     steps: tuple[MergeStep, ...] = field(repr=False)
-    choice: ChosenSteps
+    choice: StepChoice
     start: IntArray = field(repr=False)
     placed: tuple[int, ...] = ()
 
@@ -496,7 +496,7 @@ def parameters_of_cluster(n_features: int, model: ModelName) -> int:
     return n_features + {"I": 1, "II": n_features, "III": n_features * (n_features + 1) // 2}[model]
 
 
-def choose_step(steps: Sequence[MergeStep], free_parameters: float) -> ChosenSteps:
+def choose_step(steps: Sequence[MergeStep], free_parameters: float) -> StepChoice:
     """Choose the answer by the rule above, and another number of groups that stands out."""
     by_rule, largest = 0, 0.0
     while steps[by_rule].pair is not None:
@@ -509,7 +509,7 @@ def choose_step(steps: Sequence[MergeStep], free_parameters: float) -> ChosenSte
     chosen = by_rule if bent is None else bent
     second = _clear_step(steps, by_rule) if bent is None else by_rule
     lost = sum(max(step.loss, 0.0) for step in steps[:chosen])
-    return ChosenSteps(chosen, second, bent is not None, lost)
+    return StepChoice(chosen, second, bent is not None, lost)
 
 
 def _bent_step(steps: Sequence[MergeStep], by_rule: int) -> int | None:

@@ -269,7 +269,7 @@ def test_it_can_be_inspected() -> None:
     for _ in range(40):
         assert inspector.inspection.gap < 1e-9
         keys |= {stage.key for stage in inspector.stages}
-        inspector.controls.buttons["Next iteration"].click()
+        inspector.buttons["Next iteration"].click()
     assert keys == {"start", "choice", "proposal", "ratio", "decision"}
     inspector.fields.fields["laziness"].control.value = "0.5"
     assert inspector.inspection.move == Swap(laziness=0.5)
