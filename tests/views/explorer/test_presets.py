@@ -79,14 +79,14 @@ def test_data_of_one_s_own_are_not_taken_for_others() -> None:
     assert "data=moons" in Explorer(own).state
 
 
-def test_a_story_is_told_at_a_click() -> None:
+def test_an_example_is_explained_at_a_click() -> None:
     explorer = Explorer(square())
     step(explorer, 5)
-    explorer.story.value = "the moons"
+    explorer.example.value = "the moons"
     assert explorer.dataset.name == "half-moons"
     assert explorer.player.status.iteration == 0
     assert explorer.shared.cut.n_clusters == 2
-    assert "bent" in explorer.story_note.value
+    assert "bent" in explorer.example_note.value
     assert explorer.panel.fields["model"].control.value == "II"
 
 
