@@ -193,7 +193,7 @@ class ThetaView(View):
         )
         self.figure.tell = self._tell
         chips = (
-            chip(_DRAWS, "all draws"),
+            chip(_DRAWS, "mean"),
             chip(_CONDITIONAL, "this draw"),
             chip(_PRIOR, "prior", shape="line"),
         )

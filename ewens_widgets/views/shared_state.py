@@ -366,7 +366,7 @@ class LiveTree:
         best = frame.summary.best()
         self.reason = ""
         if self._posterior is None or best is None:
-            self.reason = "The tree appears with the first draw."
+            self.reason = "There are no draws yet."
         elif self.method == "evidence":
             count = int(best[1].max()) + 1
             if count <= MOST_CLUSTERS:

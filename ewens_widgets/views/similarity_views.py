@@ -277,7 +277,7 @@ class HeatmapView(View):
     The picture stores the distance D = 1 − S, as in the paper: black is S = 1.
     """
 
-    title = "Share of draws together"
+    title = "Similarity"
     css_class = "ew-heatmap"
     description = "Heatmap of the share of draws in which two objects are in the same cluster, in tree order"
     about = (

@@ -37,7 +37,7 @@ MOST_POINTS = 240
 FloatArray = NDArray[np.float64]
 
 _CLUSTERS, _START = OKABE_ITO[0], OKABE_ITO[3]
-_RATES = {"gibbs": "gibbs: points moved"}  # a Gibbs draw is always accepted
+_RATES = {"gibbs": "gibbs: moved"}  # a Gibbs draw is always accepted; its rate is that of points that move
 
 
 class TracesView(View):
