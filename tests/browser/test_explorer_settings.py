@@ -65,7 +65,7 @@ def test_settings_open_by_the_keyboard_alone(explorer: OpenedExplorer) -> None:
     page = explorer.page
     header = explorer.part(".ew-settings").get_by_role("button", name="Run", exact=True)
     expect(header).to_have_attribute("aria-expanded", "false")
-    explorer.part(".ew-story select").focus()
+    explorer.part(".ew-example select").focus()
     for _ in range(40):
         page.keyboard.press("Tab")
         if header.evaluate("header => header === document.activeElement"):

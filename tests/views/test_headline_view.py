@@ -255,7 +255,7 @@ class TestAnswer:
             return running, screens.sentence
 
         running, ended = asyncio.run(run())
-        assert "All draws up to iteration 60: " in running
+        assert "Answer after 60 iterations: " in running
         assert "group" in ended
         assert "on its way" not in ended
 
