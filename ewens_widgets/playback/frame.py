@@ -295,15 +295,19 @@ class ChainAnswer:
     answer
         The answer.
     verdict, sentence
-        `Diagnostics.verdict` of the chain, and the same in words.
+        `Diagnostics.verdict` of the chain, and the same in words, with advice where it is not "agree".
     iteration
         Last iteration that it uses.
+    components
+        Smallest and largest number of clusters of the draws, without 5 % of the draws at either end. Each
+        cluster of a draw is a Gaussian component.
     """
 
     answer: "Answer"
     verdict: str
     sentence: str
     iteration: int
+    components: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,7 +506,11 @@ def _answer_of(trace: Trace, iteration: int) -> ChainAnswer | str:
     try:
         numbers = diagnose(trace)
         # The last of every k-th draw may be an earlier one, so the iteration is given.
-        return ChainAnswer(trace.answer(), numbers.verdict, numbers.sentence(), iteration)
+        low, high = np.quantile(trace.n_clusters, [0.05, 0.95], method="inverted_cdf").tolist()
+        components = int(low), int(high)
+        advice = [finding.way_out for finding in numbers.findings[:1]]
+        sentence = " ".join([numbers.sentence(), *advice])
+        return ChainAnswer(trace.answer(), numbers.verdict, sentence, iteration, components)
     except (TooLargeError, ValueError) as error:
         return str(error)
     except Exception as error:

@@ -1,7 +1,8 @@
-"""Bars of the draws next to the prior: how many clusters, and the variance ratio θ.
+"""Bars of the draws next to the prior: the number of clusters, and the variance ratio θ.
 
 Several clusters of a draw may form one group of the answer. So the number of groups is often smaller than the
-number of clusters in any draw. Where the answer is on display, a line marks it among the bars.
+number of clusters in any draw. While the answer is on display, a line among the bars marks its number of
+groups.
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", OKABE_ITO[3]
 _LEAST, _MOST = 8, 60  # numbers of clusters on the axis
 _MOST_OBJECTS = 20_000
-_HEIGHTS = (0.2, 0.4, 1.0)  # where the axis of shares may end: it changes rarely
+_HEIGHTS = (0.2, 0.4, 1.0)  # ends of the axis of shares; few values, so that it changes rarely
 _MOST_TICKS = 6
 
 
@@ -77,13 +78,13 @@ def _prior_line(scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
 class CountView(View):
     """Bars of the numbers of clusters, and a line for the prior."""
 
-    title = "How many clusters?"
+    title = "Number of clusters"
     css_class = "ew-counts"
     description = "Bars: share of the draws with each number of clusters; line: the prior"
     about = (
-        "Each bar is the share of the draws, after the burn-in, that have so many clusters. The dashed line "
-        "is what the prior would say without any data; where bars and line differ, the data have spoken. A "
-        "draw may need several clusters for one group: the answer joins those that cannot be told apart."
+        "Each bar is the share of draws, after the burn-in, with this number of clusters. The dashed line is "
+        "the prior distribution. Each cluster of a draw is one Gaussian component. The answer merges "
+        "components that the draws cannot separate, so it may have fewer groups than a draw has clusters."
     )
     rest = 0.25
 
@@ -109,7 +110,7 @@ class CountView(View):
             return ""
         clusters = "1 cluster" if place == 0 else f"{place + 1} clusters"
         share, law = float(self.bars.y[place]), float(self.prior.y[place])
-        return f"{clusters}: {100 * share:.1f} % of draws\nby the prior alone {100 * law:.1f} %"
+        return f"{clusters}: {100 * share:.1f} % of draws\nprior: {100 * law:.1f} %"
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Show the prior."""
@@ -122,7 +123,7 @@ class CountView(View):
         self._draw_bars(np.zeros(0, dtype=np.intp), None)
 
     def draw(self, frame: Frame) -> None:
-        """Send the heights of the bars, and where the answer is on display its number of groups."""
+        """Send the heights of the bars; mark the number of groups if the answer is on display."""
         reading = frame.answer if self.shared.shown(frame) == "answer" else None
         groups = None if reading is None else reading.answer.n_clusters
         self._draw_bars(frame.summary.n_clusters[frame.summary.start :].astype(np.intp), groups)
@@ -148,7 +149,7 @@ class CountView(View):
         if groups is None:
             assign(self.answer, visible=False)
         else:
-            chips.append(chip(_ANSWER, f"answer: {groups}", shape="line"))
+            chips.append(chip(_ANSWER, f"{groups} group{'' if groups == 1 else 's'}", shape="line"))
             assign(self.answer, x=np.full(2, float(groups)), y=np.array([0.0, top]), visible=True)
         assign(self.legend, value=" ".join(chips))
 
@@ -167,10 +168,11 @@ class ThetaView(View):
 
     title = "Variance ratio θ"
     css_class = "ew-theta"
-    description = "Bars on the grid of theta: average of the draws' conditionals, this draw's, and the prior"
+    description = "Bars on the grid of theta: posterior, distribution given this draw, and prior"
     about = (
-        "θ is how far clusters lie apart, as a ratio of variances: between them over within them. Blue is "
-        "what all draws say, orange what this draw says, the line what the prior says."
+        "θ is the variance between clusters divided by the variance within them. Blue bars: its posterior, "
+        "averaged over the draws after the burn-in. Orange bars: its distribution given this draw. "
+        "Dashed line: its prior."
     )
 
     rest = 0.12
@@ -190,7 +192,11 @@ class ThetaView(View):
             axes=[self._x_axis, make_axis(scales["y"], vertical=True)],
         )
         self.figure.tell = self._tell
-        chips = (chip(_DRAWS, "average"), chip(_CONDITIONAL, "now"), chip(_PRIOR, "prior", shape="line"))
+        chips = (
+            chip(_DRAWS, "mean"),
+            chip(_CONDITIONAL, "this draw"),
+            chip(_PRIOR, "prior", shape="line"),
+        )
         return self.figure, note("ew-legend", " ".join(chips))
 
     def _tell(self, spot: Spot | None) -> str:
@@ -201,7 +207,7 @@ class ThetaView(View):
         law = float(self.prior.y[place])
         return (
             f"θ = {theta_text(self._grid[place])}: probability {average:.2f}\n"
-            f"by this draw {now:.2f}, by the prior {law:.2f}"
+            f"given this draw: {now:.2f}; prior: {law:.2f}"
         )
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
@@ -226,7 +232,7 @@ class ThetaView(View):
     def paint(self, axes: "Axes") -> None:
         """Draw the bars with matplotlib."""
         places, heights = self.bars.x, self.bars.y
-        axes.bar(places - 0.2, heights[0], 0.4, color=_DRAWS, label="average")
+        axes.bar(places - 0.2, heights[0], 0.4, color=_DRAWS, label="all draws")
         axes.bar(places + 0.2, heights[1], 0.4, color=_CONDITIONAL, label="this draw")
         axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")
         axes.set_xticks(places[::2], [theta_text(value) for value in self._grid[::2]], rotation=45)

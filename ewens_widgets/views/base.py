@@ -45,10 +45,10 @@ def assign(widget: Widget, **traits: Any) -> None:  # noqa: ANN401 - traits are 
 
 
 def cached_widget(kind: type[W], **traits: Any) -> W:  # noqa: ANN401 - traits are of any type
-    """Return the one widget of a kind with these traits, such as a layout; nobody may change it."""
+    """Return the shared widget of a kind with these traits, such as a layout; never change its traits."""
     key = (kind, *sorted(traits.items()))
     known = _cached.get(key)
-    if known is None or known.comm is None:  # somebody has closed it
+    if known is None or known.comm is None:  # it was closed
         _cached[key] = known = kind(**traits)
     return known
 
@@ -101,7 +101,7 @@ def note(css_class: str = "ew-note", text: str = "", *, is_shown: bool = True) -
 
 
 def button(name: str, css_class: str, tooltip: str, on_click: Callable[[], None], **traits: object) -> Button:
-    """Make a button."""
+    """Make a button that calls a function."""
     made = make(Button, css_class, description=name, tooltip=tooltip, **traits)
     made.on_click(lambda _: on_click())
     return made
@@ -136,7 +136,7 @@ class Panel(VBox):
     """What a screen reader says."""
 
     about: str = ""
-    """Two sentences for those who ask what this is."""
+    """Two or three sentences that open at the question mark."""
 
     def __init__(
         self, children: tuple[Widget, ...], tools: tuple[Widget, ...] = (), **traits: object
@@ -151,7 +151,7 @@ class Panel(VBox):
         """Follow the theme of the page, if there is anything that its stylesheet cannot do."""
 
     def _heading(self) -> str:
-        """Heading, a question mark that explains, and a button that enlarges; page.js knows what it does."""
+        """Heading, a question mark that explains, and a button that enlarges, which page.js handles."""
         title = escape(self.title)
         larger = (
             f'<button type="button" class="ew-enlarge" aria-label="Enlarge {title}" aria-pressed="false" '
@@ -160,7 +160,7 @@ class Panel(VBox):
         return f"<b>{title}</b>{self.explanation()}{larger}"
 
     def explanation(self) -> str:
-        """Return a question mark that opens two sentences; nothing where there is nothing to say."""
+        """Return a question mark that opens `about`; an empty text if there is none."""
         if not self.about:
             return ""
         return (
@@ -249,13 +249,13 @@ class View(Panel):
             self.show_error(error)
 
     def show_error(self, error: Exception) -> None:
-        """Say that this view is switched off, and why."""
+        """Show why this view is switched off."""
         self._failed = True
         reason = f"{escape(type(error).__name__)}: {escape(str(error))}"
         assign(
             self._error,
             value=f"<b>This view is switched off</b> ({reason}). "
-            "The chain goes on; new settings bring the view back.",
+            "The chain continues. The view returns when you change data or settings.",
         )
         show_if(self._error, True)
 

@@ -1,4 +1,4 @@
-"""Controls that explain what is wrong with their value, right below it."""
+"""Controls that explain a wrong value right below it."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +20,14 @@ _POWERS = re.compile(r"2\^(-?\d{1,3})\s*(?:…|\.\.\.?|to|:)\s*2\^(-?\d{1,3})")
 
 
 class Field(VBox):
-    """A control, and below it a line with its help and with what is wrong.
+    """A control, and below it a line with its help and its problem.
 
     Parameters
     ----------
     control
         The control.
     parse
-        Turns its value into what is meant, or raises `ValueError` or `TypeError` with a sentence.
+        Returns the parsed value, or raises `ValueError` or `TypeError` with a sentence.
     css_class
         Class of the element.
     help_text
@@ -64,7 +64,7 @@ class Field(VBox):
 
     @property
     def problem(self) -> str:
-        """What is wrong, as plain text; empty if nothing is."""
+        """The problem as plain text; empty for a valid value."""
         return self._problem
 
     @problem.setter
@@ -83,7 +83,7 @@ class Field(VBox):
         self._write()
 
     def read(self) -> Any:  # noqa: ANN401 - fields hold values of any type
-        """Return the value that is meant; explain a wrong one below the control and raise."""
+        """Return the parsed value; explain a wrong one below the control and raise."""
         try:
             value = self._parse(self.control.value)
         except (ValueError, TypeError) as error:
@@ -101,7 +101,7 @@ def entry(
     tooltip: str,
     help_text: str = "",
 ) -> Field:
-    """Field for something to type."""
+    """Field with a text to type."""
     control = make(Text, value=value, description=description, tooltip=tooltip, continuous_update=False)
     return Field(control, parse, css_class, help_text)
 

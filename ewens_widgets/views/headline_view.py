@@ -1,12 +1,12 @@
-"""What the pictures show, in one sentence, and the choice of what their colours stand for.
+"""One sentence on what the pictures show, and buttons that choose what their colours mean.
 
-The sentence is about what is on display and nothing else: the draw, the answer, the tree's cut, or the known
-classes. So the number of clusters that is read is the number of clusters that is seen.
+The sentence describes the display alone: the draw, the answer, the tree's cut, or the known classes. So its
+number of clusters is the number of colours in the pictures.
 """
 
 from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from ipywidgets import HBox, ToggleButtons
@@ -15,18 +15,15 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Frame
-from ewens_widgets.playback.frame import number_text
+from ewens_widgets.playback.frame import ChainAnswer, number_text
 from ewens_widgets.views.base import Silence, assign, look, make, note
 from ewens_widgets.views.shared_state import COLOURINGS, SharedState
 
-if TYPE_CHECKING:
-    from ewens_widgets.analysis.answer import Answer
-
 _HINTS = {
-    "draw": "The clusters of the iteration on display",
-    "answer": "What all draws together say: which groups can be told apart",
-    "cut": "The clusters that the line through the tree leaves",
-    "classes": "The classes that came with the data; the chain does not see them",
+    "draw": "Clusters of the iteration on display",
+    "answer": "Groups that the draws after the burn-in separate",
+    "cut": "Clusters below the cut line of the tree",
+    "classes": "Classes that came with the data; the sampler does not use them",
 }
 
 
@@ -36,7 +33,7 @@ class Headline(HBox):
     Parameters
     ----------
     shared
-        Knows what is on display.
+        State of the views; it defines what is on display.
     """
 
     def __init__(self, shared: SharedState) -> None:
@@ -62,7 +59,7 @@ class Headline(HBox):
             self._shared.post(lambda: self._shared.set_colouring(kind))
 
     def prepare(self, dataset: Dataset) -> None:
-        """Turn to other data."""
+        """Change to other data."""
         self._data = dataset
         self._frame = None
         known = dataset.labels is not None
@@ -76,18 +73,21 @@ class Headline(HBox):
             )
 
     def show(self, frame: Frame) -> None:
-        """Say what is on display."""
+        """Describe a frame."""
         self._frame = frame
         self.redraw()
 
     def redraw(self) -> None:
-        """Say it again, because something else than the chain has changed."""
+        """Write the sentence again after a change of the selection, the cut or the colours."""
         if self._frame is None:
             return
         with self._silence:
             assign(self.colouring, value=self._shared.colouring)
-        aside = self.aside(self._frame)
-        more = f'<div class="ew-aside">{escape(aside)}</div>' if aside else ""
+        aside, reading = self.aside(self._frame), self._frame.answer
+        is_answer = self._shared.shown(self._frame) == "answer"
+        warns = is_answer and reading is not None and reading.verdict != "agree"
+        kind = "ew-aside ew-problem" if warns else "ew-aside"
+        more = f'<div class="{kind}">{escape(aside)}</div>' if aside else ""
         assign(self.sentence, value=f"{escape(self.text(self._frame))}{more}")
 
     def text(self, frame: Frame) -> str:
@@ -106,85 +106,97 @@ class Headline(HBox):
         return sentences[self._shared.shown(frame)](frame, labels, self._data)
 
     def aside(self, frame: Frame) -> str:
-        """What all draws say so far, beside a single one, and whether the chain has found something."""
-        if self._data is None or self._shared.shown(frame) != "draw" or not frame.status.iteration:
-            return ""
+        """Below the answer, the verdict on the chain; below a draw, the answer so far and the last jump."""
+        shown = self._shared.shown(frame)
         reading = frame.answer
+        if self._data is not None and shown == "answer" and reading is not None:
+            index = _rand_index(reading.answer.labels, self._data)
+            known = "" if index is None else f" Adjusted Rand index with the known classes: {index:.2f}."
+            return reading.sentence + known
+        if self._data is None or shown != "draw" or not frame.status.iteration:
+            return ""
         parts = []
         if frame.status.is_running and reading is not None:
             draws = number_text(reading.iteration)
-            parts.append(f"all draws up to iteration {draws}: {_groups(reading.answer, self._data)}")
+            parts.append(
+                f"answer after {draws} iterations: {_groups(reading)}, {_assigned(reading, self._data)}"
+            )
         leap = frame.summary.leap()
         if leap is not None:
             late = "" if frame.summary.is_burning_in or leap <= frame.summary.start else ", after the burn-in"
-            parts.append(f"a leap to better draws at iteration {number_text(leap)}{late}")
+            parts.append(f"the log posterior jumped up at iteration {number_text(leap)}{late}")
         text = " · ".join(parts)
         return text[:1].upper() + text[1:]
 
     def _of_draw(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
         sizes = np.bincount(labels)
         alone = int((sizes == 1).sum())
-        singles = "" if not alone else f", {alone} of a single {data.noun}"
-        text = _with_agreement(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
+        singles = f", {alone} of a single {data.noun}" if alone else ""
+        text = _with_rand_index(f"This draw: {_plural(sizes.size, 'cluster')}{singles}", labels, data)
         if frame.answer_is_coming and not frame.status.is_running:
-            return f"{text} · the answer is on its way"
+            return f"{text} · computing the answer …"
         problem = frame.answer_problem if self._shared.colouring == "answer" else ""
         return f"{text} · {problem}" if problem else text
 
-    def _of_answer(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
+    def _of_answer(self, frame: Frame, _: NDArray[Any], data: Dataset) -> str:
         reading = frame.answer
         if reading is None:
             return ""
-        # An answer may be older than the picture: while the chain runs, and when looking back.
+        # An answer may be older than the picture: while the chain runs, and when an earlier draw is shown.
         is_old = reading.iteration != frame.status.shown_iteration
         when = f"After {number_text(reading.iteration)} iterations: " if is_old else ""
-        likely = "probably" if reading.verdict == "agree" else "so far"
-        text = f"{when}{likely} {_groups(reading.answer, data)}. {reading.sentence}"
-        index = _agreement(labels, data)
-        agreement = "" if index is None else f" Agreement with classes {index:.2f}."
-        return f"{text[0].upper()}{text[1:]}{agreement}"
+        assigned = _assigned(reading, data)
+        return f"{when}{_groups(reading)}. {assigned[0].upper()}{assigned[1:]}."
 
     def _of_cut(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:
         left = int((labels < 0).sum())
-        rest = f", {data.counted(left)} left over" if left else ""
+        rest = f", {data.counted(left)} unassigned" if left else ""
         count = _plural(int(labels.max()) + 1, "cluster")
-        return _with_agreement(f"Tree cut into {count}{rest}", labels, data)
+        return _with_rand_index(f"Tree cut into {count}{rest}", labels, data)
 
     def _of_classes(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:  # noqa: ARG002 - one signature
-        return f"Known classes: {np.unique(labels).size}. The chain does not see them."
+        return f"{_plural(np.unique(labels).size, 'known class')}. The sampler does not use them."
 
 
 def _invitation(data: Dataset, labels: NDArray[Any]) -> str:
     count = int(labels.max()) + 1
-    start = "each alone" if count == data.n_objects else f"in {_plural(count, 'cluster')}"
+    every = f"every {data.noun} is its own cluster"
+    start = every if count == data.n_objects else f"all in {_plural(count, 'cluster')}"
     return (
-        f"{data.counted(data.n_objects)} × {data.n_features} features, {start} to begin with. "
-        "Press Play: which of them belong together?"
+        f"{data.counted(data.n_objects)} × {data.n_features} features; initially {start}. "
+        "Press Play to start the chain."
     )
 
 
-def _with_agreement(text: str, labels: NDArray[Any], data: Dataset) -> str:
-    index = _agreement(labels, data)
-    return text if index is None else f"{text} · agreement with classes {index:.2f}"
+def _with_rand_index(text: str, labels: NDArray[Any], data: Dataset) -> str:
+    index = _rand_index(labels, data)
+    return text if index is None else f"{text} · adjusted Rand index with the known classes: {index:.2f}"
 
 
-def _agreement(labels: NDArray[Any], data: Dataset) -> float | None:
+def _rand_index(labels: NDArray[Any], data: Dataset) -> float | None:
     if data.labels is None:
         return None
-    # Leftovers are clusters of their own.
+    # Each unassigned object counts as a cluster.
     full = np.where(labels >= 0, labels, labels.max() + 1 + np.arange(labels.size))
     return adjusted_rand(data.labels, full)
 
 
-def _groups(answer: "Answer", data: Dataset) -> str:
-    """How many groups, and how many objects are sure."""
-    if answer.n_clusters == 1:
-        return "one group"
+def _groups(reading: ChainAnswer) -> str:
+    """The number of groups, and the components of the draws that they are made of."""
+    low, high = reading.components
+    count = reading.answer.n_clusters
+    span = _plural(low, "Gaussian component") if low == high else f"{low}–{high} Gaussian components"
+    made_of = "" if low == high == count else f" (from {span})"
+    return f"{_plural(count, 'group')}{made_of}"
+
+
+def _assigned(reading: ChainAnswer, data: Dataset) -> str:
+    """How many objects have a membership probability of 0.8 or more."""
+    assigned = data.n_objects - reading.answer.uncertain.size
     everything = data.counted(data.n_objects)
-    sure = data.n_objects - answer.uncertain.size
-    share = f"all {everything}" if sure == data.n_objects else f"{sure} of {everything}"
-    return f"{answer.n_clusters} groups; {share} are sure"
+    share = f"all {everything}" if assigned == data.n_objects else f"{assigned} of {everything}"
+    return f"{share} are assigned with probability ≥ 0.8"
 
 
 def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {what}" if count == 1 else f"{count} {what}{'es' if what.endswith('s') else 's'}"

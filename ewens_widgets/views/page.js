@@ -163,7 +163,7 @@ function render({ model, el }) {
       if (!(width > 0)) continue;
       sizes[figure.dataset.ewName ?? nameOf(figure)] = [Math.round(width), Math.round(height)];
       // While a browser lays out boxes within boxes it tries several sizes; a drawing that followed them would have all its ticks laid out
-      // anew each time, at every change of any text on the page.
+      // again each time, at every change of any text on the page.
       for (const drawing of figure.querySelectorAll(":scope > svg")) {
         drawing.style.width = `${width}px`;
         drawing.style.height = `${height}px`;
@@ -216,7 +216,7 @@ function render({ model, el }) {
     for (const button of around.querySelectorAll("button.ew-enlarge")) {
       const isLarge = button.closest(".ew-view")?.classList.contains("ew-large") ?? false;
       button.setAttribute("aria-pressed", String(isLarge));
-      button.title = isLarge ? "Put it back (Esc)" : "Enlarge";
+      button.title = isLarge ? "Return to normal size (Esc)" : "Enlarge";
     }
     around.querySelector("button.ew-present")?.setAttribute("aria-pressed", String(isPresenting()));
   };

@@ -234,7 +234,7 @@ class Dashboard(VBox):
         if kind != "png":
             raise ValueError(f"the picture of all panels is a PNG; got {kind!r}")
         if self._engine is not None:
-            self._engine.refresh()  # nobody may have looked at them lately
+            self._engine.refresh()  # without a viewer, views may be out of date
         for panel in self.panels:
             if isinstance(panel, View):
                 panel.redraw()  # some rest between two pictures while the chain runs

@@ -47,10 +47,10 @@ def _proposed(
         return _NONE, ""
     moved = changed_objects(before, event.proposed_labels)
     text = move_text(frame)
-    went = "joined another" if text.startswith("merge") else "left their"
+    moving = "joined another" if text.startswith("merge") else "left their"
     if not event.accepted:
-        went = went.replace("left", "would have left").replace("joined", "would have joined")
-    return moved, f"{text}: {escape(data.counted(moved.size))} {went} cluster (ringed)"
+        moving = moving.replace("left", "would have left").replace("joined", "would have joined")
+    return moved, f"{text}: {escape(data.counted(moved.size))} {moving} cluster (ringed)"
 
 
 def _moved(event: Event, before: NDArray[np.intp] | None, data: Dataset) -> tuple[NDArray[np.intp], str]:
@@ -59,11 +59,11 @@ def _moved(event: Event, before: NDArray[np.intp] | None, data: Dataset) -> tupl
         return _NONE, ""
     moved = changed_objects(before, event.labels)
     gained = event.n_clusters - (int(before.max()) + 1)
-    change = "as many clusters as before"
+    change = "same number of clusters"
     if gained:
         clusters = "cluster" if abs(gained) == 1 else "clusters"
         change = f"{abs(gained)} {clusters} {'more' if gained > 0 else 'fewer'}"
-    return moved, f"{escape(data.counted(moved.size))} changed cluster (ringed), {change}"
+    return moved, f"{escape(data.counted(moved.size))} changed cluster (ringed); {change}"
 
 
 class PartitionView(View):
@@ -73,9 +73,9 @@ class PartitionView(View):
     css_class = "ew-partition"
     description = "Scatter plot of the objects, coloured by cluster; drag a rectangle to select some"
     about = (
-        "Every dot is an object, every colour a cluster; grey dots are alone. Ellipses hold 50 and 90 % of "
-        "a cluster, by the shape that this draw gives it. Drag a rectangle to select objects and find them "
-        "in the other pictures."
+        "Every dot is an object and every colour a cluster. A grey dot is a cluster of one object. The "
+        "ellipses contain 50 and 90 % of each fitted Gaussian. Drag a rectangle to select objects; the other "
+        "pictures mark them too."
     )
 
     def build(self) -> tuple[Widget, ...]:
@@ -99,7 +99,7 @@ class PartitionView(View):
         )
         self.shared.pointed.observe(self._point_out)
         self.outlines = Outlines(self.plane.scales)
-        tooltip = "Ellipses that hold 50 and 90 % of each cluster, or none"
+        tooltip = "Show ellipses that contain 50 and 90 % of each cluster's Gaussian"
         self.ellipses = make(
             ToggleButton, "ew-ellipses", value=False, description="Ellipses", tooltip=tooltip
         )
@@ -120,7 +120,7 @@ class PartitionView(View):
         self.clear = button(
             "Clear selection",
             "ew-clear",
-            "Select no objects",
+            "Remove the selection of objects",
             lambda: self.shared.post(self.shared.selection.clear),
             layout={"display": "none"},
         )
@@ -136,7 +136,7 @@ class PartitionView(View):
         assign(self.pointed, x=self.points.x[objects], y=self.points.y[objects])
 
     def _tell(self, spot: Spot | None) -> str:
-        """Say who is under the mouse: its name, its class, and how sure its cluster is."""
+        """Describe the object under the mouse: its name, class and membership probability."""
         if spot is None or self._frame is None or self._dataset is None:
             return ""
         found = spot.nearest(self.points.x, self.points.y, self.plane.scales)
@@ -149,22 +149,22 @@ class PartitionView(View):
         return "\n".join([*lines, self._membership(self._frame, found)]).strip()
 
     def _membership(self, frame: Frame, found: int) -> str:
-        """How sure it is that an object is where it is."""
+        """How strongly an object belongs to its cluster on display."""
         labels = self.shared.labels(frame)
         shown = self.shared.shown(frame)
         if labels is None or shown == "classes":
             return ""
         if shown == "answer" and frame.answer is not None:
-            return f"in its group with probability {frame.answer.answer.certainty[found]:.2f}"
+            return f"membership probability {frame.answer.answer.certainty[found]:.2f}"
         mates = np.flatnonzero(labels == labels[found])
         mates = mates[mates != found]
         if labels[found] < 0 or not mates.size:
-            return "left over" if shown == "cut" and labels[found] < 0 else "alone"
-        size = f"in a cluster of {mates.size + 1}"
+            return "unassigned" if shown == "cut" and labels[found] < 0 else "the only member of its cluster"
+        size = f"in a cluster of {mates.size + 1} objects"
         if labels.size > MOST_OBJECTS or not frame.summary.n_draws:
             return size
         share = float(frame.summary.similarity()[found, mates].mean())
-        return f"{size}, which it shares with the others in {share:.0%} of draws".replace("%", " %")
+        return f"{size}; together with another member in {100 * share:.0f} % of draws on average"
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Offer the new columns and place the objects."""
@@ -261,7 +261,7 @@ class PartitionView(View):
             chips.append(f"and {order.size - _MOST_IN_LEGEND} more")
         alone = int((colours == ALONE).sum())
         if alone:
-            kind = "left over" if self.shared.shows_cut else "alone"
+            kind = "unassigned" if self.shared.shows_cut else "single"
             chips.append(chip(GREY, f"{alone} {kind}", shape=SHAPES[0]))
         return f"<div>{' '.join(chips)}{self._selected()}</div>"
 

@@ -4,7 +4,7 @@ Handlers of browser messages may run on a thread of their own, while frames are 
 event loop. So a handler does nothing but post a command here; the command changes the shared state, and the
 views that observe it draw their last frame again.
 
-The tree is that of the draws on display. While the chain runs it is computed anew at a modest rate: at most a
+The tree is that of the draws on display. While the chain runs it is computed again at a low rate: at most a
 tenth of the time is spent on trees.
 
 Frames carry the answer of all draws (`playback/frame.py`). When a finished run has one, the colours turn to
@@ -52,10 +52,10 @@ TREE_KINDS = {
 COLOURINGS = {
     "draw": "this draw",
     "answer": "answer",
-    "cut": "tree's cut",
+    "cut": "tree cut",
     "classes": "known classes",
 }
-"""What the colours can stand for: kinds, and what the user reads."""
+"""What the colours can show: kinds, and what the user reads."""
 
 MOST_CLUSTERS = 60
 """Most clusters that an evidence tree is started from: its cost grows with the cube of their number."""
@@ -366,7 +366,7 @@ class LiveTree:
         best = frame.summary.best()
         self.reason = ""
         if self._posterior is None or best is None:
-            self.reason = "Grows with the first draws."
+            self.reason = "There are no draws yet."
         elif self.method == "evidence":
             count = int(best[1].max()) + 1
             if count <= MOST_CLUSTERS:
@@ -377,11 +377,11 @@ class LiveTree:
                     return tree
                 # Otherwise the heatmap, in the order of the leaves, would tear its blocks apart.
                 return tree.arranged(average_order(frame.summary.similarity()))
-            self.reason = (
-                f"The best draw still has {count} clusters; the evidence tree needs {MOST_CLUSTERS}."
-            )
+            self.reason = f"The best draw has {count} clusters; an evidence tree takes up to {MOST_CLUSTERS}."
         elif self._posterior.n_objects > MOST_OBJECTS:
-            self.reason = f"More than {MOST_OBJECTS} objects: too many for this tree. Choose evidence."
+            self.reason = (
+                f"The similarity tree takes at most {MOST_OBJECTS} objects. Choose the evidence tree."
+            )
         else:
             distance = 1.0 - frame.summary.similarity().astype(np.float64)
             return tree_of_distance(distance, self.method, self._posterior.coordinates)

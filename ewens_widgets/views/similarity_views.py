@@ -1,4 +1,4 @@
-"""The hierarchy of the objects, with a line that cuts it; and how often pairs were together, as a picture.
+"""The tree of the objects, with a line that cuts it, and the heatmap of the similarity of all pairs.
 
 Both show the objects in the order of the tree's leaves. The heatmap has at most 400 pixels a side; for more
 objects, blocks of the ordered matrix are averaged. Of very many objects 400 are shown: evenly spaced ones, in
@@ -66,14 +66,14 @@ def _outline(tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 class TreeView(View):
-    """Similarity tree or evidence tree; drag the cut line, or brush the strip of leaves."""
+    """Similarity tree or evidence tree. Drag the cut line, or drag over the strip of leaves to select."""
 
     title = "Tree"
     css_class = "ew-tree"
     description = "Tree of the objects with a line that cuts it; drag it to recolour the objects"
     about = (
-        "Objects that most draws keep together meet low in the tree. Drag the pink line: what hangs together "
-        "below it is one cluster, and the colours follow."
+        "Objects that are in one cluster in most draws merge low in the tree. Drag the pink line to cut the "
+        "tree: every branch below the line becomes a cluster, and the colours follow."
     )
     rest = 0.2
 
@@ -133,7 +133,7 @@ class TreeView(View):
             Dropdown,
             "ew-tree-kind ew-chooser",
             options=list(TREE_KINDS.items()),
-            tooltip="Similarity: how often draws keep objects apart. Evidence: what merging clusters costs.",
+            tooltip="Height of a node: share of draws that separate its branches, or loss by merging them",
         )
         self.count, self.least = (
             make(
@@ -146,16 +146,16 @@ class TreeView(View):
                 tooltip=tooltip,
             )
             for css_class, value, description, tooltip in (
-                ("ew-cut-count", 3, "cut into", "Cut the tree into so many clusters"),
+                ("ew-cut-count", 3, "cut into", "Number of clusters of the cut"),
                 (
                     "ew-cut-least",
                     1,
-                    "of at least",
-                    "Smaller clusters are not counted; they are left over and shown in grey",
+                    "min. size",
+                    "Smaller clusters do not count; their objects are unassigned and grey",
                 ),
             )
         )
-        tooltip = "Colour all pictures by the cut, not by the current draw"
+        tooltip = "Colour all pictures by the cut instead of the current draw"
         self.shows = make(
             ToggleButton, "ew-cut-shows ew-chooser", description="colour by cut", tooltip=tooltip
         )
@@ -193,7 +193,7 @@ class TreeView(View):
         self.shared.post(lambda: self.shared.set_cut(cut))
 
     def _tell(self, spot: Spot | None) -> str:
-        """Say what a merge of the tree joins."""
+        """Describe the node under the mouse."""
         if spot is None or self._tree is None:
             return ""
         links = self._tree.links()
@@ -204,8 +204,8 @@ class TreeView(View):
         objects = self._data.counted(int(self._tree.linkage[found, 3]))
         height = float(links[found, 1, 1])
         if self._tree.kind == "similarity":
-            return f"joins {objects}\nthat are apart in {100 * height:.0f} % of draws"
-        return f"joins {objects}\nat a loss of {height:.1f} nats"
+            return f"node of {objects}\nits two branches are apart in {100 * height:.0f} % of draws"
+        return f"node of {objects}\nmerging loses {height:.1f} nats"
 
     def _objects_in(self, ends: NDArray[np.float64]) -> NDArray[np.intp]:
         return self._order[places_between(ends[0], ends[1], self._n_objects)]
@@ -258,7 +258,7 @@ class TreeView(View):
         assign(self.kind, value=shared.live_tree.method)
         assign(self.least, value=shared.cut.min_size)
         left = 0 if labels is None else int((labels < 0).sum())
-        rest = f"{escape(self._data.counted(left))} left over" if left else ""
+        rest = f"{escape(self._data.counted(left))} unassigned" if left else ""
         assign(self.note, value=shared.cut_problem or rest)
 
     def paint(self, axes: "Axes") -> None:
@@ -272,16 +272,17 @@ class TreeView(View):
 
 
 class HeatmapView(View):
-    """Distance D = 1 − S of all pairs; drag a rectangle to select objects."""
+    """Similarity S of all pairs; drag a rectangle to select objects.
 
-    title = "Share of draws apart"
+    The picture stores the distance D = 1 − S, as in the paper: black is S = 1.
+    """
+
+    title = "Similarity"
     css_class = "ew-heatmap"
-    description = (
-        "Heatmap of the share of draws in which two objects are in different clusters, in tree order"
-    )
+    description = "Heatmap of the share of draws in which two objects are in the same cluster, in tree order"
     about = (
-        "Every row and every column is an object; a pixel tells how often two objects were in different "
-        "clusters. Blocks on the diagonal are groups that stay together, in the order of the tree."
+        "Every row and every column is an object. A pixel shows the share of draws in which the two objects "
+        "are in the same cluster. Blocks on the diagonal are groups; the order is that of the tree."
     )
 
     def build(self) -> tuple[Widget, ...]:
@@ -300,7 +301,7 @@ class HeatmapView(View):
             "ew-heatmap-picture", 220, (2, 4, 4, 44), marks=[self.image], axes=[], interaction=brush
         )
         self.figure.tell = self._tell
-        tooltip = "Colours of the picture; greys are the paper's"
+        tooltip = "Colour map of the heatmap; the paper uses greys"
         self.colours = make(Dropdown, "ew-colour-map ew-chooser", options=COLOUR_MAPS, tooltip=tooltip)
         self.colours.observe(lambda _: self.shared.post(self._recolour), "value")
         self.tools = (self.colours,)
@@ -315,11 +316,11 @@ class HeatmapView(View):
             self._recolour()
 
     def _recolour(self) -> None:
-        """Show which colour means together, and draw the picture with these colours."""
+        """Write the legend of the colour map, and draw the picture with it."""
         table = picture_palette(self.colours.value, dark=self._is_dark)[:LEVELS:25]
         shades = ", ".join(f"rgb({red} {green} {blue})" for red, green, blue in table.tolist())
         bar = f'<span class="ew-key" style="background:linear-gradient(to right, {shades})"></span>'
-        assign(self.key, value=f"pairs: always together {bar} never")
+        assign(self.key, value=f"together in 100 % {bar} 0 % of draws")
         self.redraw()
 
     def _objects_in(self, area: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -329,7 +330,7 @@ class HeatmapView(View):
         return self._order[np.union1d(columns, rows)]
 
     def _tell(self, spot: Spot | None) -> str:
-        """Say which two objects are under the mouse and how often they are together; ring both."""
+        """Describe the two objects under the mouse, and ring both."""
         size = self._order.size
         if spot is None or self._frame is None or not size:
             self.shared.pointed.clear()

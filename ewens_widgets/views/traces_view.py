@@ -1,4 +1,4 @@
-"""Number of clusters, log posterior and θ over the iterations, and how often moves are accepted.
+"""Number of clusters, log posterior and θ over the iterations, and the acceptance rates of the moves.
 
 Each quantity has a small figure, which can show the traces of several chains as well. A trace is thinned to a
 few hundred points, and its axis of iterations grows by steps, so that a frame seldom changes more than the
@@ -37,6 +37,7 @@ MOST_POINTS = 240
 FloatArray = NDArray[np.float64]
 
 _CLUSTERS, _START = OKABE_ITO[0], OKABE_ITO[3]
+_RATES = {"gibbs": "gibbs: moved"}  # a Gibbs draw is always accepted; its rate is that of points that move
 
 
 class TracesView(View):
@@ -44,10 +45,11 @@ class TracesView(View):
 
     title = "Traces"
     css_class = "ew-traces"
-    description = "Number of clusters, log posterior and theta over the iterations, with acceptance rates"
+    description = "Number of clusters, log posterior and theta over the iterations; acceptance rates"
     about = (
-        "Each line is a number that the chain carries along, iteration by iteration; once it has arrived it "
-        "wanders around one level. Draws left of the dotted line, the burn-in, do not count."
+        "Each line shows one quantity over the iterations. A chain that has converged varies around a "
+        "constant level. Draws left of the dotted line, the burn-in, are not used. The bars below are "
+        "acceptance rates; a Gibbs draw is always accepted, so its bar is the share of points that moved."
     )
     rest = 0.25
 
@@ -81,9 +83,9 @@ class TracesView(View):
         learned = ""
         if self._learns and len(summary):
             average = float(summary.concentration[summary.start :].mean())
-            learned = f"<div>λ: {summary.concentration[-1]:.3g} now, {average:.3g} on average</div>"
+            learned = f"<div>λ: {summary.concentration[-1]:.3g} in this draw, mean {average:.3g}</div>"
         if self._nu_grid is not None and len(summary):
-            learned += _likeness(self._nu_grid, summary.nu_posterior(), float(summary.nu[-1]))
+            learned += _pooling(self._nu_grid, summary.nu_posterior(), float(summary.nu[-1]))
         assign(self.acceptance, value=_acceptance_table(summary.acceptance()) + learned)
 
     def paint(self, axes: "Axes") -> None:
@@ -103,19 +105,20 @@ def _acceptance_table(rates: dict[str, float]) -> str:
         known = np.isfinite(rate)
         width, text = (f"{100 * rate:.0f}%", f"{100 * rate:.1f} %") if known else ("0", "–")
         rows.append(
-            f'<div class="ew-rate"><span>{escape(name)}</span><span class="ew-rate-bar">'
+            f'<div class="ew-rate"><span>{escape(_RATES.get(name, name))}</span><span class="ew-rate-bar">'
             f'<span style="width:{width}"></span></span><span>{text}</span></div>'
         )
     return "".join(rows)
 
 
-def _likeness(grid: FloatArray, weights: FloatArray, now: float) -> str:
-    """The likeness ν of own shapes: bars over its grid, and where it is now."""
+def _pooling(grid: FloatArray, weights: FloatArray, now: float) -> str:
+    """The pooling ν of the clusters' covariances: bars over its grid, and its value in this draw."""
     heights = np.round(100 * weights / max(float(weights.max()), 1e-9)).astype(int)
     bars = "".join(f'<span style="height:{height}%"></span>' for height in heights.tolist())
     title = ", ".join(f"{value:g}: {weight:.0%}" for value, weight in zip(grid, weights, strict=True))
     return (
-        f'<div class="ew-likeness" title="{title}"><span>likeness ν: {now:g} now;</span><span>{grid[0]:g} '
+        f'<div class="ew-pooling" title="{title}"><span>pooling ν: {now:g} in this draw;</span>'
+        f"<span>{grid[0]:g} "
         f'<span class="ew-spark" aria-hidden="true">{bars}</span> {grid[-1]:g}</span></div>'
     )
 

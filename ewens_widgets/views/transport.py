@@ -17,42 +17,43 @@ from ewens_widgets.views.base import Silence, assign, button, look, make, note
 from ewens_widgets.views.fields import buttons
 
 Speed = float | str | None
-"""Iterations a frame, None for as fast as it goes, or `RISING`."""
+"""Iterations per frame, None for as fast as possible, or `RISING`."""
 
 RISING = "rising"
-"""The speed that begins slowly, so that one sees what happens, and then keeps nobody waiting."""
+"""The speed that begins with one iteration per frame and rises to twenty."""
 
-_RISE = ((60, 1.0), (150, 2.0), (400, 5.0))  # up to an iteration, so many a frame
+_RISE = ((60, 1.0), (150, 2.0), (400, 5.0))  # up to this iteration, iterations per frame
 
 SPEEDS: tuple[tuple[str, float | str], ...] = (
     ("slowly, then faster", RISING),
     ("1 iteration in 2 s", 1 / 40),
-    ("2 iterations a second", 1 / 10),
-    ("1 iteration a frame", 1.0),
-    ("5 iterations a frame", 5.0),
-    ("20 iterations a frame", 20.0),
-    ("as fast as it goes", math.inf),
+    ("2 iterations per second", 1 / 10),
+    ("1 iteration per frame", 1.0),
+    ("5 iterations per frame", 5.0),
+    ("20 iterations per frame", 20.0),
+    ("as fast as possible", math.inf),
 )
-"""What the user reads, and iterations a frame, infinity for no limit; about 20 frames a second are shown."""
+"""What the user reads, and iterations per frame (infinity: no limit). The page shows about 20 frames per
+second."""
 
 
 def risen_speed(iteration: int) -> float:
-    """How fast the rising speed is by then, in iterations a frame."""
+    """The rising speed at an iteration, in iterations per frame."""
     return next((speed for end, speed in _RISE if iteration < end), 20.0)
 
 
 MORE = 1000
-"""Iterations that a run which has come to its end can be prolonged by, at a click."""
+"""Iterations that one click adds to a finished run."""
 
 # Browsers take long to lay out sliders: while the chain runs they follow at this distance, in seconds.
 _REST = 0.3
 
 _BUTTONS = (
     ("Play", "play", "ew-play", "Run the chain"),
-    ("Pause", "pause", "ew-pause", "Let the chain stand still"),
+    ("Pause", "pause", "ew-pause", "Pause the chain"),
     ("Step", "step-forward", "ew-step", "Run one iteration"),
-    ("Run to end", "fast-forward", "ew-run-to-end", "Run all iterations as fast as it goes"),
-    ("Reset", "refresh", "ew-reset", "Back to the start; the draws so far are dropped"),
+    ("Run to end", "fast-forward", "ew-run-to-end", "Run the remaining iterations as fast as possible"),
+    ("Reset", "refresh", "ew-reset", "Return to the start and delete the draws"),
 )
 
 
@@ -135,7 +136,7 @@ class Transport(VBox):
         self._silence = Silence()
         self._due = 0.0
         self.buttons = buttons(_BUTTONS, self._command)
-        self._risen = player.speed  # the rising speed, as it was told to the player
+        self._risen = player.speed  # the rising speed that the player has
         self.speed = make(
             Dropdown, "ew-speed", options=SPEEDS, description="speed", tooltip="How fast the chain runs"
         )
@@ -149,8 +150,8 @@ class Transport(VBox):
             value=0,
             min=0,
             max=1,
-            description="look at",
-            tooltip="Look back at any iteration; the chain itself does not move",
+            description="iteration",
+            tooltip="Show an earlier iteration; the chain keeps its state",
             readout=True,
         )
         self.seek.observe(self._on_seek, "value")
@@ -158,7 +159,7 @@ class Transport(VBox):
         self.more = button(
             f"Run {number_text(MORE)} more",
             "ew-more",
-            f"Go on for another {MORE} iterations",
+            f"Run another {MORE} iterations",
             lambda: self._on_more(MORE),
             icon="plus",
             disabled=True,
@@ -169,7 +170,7 @@ class Transport(VBox):
             "ew-present",
             description="Present",
             icon="arrows-alt",
-            tooltip="Fill the screen with large type (F); Esc comes back",
+            tooltip="Full screen with large type (F); Esc returns",
         )
         row = (*self.buttons.values(), self.more, self.speed, note("ew-gap"), *others, present)
         bars = self.status, self.progress, self.seek
@@ -191,11 +192,11 @@ class Transport(VBox):
         self._player.play()
 
     def choose_speed(self, speed: Speed) -> None:
-        """Have the chain run at a speed, in iterations a frame; None: as fast as it goes."""
+        """Set the speed in iterations per frame; None: as fast as possible."""
         # For a chooser None would mean that nothing is chosen.
         wanted = math.inf if speed is None else speed
         if wanted not in dict(self.speed.options).values():
-            self.speed.options = (*self.speed.options, (f"{wanted:g} iterations a frame", wanted))
+            self.speed.options = (*self.speed.options, (f"{wanted:g} iterations per frame", wanted))
         self.speed.value = wanted
 
     def _on_speed(self, change: dict[str, Any]) -> None:
@@ -208,7 +209,7 @@ class Transport(VBox):
             self._player.speed = None if change["new"] == math.inf else change["new"]
 
     def _rise(self, iteration: int) -> None:
-        """Go as fast as befits an iteration, unless somebody else has told the player how fast to go."""
+        """Set the rising speed of an iteration, unless the player has been given another speed."""
         if self._player.speed != self._risen:
             self.choose_speed(self._player.speed)
             return

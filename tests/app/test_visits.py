@@ -87,7 +87,7 @@ def test_a_visitor_at_full_speed_is_asked_to_wait_like_everybody(tmp_path: Path)
 
     async def visits(address: str, server: psutil.Process) -> None:
         async with far_visit(address) as greedy, far_visit(address) as modest:
-            greedy.choose("as fast as it goes")
+            greedy.choose("as fast as possible")
             for visitor in (greedy, modest):
                 visitor.press("Play")
                 await visitor.until(5)

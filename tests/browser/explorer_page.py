@@ -22,10 +22,10 @@ FIGURES = {
     "bars": ".ew-theta-bars",
     "heatmap": ".ew-heatmap-picture",
 }
-FAST = "as fast as it goes"
+FAST = "as fast as possible"
 
-# How the sentence begins where the answer is on display; while the chain runs it speaks of groups too.
-ANSWER = re.compile("probably|so far", re.IGNORECASE)
+# How the sentence begins where the answer is on display; while the chain runs an aside reports groups too.
+ANSWER = re.compile(r"^\s*(After [\d\s]+ iterations: )?\d+ groups?\b")
 
 # Milliseconds without any change after which the pictures are taken to stand still.
 STILL = 1500

@@ -29,7 +29,7 @@ def explorer(shared_explorer: OpenedExplorer) -> Iterator[OpenedExplorer]:
     """The explorer at its start; nothing may have gone wrong after the test."""
     shared_explorer.press("reset")
     shared_explorer.wait_for_iteration(0, or_later=False)
-    shared_explorer.choose_speed("1 iteration a frame")
+    shared_explorer.choose_speed("1 iteration per frame")
     shared_explorer.wait_until_still()
     yield shared_explorer
     shared_explorer.pause()
@@ -100,7 +100,7 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     explorer.wait_for_iteration(1)
     explorer.wait_until_still()
     first = explorer.marks()["bars"], explorer.status().split(" · ")[1]
-    explorer.choose_speed("5 iterations a frame")
+    explorer.choose_speed("5 iterations per frame")
     explorer.press("play")
     explorer.wait_for_iteration(60)
     explorer.pause()
@@ -122,7 +122,7 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     assert explorer.value(RECORDED) == (present, present)
     assert explorer.value("explorer.sampler.labels.tolist()") == labels
 
-    explorer.choose_speed("1 iteration a frame")
+    explorer.choose_speed("1 iteration per frame")
     explorer.press("play")
     explorer.wait_for_iteration(present + 1)
     explorer.pause()

@@ -65,7 +65,7 @@ def test_settings_open_by_the_keyboard_alone(explorer: OpenedExplorer) -> None:
     page = explorer.page
     header = explorer.part(".ew-settings").get_by_role("button", name="Run", exact=True)
     expect(header).to_have_attribute("aria-expanded", "false")
-    explorer.part(".ew-story select").focus()
+    explorer.part(".ew-example select").focus()
     for _ in range(40):
         page.keyboard.press("Tab")
         if header.evaluate("header => header === document.activeElement"):
@@ -98,7 +98,7 @@ def test_a_bad_concentration_is_explained_and_leaves_the_chain_alone(explorer: O
     expect(apply).to_be_hidden()
 
 
-def test_a_good_concentration_waits_for_start_anew(explorer: OpenedExplorer) -> None:
+def test_a_good_concentration_waits_for_a_restart(explorer: OpenedExplorer) -> None:
     before = explorer.iteration()
     explorer.press("step")
     explorer.wait_for_iteration(before + 1)
@@ -208,7 +208,7 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(page: Page, shared_server
         expect(explorer.part(".ew-nu-grid")).to_be_hidden()
         preset.select_option(label="own shapes")
         explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
-        expect(explorer.part(".ew-shapes select")).to_have_value("each its own")
+        expect(explorer.part(".ew-shapes select")).to_have_value("one per cluster")
         expect(explorer.part(".ew-prior-gamma input")).to_be_visible()
         expect(explorer.part(".ew-nu-grid input")).to_be_visible()
         explorer.press("ellipses")
@@ -217,7 +217,7 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(page: Page, shared_server
         seen = str(outlines.first.get_attribute("d"))
         expect(outlines.first).not_to_have_attribute("d", seen)
         explorer.pause()
-        expect(explorer.part(".ew-likeness")).to_contain_text("likeness ν")
+        expect(explorer.part(".ew-pooling")).to_contain_text("pooling ν")
         expect(outlines.first).to_be_visible()
         explorer.press("ellipses")
         expect(outlines.first).to_be_hidden()
@@ -225,7 +225,7 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(page: Page, shared_server
         expect(outlines.first).to_be_visible()
         saved = explorer.value("(explorer.player.status.iteration, explorer.labels.tolist())")
         explorer.value("explorer.save('own-shapes.ewens')")
-        preset.select_option(label="the paper's")
+        preset.select_option(label="as in the paper")
         explorer.press("apply")
         explorer.wait_for_value("explorer.sampler.posterior.shapes", "common")
         explorer.open_section("Save and export")

@@ -61,7 +61,7 @@ class TestPartition:
 
     def test_legend_tells_sizes_and_singletons(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
-        assert all(text in view.legend.value for text in (">20<", ">8<", "2 alone"))
+        assert all(text in view.legend.value for text in (">20<", ">8<", "2 single"))
 
     def test_brushing_selects_in_all_views(
         self, view: PartitionView, shared: SharedState, chain: Chain
@@ -208,7 +208,7 @@ class TestGliding:
     def glides(self, view: PartitionView) -> bool:
         return "ew-glides" in view.figure._dom_classes
 
-    def test_a_step_glides_and_a_leap_does_not(self, view: PartitionView, chain: Chain) -> None:
+    def test_a_step_glides_and_a_jump_does_not(self, view: PartitionView, chain: Chain) -> None:
         for iteration, expected in ((6, False), (7, True), (20, False)):
             view.show(chain.frame(iteration))
             assert self.glides(view) == expected

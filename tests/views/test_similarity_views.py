@@ -101,7 +101,7 @@ class TestTree:
         view = made(TreeView, shared, chain)
         view.kind.value = "evidence"
         view.show(chain.frame(1))
-        assert "still has 70 clusters" in view.note.value
+        assert "has 70 clusters" in view.note.value
 
 
 def pixels(view: HeatmapView) -> np.ndarray:

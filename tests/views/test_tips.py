@@ -48,9 +48,9 @@ class TestPartition:
         assert known == "class: 1"
         labels = chain.events[39].labels
         mates = np.flatnonzero(labels == labels[7])
-        assert cluster.startswith(f"in a cluster of {mates.size}")
+        assert cluster.startswith(f"in a cluster of {mates.size} objects; together")
         together = chain.trace.similarity()[7, mates[mates != 7]].mean()
-        assert cluster.endswith(f"{100 * together:.0f} % of draws")
+        assert cluster.endswith(f"{100 * together:.0f} % of draws on average")
 
     def test_the_answer_tells_a_probability(self, shared: SharedState, chain: Chain) -> None:
         view, figure = laid_out(PartitionView, shared, chain)
@@ -61,7 +61,7 @@ class TestPartition:
         for screen in (shared, headline, view):
             screen.show(answers.add_to(end))
         expected = chain.trace.answer().certainty[7]
-        assert figure.point(object_pixel(view, 7)).endswith(f"probability {expected:.2f}")
+        assert figure.point(object_pixel(view, 7)).endswith(f"membership probability {expected:.2f}")
 
     def test_beside_the_objects_there_is_nothing(self, shared: SharedState, chain: Chain) -> None:
         _, figure = laid_out(PartitionView, shared, chain)
@@ -86,7 +86,7 @@ def test_the_heatmap_rings_both_objects(shared: SharedState, chain: Chain) -> No
     assert len(scatter.pointed.x) == 0
 
 
-def test_joints_of_the_tree(shared: SharedState, chain: Chain) -> None:
+def test_nodes_of_the_tree(shared: SharedState, chain: Chain) -> None:
     view, figure = laid_out(TreeView, shared, chain)
     tree = shared.live_tree.tree(chain.frame(40))
     assert tree is not None
@@ -94,7 +94,7 @@ def test_joints_of_the_tree(shared: SharedState, chain: Chain) -> None:
     band, top = -view._x_scale.min, view._y_scale.max
     x = (links[-1, 1:3, 0].mean() + 0.5) / tree.n_leaves
     text = figure.point(pixel(figure, (band + x) / (1.0 + band), links[-1, 1, 1] / top))
-    assert text.startswith("joins 30 objects\n")
+    assert text.startswith("node of 30 objects\n")
     assert text.endswith("% of draws")
 
 

@@ -68,14 +68,14 @@ class TestTransport:
         assert explorer.player.status.shown_iteration == 30
 
     def test_speed(self, explorer: Explorer) -> None:
-        explorer.transport.speed.label = "as fast as it goes"
+        explorer.transport.speed.label = "as fast as possible"
         assert explorer.player.speed is None
-        explorer.transport.speed.label = "5 iterations a frame"
+        explorer.transport.speed.label = "5 iterations per frame"
         assert explorer.player.speed == 5
 
     def test_another_speed_is_offered_too(self) -> None:
-        assert Explorer(square(), speed=7).transport.speed.label == "7 iterations a frame"
-        assert Explorer(square(), speed=None).transport.speed.label == "as fast as it goes"
+        assert Explorer(square(), speed=7).transport.speed.label == "7 iterations per frame"
+        assert Explorer(square(), speed=None).transport.speed.label == "as fast as possible"
 
     def test_at_first_the_speed_rises(self, explorer: Explorer) -> None:
         assert explorer.transport.speed.label == "slowly, then faster"
@@ -94,7 +94,7 @@ class TestTransport:
         explorer.player.speed = 0.1
         step(explorer, 100)
         assert explorer.player.speed == 0.1
-        assert explorer.transport.speed.label == "2 iterations a second"
+        assert explorer.transport.speed.label == "2 iterations per second"
         explorer.transport.choose_speed("rising")
         assert explorer.player.speed == 2.0
 

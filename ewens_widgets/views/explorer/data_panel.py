@@ -52,7 +52,7 @@ class DataPanel(VBox):
     on_data
         Called with a data set that was chosen or uploaded; raises `ValueError` if it cannot be used.
     table
-        What the data set was read from, if its columns are to be chosen anew: a DataFrame, or bytes.
+        What the data set was read from, if its columns can be chosen again: a DataFrame, or bytes.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DataPanel(VBox):
         self.upload = Upload(
             "Upload a CSV file",
             "ew-upload",
-            hint="A row an object; numbers, names and known classes are recognised, and can be changed below",
+            hint="One object per row. Features, names and known classes are recognised; change them below",
             accept=".csv,.tsv,.txt",
             on_file=lambda name, content: post(lambda: self._read(name, content)),
             on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
@@ -85,7 +85,7 @@ class DataPanel(VBox):
         self.chooser.observe(self._on_chosen, "value")
 
     def show(self, dataset: Dataset) -> None:
-        """Show a data set as the chosen one; nobody is told."""
+        """Show a data set as the chosen one, without a call of `on_data`."""
         known = next((name for name, data in self._extra.items() if data is dataset), None)
         name = dataset.name if known is None else known
         self._extra[name] = dataset
@@ -146,8 +146,8 @@ class DataPanel(VBox):
 
     def _refuse(self, name: str, size: int) -> None:
         self.field.problem = (
-            f"{name[:60]} has {size / 1e6:.1f} MB; at most {LARGEST_FILE / 1e6:.0f} MB are read. "
-            "Keep fewer rows or columns."
+            f"{name[:60]} has {size / 1e6:.1f} MB; the limit is {LARGEST_FILE / 1e6:.0f} MB. "
+            "Remove rows or columns."
         )
 
     def _offer(self, load: Callable[[], Dataset], name: str | None, table: _Table | None = None) -> bool:
@@ -180,13 +180,13 @@ class ColumnsPanel(VBox):
     def __init__(self, on_use: Callable[[], None]) -> None:
         self.controls: dict[str, Dropdown] = {}
         self.missing = make(
-            Dropdown, description="missing", tooltip="What to do with rows in which a value is missing"
+            Dropdown, description="missing", tooltip="What to do with rows with missing values"
         )
         self.use = button(
             "Use these columns", "ew-use-columns", "Read the table again with these choices", on_use
         )
         self.heading = note("")
-        self.mind = note("ew-help")
+        self.remarks = note("ew-help")
         self._read_as: dict[str, str] = {}
         self._unlisted: list[str] = []  # features beyond those that have a control
         super().__init__((), **look("ew-table-columns"))
@@ -223,20 +223,20 @@ class ColumnsPanel(VBox):
         self._show_missing(incomplete, str(given.get("missing", _MISSING)))
         said = [*summary.notes, *(f"Note: {warning}" for warning in summary.warnings)]
         if beyond:
-            said.append(f"{len(beyond)} more columns are not listed here.")
-        assign(self.mind, value="".join(f"<p>{escape(text)}</p>" for text in said))
+            said.append(f"{len(beyond)} more columns are not listed.")
+        assign(self.remarks, value="".join(f"<p>{escape(text)}</p>" for text in said))
         below = (self.missing, self.use) if can_change else ()
-        # A table that is complete needs no word on gaps.
+        # A complete table needs no choice for missing values.
         has_gaps = bool(incomplete) or self.missing.value != _MISSING
         show_if(self.missing, has_gaps)
         assign(self.heading, value=f"<b>Columns of {escape(summary.origin)}</b>")
-        self.children = (self.heading, *rows, *below, self.mind)
+        self.children = (self.heading, *rows, *below, self.remarks)
 
     def _show_missing(self, incomplete: int, chosen: str) -> None:
         which = f"these {incomplete} rows" if incomplete > 1 else "this row" if incomplete else "such rows"
         ways = [
             (f"leave {which} out", "drop rows"),
-            ("put the column's median", "median"),
+            ("fill in the column's median", "median"),
             ("refuse", _MISSING),
         ]
         # Where gaps are the problem, the first way out is offered; otherwise nothing is decided for the user.
@@ -247,12 +247,12 @@ class ColumnsPanel(VBox):
         chosen = {name: str(control.value) for name, control in self.controls.items()}
         open_columns = [name for name, role in chosen.items() if role == _UNDECIDED]
         if open_columns:
-            raise ValueError(f"choose first what {', '.join(map(repr, open_columns[:5]))} are.")
+            raise ValueError(f"choose a role for {', '.join(map(repr, open_columns[:5]))} first.")
         by_role = {role: [name for name, it in chosen.items() if it.split(":")[0] == role] for role in _ROLES}
         for role in ("names", "classes"):
             if len(by_role[role]) > 1:
                 listed = ", ".join(map(repr, by_role[role]))
-                raise ValueError(f"only one column can have the {_ROLES[role]}; these have it: {listed}.")
+                raise ValueError(f"only one column can have the role {_ROLES[role]!r}; got {listed}.")
         ways = {name: it.partition(":")[2] for name, it in chosen.items() if ":" in it}
         return {
             "features": by_role["feature"] + self._unlisted,
@@ -278,7 +278,7 @@ def _role_control(column: ColumnSummary) -> Dropdown:
         options=options,
         value=role,
         description=column.name,
-        tooltip=f"What column {column.name} is",
+        tooltip=f"Role of column {column.name}",
         style={"description_width": "35%"},
     )
 

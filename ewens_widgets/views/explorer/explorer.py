@@ -1,7 +1,8 @@
-"""The dashboard: choose data and model, play the chain, and watch.
+"""The Explorer: choose data and model, run the chain, and watch it.
 
 Handlers of browser messages post to the event loop (see `shared_state`). New settings take effect at once
-before the first iteration; later they wait for "Start anew", so that no draws are lost by accident. Settings
+before the first iteration; later they wait for "Restart with these settings", so that draws
+are kept until then. Settings
 that cannot be used are explained next to their control, and the running chain is left alone.
 
 All panels but the model's are made when they are first opened, or first needed: `data_panel`, `run_panel` and
@@ -59,7 +60,7 @@ def _open(boxes: tuple[Widget, ...], place: int | None) -> None:
 
 
 class Explorer(Dashboard):
-    """Play a chain and watch it.
+    """Run a chain and watch it.
 
     Parameters
     ----------
@@ -73,8 +74,7 @@ class Explorer(Dashboard):
     burn_in
         First iterations that averages leave out.
     speed
-        Iterations a frame, or None for as fast as it goes; ``"rising"`` begins with one iteration a frame and
-        ends with twenty.
+        Iterations per frame, or None for as fast as possible; ``"rising"`` starts at one and ends at twenty.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class Explorer(Dashboard):
         self.tour_button = button(
             "Tour",
             "ew-tour-begin ew-hides-in-room",
-            "What is all this? Six captions; the draws so far are dropped",
+            "Explains the Explorer in six captions; replaces the current chain",
             lambda: self.post(self.tour.begin),
             icon="map-signs",
         )
@@ -218,14 +218,16 @@ class Explorer(Dashboard):
         return self._files.content
 
     def _columns(self) -> HBox:
-        self.story = make(
+        self.example = make(
             Dropdown,
-            "ew-story",
-            options=[("choose a story", ""), *((name, name) for name in PRESETS)],
-            tooltip="Data, settings and a view of them that are worth showing; the draws so far are dropped",
+            "ew-example",
+            options=[("choose an example", ""), *((name, name) for name in PRESETS)],
+            tooltip="Data and settings that demonstrate one point; replaces the current chain",
         )
-        self.story.observe(lambda change: self.post(lambda: self._tell(str(change["new"]))), "value")
-        self.story_note = note("ew-note")
+        self.example.observe(
+            lambda change: self.post(lambda: self._show_example(str(change["new"]))), "value"
+        )
+        self.example_note = note("ew-note")
         sections = {
             "Data": self._data,
             "Model": self.panel.model_box,
@@ -239,8 +241,8 @@ class Explorer(Dashboard):
         return in_columns(
             {
                 "ew-settings": (
-                    self.story,
-                    self.story_note,
+                    self.example,
+                    self.example_note,
                     self.panel.apply,
                     self.panel.notice,
                     self.sections,
@@ -252,14 +254,14 @@ class Explorer(Dashboard):
             "ew-explorer-columns",
         )
 
-    def _tell(self, name: str) -> None:
-        """Turn to a preset."""
-        assign(self.story_note, value=escape(PRESETS[name].sentence) if name else "")
+    def _show_example(self, name: str) -> None:
+        """Change to an example."""
+        assign(self.example_note, value=escape(PRESETS[name].sentence) if name else "")
         if name:
             self.use_preset(name)
 
     def _run_on(self, iterations: int) -> None:
-        """Go on after the end, for so many iterations."""
+        """Continue a finished run for some more iterations."""
         target = self.player.target_iterations + iterations
         self.run_panel.show(target, self.player.burn_in)
         self.player.target_iterations = target
@@ -288,7 +290,7 @@ class Explorer(Dashboard):
 
     @property
     def sampler(self) -> Sampler:
-        """The sampler; do not move it while the chain is playing."""
+        """The sampler; do not call it while the chain runs."""
         return cast("Sampler", self.player.source)
 
     @property
@@ -315,7 +317,7 @@ class Explorer(Dashboard):
         data: Dataset | ArrayLike | None = None,
         **arguments: Any,  # noqa: ANN401 - as for the constructor
     ) -> "Explorer":
-        """Make an explorer from the name of a preset, or from a short text.
+        """Make an Explorer from the name of an example, or from a short text.
 
         Parameters
         ----------
@@ -324,7 +326,7 @@ class Explorer(Dashboard):
         data
             The data, where the text does not name any.
         arguments
-            Arguments of the constructor that are to be others.
+            Arguments of the constructor; they replace those of the preset.
         """
         given, shown = parse_state(preset)
         explorer = cls(**{"data": data, **given, **arguments})
@@ -332,7 +334,7 @@ class Explorer(Dashboard):
         return explorer
 
     def use_preset(self, preset: str) -> None:
-        """Turn to a preset, or to what a short text says; the draws so far are dropped."""
+        """Change to an example, or to a state given as a short text; this replaces the current chain."""
         given, shown = parse_state(preset)
         data = given.pop("data", self._dataset)
         run = {name: given.pop(name) for name in ("iterations", "burn_in", "speed") if name in given}
@@ -368,7 +370,7 @@ class Explorer(Dashboard):
         )
 
     def show_state(self, shown: Shown) -> None:
-        """Show this of the chain; what the data do not have stays as it is."""
+        """Show the chain in this way; axes that the data do not have are ignored."""
         cut = self.shared.cut
         if shown.cut is not None or shown.height is not None:
             cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
@@ -391,11 +393,13 @@ class Explorer(Dashboard):
         return cast("PartitionView", self.views["partition"])
 
     def _arguments(self) -> dict[str, Any]:
-        """What is not as usual of the arguments, by name; data and moves by their short names."""
-        usual, settings = SamplerSettings(), self._settings
+        """Arguments that differ from the defaults, by name; data and moves by their short names."""
+        default, settings = SamplerSettings(), self._settings
         names = ("model", "shapes", "prior", "alpha", "initial", "metric", "acceptance", "seed")
         given = {
-            name: getattr(settings, name) for name in names if getattr(settings, name) != getattr(usual, name)
+            name: getattr(settings, name)
+            for name in names
+            if getattr(settings, name) != getattr(default, name)
         }
         if isinstance(given.get("prior"), Ewens):
             given["concentration"] = given.pop("prior").concentration
@@ -440,7 +444,7 @@ class Explorer(Dashboard):
         return pack_session(Session(self._dataset, self.sampler, self.recorder, settings))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Go on with what `save` wrote."""
+        """Continue from a file that `save` wrote."""
         self._load(Path(path).read_bytes())
 
     def apply_settings(self) -> None:
@@ -479,7 +483,7 @@ class Explorer(Dashboard):
         self._start(dataset, settings)
 
     def _start(self, dataset: Dataset, settings: SamplerSettings) -> None:
-        """Change to a new chain; if it cannot be made, nothing has changed."""
+        """Change to a new chain; if it cannot be made, the current one stays."""
         sampler, notice = settings.make_sampler(dataset)
         self._change(dataset, settings, sampler, DrawTable(sampler.posterior, sampler.move_names))
         self.panel.say(notice)
@@ -550,9 +554,9 @@ class Explorer(Dashboard):
 
     def caption(self) -> str:
         """Heading of the still picture."""
-        return (
-            f"{self._dataset.name} · {self.headline.text(self.player.current_frame())} · {self.status_line()}"
-        )
+        frame = self.player.current_frame()
+        parts = self.headline.text(frame), self.headline.aside(frame), self.status_line()
+        return "\n".join([f"{self._dataset.name} · {parts[0]}", *filter(None, parts[1:])])
 
     def __repr__(self) -> str:
         status = self.player.status

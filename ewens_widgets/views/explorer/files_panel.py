@@ -1,7 +1,7 @@
 """Saving, loading and exporting: the panel, and the files that it makes of the current state.
 
-One of them is a page that needs nothing but itself: it works without a network and runs no script. A file
-that is too large for one message to the browser is written next to the notebook instead.
+The HTML page is self-contained: it works without a network and runs no script. A file that is too large for
+one message to the browser is written next to the notebook instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class FilesPanel(VBox):
     explorer
         Its state is written.
     on_load
-        Called with the content of a saved explorer; raises `ValueError` if it is none.
+        Called with the content of a session file; raises `ValueError` for other content.
     """
 
     def __init__(self, explorer: "Explorer", on_load: Callable[[bytes], None]) -> None:
@@ -61,9 +61,13 @@ class FilesPanel(VBox):
             "labels of the tree's cut (CSV)": self._cut_labels,
             "all draws (trace file)": self._trace,
             "all draws (CSV)": self._draws,
-            "explorer, to load again": lambda: (self._name("ewens"), explorer.packed(), "application/zip"),
-            "page of the current state (HTML)": self._page,
-            "overview (PNG)": lambda: (self._name("png"), explorer.picture(), "image/png"),
+            "session, to load later (.ewens)": lambda: (
+                self._name("ewens"),
+                explorer.packed(),
+                "application/zip",
+            ),
+            "web page of the current state (HTML)": self._page,
+            "all views (PNG)": lambda: (self._name("png"), explorer.picture(), "image/png"),
         }
         for name in explorer.views:
             for kind, media_type in (("png", "image/png"), ("svg", "image/svg+xml")):
@@ -73,26 +77,28 @@ class FilesPanel(VBox):
             "ew-export-choice",
             options=list(self._makers),
             description="what",
-            tooltip="What to save",
+            tooltip="What to export",
         )
         self.button = button(
-            "Download", "ew-export", "Save it as a file", lambda: post(self._export), icon="download"
+            "Download", "ew-export", "Download it as a file", lambda: post(self._export), icon="download"
         )
         self.copy = button(
             "Copy Python",
             "ew-copy",
-            "Copy code that makes this explorer again",
+            "Copy Python code that makes this Explorer",
             lambda: post(self._copy),
             icon="clipboard",
         )
         self.upload = Upload(
-            "Load a saved explorer",
+            "Load a session",
             "ew-load",
-            hint="Go on with an explorer that was saved before",
+            hint="Continue a session that was saved as .ewens",
             accept=".ewens",
             on_file=lambda name, content: post(lambda: self._load(name, content)),
             on_too_large=lambda name, _: post(
-                lambda: self._say(f"{name[:60]} is too large for the page; use explorer.load(path).")
+                lambda: self._say(
+                    f"{name[:60]} is too large for an upload; use explorer.load(path) in a cell."
+                )
             ),
             largest=_LARGEST_UPLOAD,
         )
@@ -104,7 +110,7 @@ class FilesPanel(VBox):
         try:
             name, content, media_type = self._makers[self.chooser.value]()
         except (ValueError, OSError) as error:
-            # There may be nothing to write yet, such as the cut of a tree before the first draw.
+            # Before the first draw, for example, there is no tree to cut.
             self._say(str(error))
             return
         size = f"{len(content) / 1e6:.1f} MB" if len(content) >= 1e6 else f"{-(-len(content) // 1000)} kB"
@@ -117,7 +123,7 @@ class FilesPanel(VBox):
         except OSError as error:  # a full disk, or a folder without write permission
             self._say(f"{error.strerror}: {name}")
         else:
-            self._say(f"{name} ({size}) is beside the notebook: too large for the page")
+            self._say(f"{name} ({size}) was written next to the notebook; it is too large for a download")
 
     def _copy(self) -> None:
         code = self._explorer.python
@@ -153,7 +159,9 @@ class FilesPanel(VBox):
         explorer = self._explorer
         labels = explorer.shared.cut_labels(explorer.player.current_frame())
         if labels is None:
-            raise ValueError(explorer.shared.cut_problem or "there is no tree yet; play the chain first")
+            raise ValueError(
+                explorer.shared.cut_problem or "there is no tree before the first draw; press Play first"
+            )
         return self._csv("cut", labels)
 
     def _trace(self) -> File:
@@ -171,7 +179,7 @@ class FilesPanel(VBox):
             "data": f"{data.name}, {data.n_objects} objects × {data.n_features} features",
             "state": explorer.status_line(),
             "model": settings.model,
-            "shapes": {"common": "one for all clusters", "own": "each its own"}[settings.shapes],
+            "shapes": {"common": "one for all clusters", "own": "one per cluster"}[settings.shapes],
             "prior": prior_name(settings.prior),
             "moves": " + ".join(f"{entry.repeats} × {entry.move.name}" for entry in settings.moves),
             "seed": str(settings.seed),

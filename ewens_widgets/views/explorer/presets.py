@@ -1,7 +1,7 @@
 """The state of an explorer as a short text, examples for a lecture, and a guided tour.
 
-A text such as ``data=moons&model=II&seed=0&cut=2`` says which data, which settings and what to look at; what
-it leaves out has its default. It is the query of the web page's address and the argument of
+A text such as ``data=moons&model=II&seed=0&cut=2`` defines data, settings and display; the rest has its
+default. It is the query of the web page's address and the argument of
 `Explorer.from_preset`; `Explorer.python` writes the same as code. Data from a file have no short name.
 """
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def _one_gaussian() -> Dataset:
-    """Draw a single cluster: whatever is found in it was invented."""
+    """Draw points of a single Gaussian: more than one cluster would be an error."""
     X = np.random.default_rng(0).normal(size=(150, 2))
     return Dataset(
         X=X,
         labels=np.zeros(len(X), dtype=np.intp),
         name="one Gaussian",
         feature_names=("x", "y"),
-        description="150 points of one Gaussian, drawn at random: there is one cluster, and no more.",
+        description="150 points drawn from one Gaussian: there is a single cluster.",
         same_units=True,
         noun="point",
     )
@@ -53,7 +53,7 @@ DATA: dict[str, Callable[[], Dataset]] = {
 
 
 def short_name(dataset: Dataset) -> str | None:
-    """Short name of a data set, or None where it is not one of those."""
+    """Short name of a data set, or None for other data."""
     for name, load in DATA.items():
         if _name_of(name) == dataset.name and np.array_equal(load().X, dataset.X):
             return name
@@ -67,7 +67,7 @@ def _name_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an explorer shows of its chain."""
+    """How an Explorer shows its chain."""
 
     colours: str = "draw"  # one of `COLOURINGS`
     tree: str = "single"  # one of the values of `TREE_KINDS`
@@ -82,7 +82,7 @@ class Shown:
     ellipses: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be shown."""
+        """Refuse values that cannot be shown."""
         if self.colours not in COLOURINGS:
             raise ValueError(f"colours must be one of {', '.join(COLOURINGS)}; got {self.colours!r}")
         if self.tree not in TREE_KINDS.values():
@@ -103,7 +103,9 @@ class Shown:
         for kind, names in kinds.items():
             wrong = [name for name in names.split() if not isinstance(named.get(name, kind()), kind)]
             if wrong:
-                raise ValueError(f"{wrong[0]} of what it shows is no {kind.__name__}")
+                raise ValueError(
+                    f"{wrong[0]} of the display must be a {kind.__name__}; got {named[wrong[0]]!r}"
+                )
         named["numbers"] = tuple(int(number) for number in named.get("numbers", ()))
         return cls(**named)
 
@@ -113,7 +115,7 @@ class Shown:
 
 
 class Preset(NamedTuple):
-    """An example: the state as a text, and what to look for."""
+    """An example: the state as a text, and a sentence on what to look for."""
 
     state: str
     sentence: str
@@ -121,37 +123,39 @@ class Preset(NamedTuple):
 
 PRESETS: dict[str, Preset] = {
     "four corners": Preset(
-        "data=square&model=I", "Four clusters at the corners of a square. How soon does the chain find them?"
+        "data=square&model=I",
+        "Four clusters at the corners of a square. After how many iterations does the chain find them?",
     ),
     "units matter": Preset(
         "data=sheared&model=III",
-        "The same square, stretched and sheared: model III does not mind. Try I and II.",
+        "The same square, stretched and sheared. Model III is invariant to linear maps; compare I and II.",
     ),
     "wrong model": Preset(
         "data=sheared&model=I",
-        "Model I takes one scale for all directions; these clusters are long and thin.",
+        "Model I assumes one scale for all directions, but these clusters are long and thin.",
     ),
     "the moons": Preset(
         "data=moons&model=II&cut=2&colours=cut",
-        "No Gaussian is bent. Draws need a dozen clusters; the tree, cut in two, shows the moons.",
+        "A Gaussian is not bent, so a draw needs a dozen clusters. The tree, cut in two, shows the moons.",
     ),
     "the printed ratio is wrong": Preset(
         "data=square&model=I&moves=paper-2&ratio=as-printed&speed=20",
-        "With the acceptance ratio as it is printed the chain never leaves its start.",
+        "With the inverted acceptance ratio that the paper prints, the chain stays at its start.",
     ),
     "stuck chain": Preset(
         "data=square&model=I&moves=paper-2&speed=20",
-        "The paper's split-merge moves alone: right, but very slow. Compare with the default moves.",
+        "The paper's split-merge moves alone are correct but slow. Compare them with the default moves.",
     ),
     "one Gaussian": Preset(
-        "data=gaussian&model=II", "There is one cluster. How many does the prior invent? Try λ = 0.1 and 10."
+        "data=gaussian&model=II",
+        "There is one cluster. How many does each draw have? Compare λ = 0.1 with λ = 10.",
     ),
     "wine": Preset(
         "data=wine&model=III&shapes=own&prior=finite&iterations=4000",
-        "178 wines, 13 measurements, three kinds. The chain is not told.",
+        "178 wines of three kinds with 13 measurements each. The sampler does not use the kinds.",
     ),
 }
-"""States for a lecture, by name."""
+"""Examples for a lecture, by name."""
 
 
 def _speed(text: str) -> Speed:
@@ -200,7 +204,7 @@ def parse_state(text: str) -> tuple[dict[str, Any], Shown]:
     ----------
     text
         Like ``"data=moons&model=II&seed=0&cut=2"``, with or without a question mark before it. A speed is in
-        iterations a frame, ``rising`` or ``fast``.
+        iterations per frame, ``rising`` or ``fast``.
 
     Raises
     ------
@@ -209,7 +213,7 @@ def parse_state(text: str) -> tuple[dict[str, Any], Shown]:
     """
     state = PRESETS[text].state if text in PRESETS else text.strip().removeprefix("?")
     if state and "=" not in state:
-        raise ValueError(f"there is no preset {text!r}; use one of {', '.join(PRESETS)}")
+        raise ValueError(f"there is no example {text!r}; use one of {', '.join(PRESETS)}")
     arguments: dict[str, Any] = {}
     shown: dict[str, Any] = {}
     for key, value in parse_qsl(state, keep_blank_values=True):
@@ -219,7 +223,7 @@ def parse_state(text: str) -> tuple[dict[str, Any], Shown]:
             name, parse = _ARGUMENTS[key]
             arguments[name] = _value(key, value, parse)
         else:
-            raise ValueError(f"a state knows {', '.join([*_ARGUMENTS, *_SHOWN])}; got {key!r}")
+            raise ValueError(f"a state may have {', '.join([*_ARGUMENTS, *_SHOWN])}; got {key!r}")
     if "data" in arguments:
         name = arguments["data"]
         if name not in DATA:
@@ -253,19 +257,19 @@ def state_text(arguments: dict[str, Any], shown: Shown) -> str:
     return urlencode(parts)
 
 
-# The guided tour: six captions, each with the state of the explorer that it is about. It starts on data that
-# separate quickly. The explorer stays as it is when the tour is closed.
+# The guided tour: six captions, each with the state of the Explorer that it describes. The data separate
+# quickly. Closing the tour leaves the Explorer in its current state.
 
 
 class Stop(NamedTuple):
-    """A caption, and what the explorer does for it."""
+    """A caption, and a function that brings the Explorer into the state that it describes."""
 
     caption: str
     act: "Callable[[Explorer], None]"
 
 
 def _begin(explorer: "Explorer") -> None:
-    # Single linkage would leave one point alone and join two corners, where the caption promises four.
+    # Single linkage would split off one point and merge two corners; the caption promises four groups.
     explorer.use_preset("data=square&model=I&iterations=800&burn_in=200&tree=average")
 
 
@@ -281,34 +285,35 @@ def _run(explorer: "Explorer") -> None:
 
 STOPS = (
     Stop(
-        "80 points, drawn around the corners of a square. The chain is not told which belong together, "
-        "nor how many groups there are: at first every point is alone, and grey.",
+        "The data: 80 points drawn around the four corners of a square. The sampler is given neither the "
+        "groups nor their number. Initially every point is its own cluster, shown in grey.",
         _begin,
     ),
     Stop(
-        "One iteration. Points have joined others; rings mark those that moved, and the sentence below "
-        "counts the clusters of this draw. It is a first guess, and a poor one.",
+        "One iteration gives one draw: a partition of the points into clusters. Rings mark the points that "
+        "changed their cluster. The sentence below reports the number of clusters of this draw.",
         lambda explorer: explorer.player.step(),
     ),
     Stop(
-        "The chain goes on: at each iteration it tries to split clusters, to merge them and to move "
-        "points, and keeps what the data support, with some chance. Watch the colours settle.",
+        "The chain continues. Each iteration proposes to split, merge and move points between clusters, and "
+        "accepts each proposal with a probability that depends on the posterior. After the burn-in the "
+        "colours change little.",
         _walk,
     ),
     Stop(
-        "The same, as fast as it goes. No draw is the answer; all of them together are, and at the end the "
-        "colours show it. In the heatmap every row and column is a point: blocks are points that most draws "
-        "keep together.",
+        "The chain runs to its end. The answer combines all draws after the burn-in, and the colours change "
+        "to it. In the heatmap every row and column is a point, and dark pairs are in the same cluster in "
+        "most draws: the blocks are the groups.",
         _run,
     ),
     Stop(
-        "The tree says it in another way: points that are mostly together meet low. Cut into four, its "
-        "branches are the four corners. Drag the line to cut elsewhere.",
+        "The tree shows the same similarities: points that are in one cluster in most draws merge low. Cut "
+        "into four clusters, its branches are the four corners. Drag the line to cut elsewhere.",
         lambda explorer: explorer.shared.set_cut(Cut(n_clusters=4)),
     ),
     Stop(
-        "These are the groups that the points were drawn from, which the chain never saw. Now choose a "
-        "story above the settings, or upload a table of your own under Data.",
+        "The colours now show the groups that the points were drawn from; the sampler does not use them. "
+        "Next, choose an example above the settings, or upload a table of your own under Data.",
         lambda explorer: explorer.shared.set_colouring("classes"),
     ),
 )
@@ -316,7 +321,7 @@ STOPS = (
 
 
 class Tour(HBox):
-    """Captions one after the other; its parts are made when it begins."""
+    """Captions one after the other; its widgets are made when it begins."""
 
     children: tuple[Widget, ...]
 
@@ -339,14 +344,14 @@ class Tour(HBox):
                 "Next": button(
                     "Next",
                     "ew-tour-next",
-                    "The next of six captions",
+                    "Next caption",
                     lambda: post(self.next),
                     icon="arrow-right",
                 ),
                 "Close": button(
                     "Close",
                     "ew-tour-close",
-                    "Leave the tour; the explorer stays as it is",
+                    "Leave the tour; the chain and the display stay",
                     lambda: post(self.close_tour),
                     icon="times",
                 ),
@@ -357,7 +362,7 @@ class Tour(HBox):
         self.next()
 
     def next(self) -> None:
-        """Show the next caption, after the last one none."""
+        """Show the next caption; after the last one, close the tour."""
         if self._place + 1 == len(STOPS):
             self.close_tour()
             return

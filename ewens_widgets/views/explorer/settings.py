@@ -1,8 +1,7 @@
-"""What a chain is made from: one frozen value, and the panels that show it: model, moves and run.
+"""The settings of a chain as one frozen value, and the panels that show them: model, moves and run.
 
-`SamplerSettings` brings arguments with the same meaning to equal values. So a control that is changed and
-changed back asks for no restart. How long to run and how much to leave out as burn-in are no part of it: they
-change a running chain.
+`SamplerSettings` turns arguments with the same meaning into equal values. So a control that is changed and
+changed back needs no restart. Iterations and burn-in are not among them: they can change while a chain runs.
 
 The moves offered are the named schedules, and every registered move that none of them has. A move's name, its
 options and their titles come from the move itself. The panel of the moves is made when it is first opened.
@@ -54,7 +53,7 @@ class SamplerSettings:
     seed: int | None = 0
 
     def __post_init__(self) -> None:
-        """Bring equal settings to equal values."""
+        """Turn settings with the same meaning into equal values."""
         grid: ArrayLike = default_theta_grid() if self.theta_grid is None else self.theta_grid
         object.__setattr__(self, "theta_grid", tuple(np.ravel(grid).astype(float).tolist()))
         if self.shapes == "own" or self.nu_grid is not None:
@@ -101,22 +100,22 @@ class Later(VBox, Generic[W]):
 # Model and priors.
 
 _MODELS = [
-    ("I", "I", "Model I: one scale for all columns, and rotations"),
-    ("II", "II", "Model II: a scale for each column"),
-    ("III", "III", "Model III: all linear maps"),
+    ("I", "I", "Model I: invariant to shifts, rotations and one scale for all columns"),
+    ("II", "II", "Model II: invariant to shifts and a scale for each column"),
+    ("III", "III", "Model III: invariant to shifts and all invertible linear maps"),
 ]
 _INVARIANCES = {
-    "I": "Results do not change when the data are shifted, rotated, or all columns scaled alike.",
-    "II": "Results do not change when the data are shifted, or each column is scaled.",
-    "III": "Results do not change when the data are shifted, or mapped linearly.",
+    "I": "Invariant to shifts, rotations, and one scale factor for all columns.",
+    "II": "Invariant to shifts, and to a scale factor for each column.",
+    "III": "Invariant to shifts and to all invertible linear maps.",
 }
-_SHAPES: list[tuple[str, ShapesName]] = [("one for all", "common"), ("each its own", "own")]
+_SHAPES: list[tuple[str, ShapesName]] = [("common", "common"), ("one per cluster", "own")]
 _DEFAULT_GRIDS = {"grid": "2^-3 … 2^10", "nu": "2^1 … 2^8"}
 _MIXED = "mixed"
 
 
 class ModelPreset(NamedTuple):
-    """Shapes and prior that go well together; another prior of the same kind is the same preset."""
+    """Recommended shapes and prior; another prior of the same kind is the same preset."""
 
     title: str
     shapes: ShapesName
@@ -126,16 +125,16 @@ class ModelPreset(NamedTuple):
 
 _PRESETS = {
     "paper": ModelPreset(
-        "the paper's",
+        "as in the paper",
         "common",
         Ewens(1.0),
-        "All clusters have one shape; the number of clusters grows with n.",
+        "All clusters share one covariance; their number grows with n.",
     ),
     "own": ModelPreset(
         "own shapes",
         "own",
         FiniteMixture(),
-        "Each cluster has a shape of its own, and their number is the question.",
+        "Each cluster has its own covariance; use this to estimate the number of clusters.",
     ),
 }
 
@@ -150,41 +149,45 @@ class ModelPanel(VBox):
         self._own_fields = {
             "preset": choice(
                 "preset",
-                [*presets, ("as chosen below", _MIXED)],
+                [*presets, ("custom", _MIXED)],
                 "paper",
                 "ew-preset",
-                "Shapes and prior that go well together",
+                "Recommended combinations of shapes and prior",
             ),
             "model": fields_module.button_choice(
-                "model", _MODELS, "II", "ew-model", "Which changes of the data leave the clusters as they are"
+                "model",
+                _MODELS,
+                "II",
+                "ew-model",
+                "Transformations of the data to which the clusters are invariant",
             ),
             "shapes": choice(
                 "shapes",
                 _SHAPES,
                 "common",
                 "ew-shapes",
-                "Whether clusters share one covariance, or each has its own, pooled towards a common one",
+                "All clusters share one covariance, or each has its own, pooled towards a common one",
             ),
             "alpha": entry(
                 "α",
                 "1",
                 fields_module.parse_positive("α"),
                 "ew-alpha",
-                "Shape of θ's prior: larger α keeps θ nearer to 1",
+                "Parameter of the prior of θ: a larger α puts more weight near θ = 1",
             ),
             "grid": entry(
                 "θ grid",
                 _DEFAULT_GRIDS["grid"],
                 fields_module.parse_grid,
                 "ew-grid",
-                "Values of θ, the spread between clusters over that within them: powers of 2, or numbers",
+                "Values of θ, the variance between clusters divided by that within; powers of 2 or numbers",
             ),
             "nu": entry(
                 "ν grid",
                 _DEFAULT_GRIDS["nu"],
                 lambda text: fields_module.parse_grid(text, check_nu_grid),
                 "ew-nu-grid",
-                "Values of ν, the likeness of own shapes: the larger, the more alike; powers of 2 or numbers",
+                "Values of the pooling ν: a larger ν makes covariances more similar; powers of 2 or numbers",
             ),
         }
         boxes = list(self._own_fields.values())
@@ -196,9 +199,9 @@ class ModelPanel(VBox):
         return {**self._own_fields, **self.prior.fields}
 
     def arrange(self) -> None:
-        """Apply the preset, if another one was chosen; show the fields that matter for what is chosen.
+        """Apply the preset, if another one was chosen; show the fields that apply.
 
-        This may set controls; observers must not take that for a change by the user.
+        This may set controls; observers must not treat that as a change by the user.
         """
         own = self._own_fields
         chosen = own["preset"].control.value
@@ -212,7 +215,7 @@ class ModelPanel(VBox):
         show_only(own, set(own) - (set() if has_own else {"nu"}))
 
     def _name_preset(self) -> None:
-        """Show which preset shapes and prior are, whoever has chosen them."""
+        """Show which preset the shapes and the prior belong to."""
         shapes, kind = self._own_fields["shapes"].control.value, self.prior.chosen
         matching = (
             name
@@ -261,12 +264,12 @@ class ModelPanel(VBox):
 # Moves, start and seed.
 
 _ALWAYS = {"schedule", "initial", "seed"}
-_GIVEN, _DEFAULT_START = "given", "usual"
+_GIVEN, _DEFAULT_START = "given", "default"
 _COUNTS = {"informed-split-merge": "splits", "gibbs": "sweeps"}  # fields of the default schedule's repeats
 
 
 def _starts(*more: tuple[str, Any]) -> list[tuple[str, Any]]:
-    return [("as usual", _DEFAULT_START), *((name, name) for name in INITIAL), *more]
+    return [("default", _DEFAULT_START), *((name, name) for name in INITIAL), *more]
 
 
 def _single_moves() -> dict[str, tuple[str, Move]]:
@@ -301,45 +304,48 @@ class MovesPanel(VBox):
             }
             self._fields_of[name] = taken
         self.fields = {
-            "schedule": choice(
-                "moves", self._schedules, "default", "ew-moves", "Which moves an iteration makes"
-            ),
+            "schedule": choice("moves", self._schedules, "default", "ew-moves", "Moves of an iteration"),
             "splits": _count(
-                "split-merges", 20, 0, 10_000, "ew-splits", "Informed split-merge proposals an iteration"
+                "split-merges", 20, 0, 10_000, "ew-splits", "Informed split-merge proposals per iteration"
             ),
-            "sweeps": _count("Gibbs sweeps", 1, 0, 1000, "ew-sweeps", "Gibbs sweeps an iteration"),
-            "repeats": _count(
-                "repeats", 1, 1, 100_000, "ew-repeats", "How often the move is made an iteration"
+            "sweeps": _count(
+                "Gibbs sweeps",
+                1,
+                0,
+                1000,
+                "ew-sweeps",
+                "Gibbs sweeps per iteration; a sweep resamples the cluster of every object",
             ),
+            "repeats": _count("repeats", 1, 1, 100_000, "ew-repeats", "Number of proposals per iteration"),
             **options,
             "metric": choice(
                 "distances",
                 [("as invariant as the model", "canonical"), ("raw units", "euclidean")],
                 "canonical",
                 "ew-metric",
-                "Distances that the split-merge move uses",
+                "Distances that the proposal uses",
             ),
             "acceptance": choice(
                 "ratio",
                 [("correct", "metropolis-hastings"), ("as printed (wrong)", "as-printed")],
                 "metropolis-hastings",
                 "ew-acceptance-rule",
-                "The paper prints the acceptance ratio upside down; for teaching",
+                "The paper prints the acceptance ratio inverted; the wrong version is for teaching",
             ),
             "initial": choice(
                 "start",
                 _starts(),
                 _DEFAULT_START,
                 "ew-initial",
-                "Partition that the chain starts from; usually singletons, as in the paper, and one cluster "
-                "where shapes are own or the prior is not Ewens'",
+                "Initial partition. Default: singletons, as in the paper; one cluster with own shapes or "
+                "with a prior other than the Ewens prior",
             ),
             "seed": _count("seed", 0, 0, 2**53, "ew-seed", "The same seed and settings give the same chain"),
         }
-        super().__init__(tuple(self.fields.values()), **look())
+        super().__init__(tuple(self.fields.values()), **look("ew-moves-box"))
 
     def arrange(self) -> None:
-        """Show the fields that matter for the schedule."""
+        """Show the fields that apply to the schedule."""
         show_only(self.fields, _ALWAYS | self._shown(self.fields["schedule"].control.value))
 
     def _shown(self, kind: str) -> set[str]:
@@ -370,7 +376,7 @@ class MovesPanel(VBox):
         counts = [(made.move, values[_COUNTS[made.move.name]]) for made in SCHEDULES[kind]]
         schedule = tuple(Repeated(move, repeats) for move, repeats in counts if repeats)
         if not schedule:
-            problem = "Without any move the partition would never change; make one of them positive."
+            problem = "Without moves the partition never changes; set split-merges or Gibbs sweeps to 1."
             self.fields["splits"].problem = problem
             raise ValueError(problem)
         return schedule
@@ -419,7 +425,7 @@ class MovesPanel(VBox):
 
 
 class SettingsPanel:
-    """The panels of model and moves, and what they have in common.
+    """The panels of model and moves, and the button that restarts the chain.
 
     `on_change` is called after a change, on the thread of the message; `on_apply` when the user wants a new
     chain.
@@ -434,9 +440,9 @@ class SettingsPanel:
         self.model_box = ModelPanel()
         self.moves_box = Later(self._make_moves)
         self.apply = button(
-            "Start anew with these",
+            "Restart with these settings",
             "ew-apply",
-            "Start a new chain with these settings; the draws so far are dropped",
+            "Start a new chain with these settings; this deletes the current draws",
             on_apply,
             button_style="warning",
             layout={"display": "none"},
@@ -461,7 +467,7 @@ class SettingsPanel:
         return {**self.model_box.fields, **self.moves_box.content.fields}
 
     def arrange(self) -> None:
-        """Show the fields that matter for what is chosen."""
+        """Show the fields that apply."""
         with self._silence:
             self.model_box.arrange()
             if self.moves_box.is_made:
@@ -485,7 +491,7 @@ class SettingsPanel:
         return {name: getattr(self._settings, name) for name in names}
 
     def show(self, settings: SamplerSettings) -> None:
-        """Show given settings; this is no change by the user."""
+        """Show given settings, without a call of `on_change`."""
         self._settings = settings
         with self._silence:
             self.model_box.show(settings)
@@ -493,16 +499,16 @@ class SettingsPanel:
                 self.moves_box.content.show(settings)
 
     def offer(self, pending: bool) -> None:
-        """Offer to restart with these settings, or not."""
+        """Show or hide the button that restarts."""
         assign(self.apply, disabled=False)
         show_if(self.apply, pending)
 
     def refuse(self) -> None:
-        """Offer no restart with what is wrong."""
+        """Disable the button that restarts."""
         assign(self.apply, disabled=True)
 
     def blame(self, problem: str) -> None:
-        """Explain what a sampler refused, next to the field that it is about; nothing: all is well."""
+        """Explain next to its field what a sampler refused; an empty text removes the explanation."""
         is_start = "initial=" in problem or problem.startswith("initial ")
         self.model_box.fields["model"].problem = "" if is_start else problem
         if is_start or self.moves_box.is_made:
@@ -530,7 +536,7 @@ class RunPanel(VBox):
             1,
             _MOST_ITERATIONS,
             "ew-iterations",
-            "Playing stops after so many iterations; more can be added at any time",
+            "The chain stops after this iteration; you can add more at any time",
         )
         self.burn_in = _count(
             "burn-in",
@@ -538,7 +544,7 @@ class RunPanel(VBox):
             0,
             _MOST_ITERATIONS,
             "ew-burn-in",
-            "So many first iterations are left out of averages, tree and heatmap",
+            "First iterations, which averages, tree, heatmap and answer leave out",
         )
         super().__init__((self.iterations, self.burn_in), **look())
         self._silence = Silence()
@@ -554,7 +560,7 @@ class RunPanel(VBox):
         return iterations, burn_in
 
     def show(self, iterations: int, burn_in: int) -> None:
-        """Show given values; this is no change by the user."""
+        """Show given values, without a call of `on_change`."""
         with self._silence:
             self.iterations.control.value = str(iterations)
             self.burn_in.control.value = str(burn_in)

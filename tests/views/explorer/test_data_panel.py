@@ -108,7 +108,7 @@ class TestColumns:
         assert panel.columns.controls["site"].value == "please choose"
         panel.columns.controls["site"].value = "left out"
         panel.columns.use.click()
-        assert panel.field.problem == "choose first what 'kind' are."
+        assert panel.field.problem == "choose a role for 'kind' first."
         panel.columns.controls["kind"].value = "classes"
         panel.columns.use.click()
         assert panel.field.problem == ""
@@ -120,7 +120,7 @@ class TestColumns:
         for name in ("site", "kind"):
             explorer.data_panel.columns.controls[name].value = "classes"
         explorer.data_panel.columns.use.click()
-        assert "only one column can have the known classes" in explorer.data_panel.field.problem
+        assert "only one column can have the role 'known classes'" in explorer.data_panel.field.problem
 
     def test_a_way_to_read_numbers_is_chosen(self, explorer: Explorer) -> None:
         upload(explorer, b'weight,y\n"1,007",2\n"2,150",7\n980,4\n"1,400",9\n')

@@ -107,17 +107,17 @@ class TestFiles:
         self, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Wire
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        explorer.files._makers["overview (PNG)"] = lambda: ("big.png", b"x" * 3_000_000, "image/png")
-        explorer.files.chooser.value = "overview (PNG)"
+        explorer.files._makers["all views (PNG)"] = lambda: ("big.png", b"x" * 3_000_000, "image/png")
+        explorer.files.chooser.value = "all views (PNG)"
         wire.clear()
         explorer.files.button.click()
         assert not wire.custom()
         assert (tmp_path / "big.png").stat().st_size == 3_000_000
-        assert "beside the notebook" in explorer.files.message.value
+        assert "next to the notebook" in explorer.files.message.value
 
     def test_the_page_needs_nothing_but_itself(self, explorer: Explorer) -> None:
         step(explorer, 30)
-        page = explorer.files._makers["page of the current state (HTML)"]()[1].decode()
+        page = explorer.files._makers["web page of the current state (HTML)"]()[1].decode()
         assert page.count("<svg") == len(explorer.views)
         assert "iteration 30 of 200" in page
         outside = [text for text in ('src="http', 'href="http', "@import", "<script") if text in page]

@@ -37,9 +37,9 @@ def test_a_text_says_data_settings_and_what_to_look_at() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("nothing", "there is no preset 'nothing'"),
+        ("nothing", "there is no example 'nothing'"),
         ("data=mars", "data must be one of square"),
-        ("colour=red", "a state knows data"),
+        ("colour=red", "a state may have data"),
         ("seed=one", "seed must be a number; got 'one'"),
         ("cut=0", "cut must be at least 1"),
         ("tree=oak", "tree must be one of single"),
@@ -79,14 +79,14 @@ def test_data_of_one_s_own_are_not_taken_for_others() -> None:
     assert "data=moons" in Explorer(own).state
 
 
-def test_a_story_is_told_at_a_click() -> None:
+def test_an_example_is_explained_at_a_click() -> None:
     explorer = Explorer(square())
     step(explorer, 5)
-    explorer.story.value = "the moons"
+    explorer.example.value = "the moons"
     assert explorer.dataset.name == "half-moons"
     assert explorer.player.status.iteration == 0
     assert explorer.shared.cut.n_clusters == 2
-    assert "bent" in explorer.story_note.value
+    assert "bent" in explorer.example_note.value
     assert explorer.panel.fields["model"].control.value == "II"
 
 
@@ -115,7 +115,7 @@ def test_a_session_that_shows_nonsense_is_refused_and_nothing_is_lost(tmp_path: 
     step(explorer, 3)
     with pytest.raises(ValueError, match="colours must be one of"):
         Shown.of_plain({"colours": "red"})
-    with pytest.raises(ValueError, match="is no str"):
+    with pytest.raises(ValueError, match="must be a str"):
         Shown.of_plain({"tree": 3})
     assert Shown.of_plain(None) == Shown()
     assert Shown.of_plain(Shown(cut=3).plain()) == Shown(cut=3)

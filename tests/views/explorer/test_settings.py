@@ -169,7 +169,7 @@ class TestShapesAndPriors:
         assert fields["preset"].control.value == "own"
         assert explorer.sampler.posterior.prior == ew.priors.FiniteMixture(2.0)
 
-    def test_a_preset_waits_for_start_anew_and_can_be_taken_back(self, explorer: Explorer) -> None:
+    def test_a_preset_waits_for_a_restart_and_can_be_taken_back(self, explorer: Explorer) -> None:
         set_text(explorer.panel.fields["concentration"], "2")
         step(explorer, 5)
         sampler = explorer.sampler
@@ -265,13 +265,13 @@ class TestShapesAndPriors:
 
     def test_the_page_of_the_state_names_shapes_and_prior(self) -> None:
         explorer = Explorer(square(), shapes="own", prior=ew.priors.FiniteMixture())
-        _, content, _ = explorer.files._makers["page of the current state (HTML)"]()
+        _, content, _ = explorer.files._makers["web page of the current state (HTML)"]()
         text = content.decode()
-        assert "each its own" in text
+        assert "one per cluster" in text
         assert "Finite mixture, γ = 1" in text
         assert "λ" not in text
 
-    def test_own_shapes_are_drawn_and_their_likeness_told(self) -> None:
+    def test_own_shapes_are_drawn_and_their_pooling_shown(self) -> None:
         explorer = Explorer(
             ew.datasets.unit_square(per_cluster=20, seed=0),
             shapes="own",
@@ -283,13 +283,13 @@ class TestShapesAndPriors:
         explorer.player.refresh()
         assert len(mark.x) == 4
         sizes = np.nanmax(mark.x, axis=1) - np.nanmin(mark.x, axis=1)
-        assert len(set(np.round(sizes, 9))) == 4  # each its own
+        assert len(set(np.round(sizes, 9))) == 4  # one per cluster
         before = np.array(mark.x)
         step(explorer, 5)
         assert before.shape != mark.x.shape or not np.array_equal(before, mark.x, equal_nan=True)
         text = explorer.views["traces"].acceptance.value
         now = explorer.recorder.nu[-1]
-        assert f"likeness ν: {now:g} now" in text
+        assert f"pooling ν: {now:g} in this draw" in text
         assert text.count("height:") == explorer.sampler.posterior.nu_grid.size
         assert "λ" not in text
         assert all(not view._error.value for view in explorer.views.values())
