@@ -33,13 +33,15 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 MATHEMATICS = [
     "model.priors.partition_prior",
     "model.priors.ewens",
-    "model.priors.two_parameters",
     "model.priors.finite_mixture",
     "model.priors.two_parameters",
     "model.likelihood",
     "model.posterior",
+    "sampling.moves.gibbs",
+    "sampling.moves.informed",
+    "paper.moves.reassign",
+    "paper.moves.split_merge",
 ]
-MATHEMATICS += [f"sampling.moves.{name}" for name in ("reassign", "split_merge", "gibbs", "informed")]
 
 
 def _is_ours(value: Any) -> bool:  # noqa: ANN401 - a function or a class
