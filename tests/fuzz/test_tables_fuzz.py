@@ -156,6 +156,7 @@ def test_any_message_of_an_upload(content: Any, buffers: Any) -> None:  # noqa: 
     seen: list[tuple[object, object]] = []
     upload = Upload(
         "label",
+        "ew-upload",
         hint="hint",
         accept=".csv",
         on_file=lambda name, data: seen.append((name, data)),

@@ -25,4 +25,4 @@ class TestLiveTree:
         live = LiveTree()
         live.prepare(chain.posterior)
         assert live.tree(chain.frame(0)) is None
-        assert "first draws" in live.reason
+        assert "no draws yet" in live.reason

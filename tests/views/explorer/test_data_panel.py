@@ -49,7 +49,7 @@ class TestData:
     def test_a_large_file_stays_where_it_is(self, explorer: Explorer) -> None:
         message = {"kind": "too-large", "name": "big.csv", "size": 6_000_000}
         explorer.data_panel.upload._on_message(None, message, [])
-        assert "6.0 MB; at most 5 MB" in explorer.data_panel.field.problem
+        assert "6.0 MB; the limit is 5 MB" in explorer.data_panel.field.problem
 
     def test_nonsense_from_a_page_is_ignored(self, explorer: Explorer) -> None:
         for content in (None, "x", {}, {"kind": "file"}, {"kind": "too-large", "size": "x"}):
@@ -146,7 +146,7 @@ class TestColumns:
         assert panel.columns.missing.options[0] == ("leave these 2 rows out", "drop rows")
         panel.columns.use.click()
         assert explorer.dataset.X.tolist() == [[1, 2], [3, 4], [8, 1]]
-        assert "2 rows with missing values are left out." in panel.columns.mind.value
+        assert "2 rows with missing values are left out." in panel.columns.remarks.value
         panel.columns.missing.value = "median"
         panel.columns.use.click()
         assert explorer.dataset.n_objects == 5
@@ -155,7 +155,7 @@ class TestColumns:
         rows = "".join(f"{k * 7 % 20}.5,{k * 11 % 20}.25,{2 * (k * 7 % 20) + 1}\n" for k in range(20))
         upload(explorer, f"x,y,double\n{rows}".encode())
         panel = explorer.data_panel
-        assert "column &#x27;double&#x27; is a copy of &#x27;x&#x27;" in panel.columns.mind.value
+        assert "column &#x27;double&#x27; is a copy of &#x27;x&#x27;" in panel.columns.remarks.value
         explorer.panel.fields["model"].control.value = "III"
         assert "drop column(s) 'double'" in explorer.panel.fields["model"].problem
         panel.columns.controls["double"].value = "left out"

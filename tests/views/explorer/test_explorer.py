@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("wire")
 class TestStart:
     def test_all_views_show_the_initial_state(self, explorer: Explorer) -> None:
         assert html_of(explorer) == "iteration 0 of 200"
-        assert explorer.headline.sentence.value.startswith("20 points × 2 features, each alone")
+        assert explorer.headline.sentence.value.startswith("20 points × 2 features; initially every point")
         assert all(view.frame is not None for view in explorer.views.values())
         assert explorer.labels.tolist() == list(range(20))
 

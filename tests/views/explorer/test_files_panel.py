@@ -101,7 +101,7 @@ class TestFiles:
     def test_a_cut_before_the_first_draw_is_explained(self, explorer: Explorer) -> None:
         explorer.files.chooser.value = "labels of the tree's cut (CSV)"
         explorer.files.button.click()
-        assert "first draws" in explorer.files.message.value
+        assert "no draws yet" in explorer.files.message.value
 
     def test_what_is_too_large_for_a_message_is_written_beside_the_notebook(
         self, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Wire
