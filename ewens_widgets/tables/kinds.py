@@ -34,12 +34,12 @@ _MOST_ROWS = 0.5  # A value in more rows than this is the median: no normal dist
 _MOST_LEVELS = 50  # More levels leave too few rows for each to estimate its share in a cluster.
 _MANY_ZEROS = 0.1  # From here on the zeros are a cluster of their own in any Gaussian reading.
 _EXCESS = 3.0  # Zeros that belong to a count or a grid are no more frequent than its other values.
-_DIGITS = 1e-7  # Steps below this share of the largest value are taken for a continuum.
+_DIGITS = 1e-7  # Steps below this share of the largest value are treated as a continuum.
 
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What a column is taken for.
+    """What a column is treated as.
 
     Attributes
     ----------
