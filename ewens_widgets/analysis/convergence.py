@@ -63,7 +63,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, DrawTable
-from ewens_widgets.sampling.moves.move import MOVES
+from ewens_widgets.sampling.moves.move import is_sweep
 from ewens_widgets.sampling.trace import Trace
 
 QUANTITIES = {
@@ -107,7 +107,7 @@ class Diagnostics:
         Effective sample sizes by quantity, of all chains together: for averages, and for the 5 % and 95 %
         quantiles.
     acceptance
-        Share of accepted proposals by move, over all chains.
+        Share of accepted proposals by move, over all chains; of a sweep, the share of points that moved.
     similarity_gap
         Largest average difference between the similarity matrices of two chains (of the two halves, for one
         chain); None if it was not computed or would not fit in memory.
@@ -263,7 +263,7 @@ class Diagnostics:
             return False
         if self.n_chains > 1:
             return self.similarity_gap is not None and self.similarity_gap < _SAME
-        return any(name in MOVES and MOVES[name].is_sweep for name in self.acceptance)
+        return any(map(is_sweep, self.acceptance))
 
     @property
     def verdict(self) -> Literal["unknown", "apart", "not yet", "agree"]:

@@ -16,12 +16,13 @@ from ewens_widgets.analysis.check import ModelCheck
 from ewens_widgets.analysis.convergence import Diagnostics, diagnose
 from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.sampling.moves.move import MOVES
+from ewens_widgets.sampling.moves.move import MOVES, is_sweep
 from ewens_widgets.sampling.trace import Trace
 
 Verdict = Literal["trust", "unconfirmed", "model misfit", "run longer", "do not trust"]
 
 _CHECKED_DRAWS = 300  # Draws of all chains together that are used to check the model.
+_RATES = {False: "Accepted", True: "Points moved"}  # a Gibbs draw is always accepted
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {
@@ -85,8 +86,11 @@ class Report:
         return f"<div>{''.join(parts)}</div>"
 
     def _accepted(self) -> list[str]:
-        rates = ", ".join(f"{name} {rate:.1%}" for name, rate in self.diagnostics.acceptance.items())
-        return [f"Accepted: {rates}"] if rates else []
+        texts: dict[bool, list[str]] = {False: [], True: []}
+        for name, rate in self.diagnostics.acceptance.items():
+            texts[is_sweep(name)].append(f"{name} {rate:.1%}")
+        parts = [f"{what}: {', '.join(texts[key])}" for key, what in _RATES.items() if texts[key]]
+        return ["; ".join(parts)] if parts else []
 
 
 def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = None) -> Report:

@@ -18,6 +18,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.draws import SCHEMA, DrawTable, axis_sizes, read_only, saved_columns
+from ewens_widgets.sampling.moves.move import is_sweep
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer, MergeTable
@@ -391,7 +392,10 @@ def trace_facts(trace: Trace) -> list[tuple[str, str]]:
             *((name, f"{grid[np.argmax(found())]:g} most probable") for name, (grid, found) in grids.items()),
             ("best log posterior", f"{trace.log_posterior[trace.best_index]:.2f}"),
         ]
-    return facts + [(f"acceptance of {name}", f"{rate:.3f}") for name, rate in trace.acceptance.items()]
+    return facts + [
+        (f"{'points moved by' if is_sweep(name) else 'acceptance of'} {name}", f"{rate:.3f}")
+        for name, rate in trace.acceptance.items()
+    ]
 
 
 def facts_table(title: str, facts: list[tuple[str, str]]) -> str:

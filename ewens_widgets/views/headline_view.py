@@ -111,7 +111,7 @@ class Headline(HBox):
         reading = frame.answer
         if self._data is not None and shown == "answer" and reading is not None:
             index = _rand_index(reading.answer.labels, self._data)
-            known = "" if index is None else f" Adjusted Rand index with the known classes: {index:.2f}."
+            known = "" if index is None else f" Adjusted Rand index with the known classes: {index:z.2f}."
             return reading.sentence + known
         if self._data is None or shown != "draw" or not frame.status.iteration:
             return ""
@@ -170,7 +170,7 @@ def _invitation(data: Dataset, labels: NDArray[Any]) -> str:
 
 def _with_rand_index(text: str, labels: NDArray[Any], data: Dataset) -> str:
     index = _rand_index(labels, data)
-    return text if index is None else f"{text} · adjusted Rand index with the known classes: {index:.2f}"
+    return text if index is None else f"{text} · adjusted Rand index with the known classes: {index:z.2f}"
 
 
 def _rand_index(labels: NDArray[Any], data: Dataset) -> float | None:

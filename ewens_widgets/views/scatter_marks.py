@@ -206,8 +206,8 @@ class Outlines:
         # Not behind the last of them: bqplot puts a label, if only an empty one, at the end of a line.
         outlines = np.concatenate([rings, gap], axis=2).reshape(len(rings), -1, 2)[:, :-1]
         self._lines = _kept_places(self._lines, numbers)
-        points = np.full((len(self._lines), *outlines.shape[1:]), np.nan)
-        points[..., 0] = outlines[0, 0, 0]
+        # A line without a cluster is one invisible point: bqplot reports errors for one without any.
+        points = np.tile(outlines[0, 0], (len(self._lines), outlines.shape[1], 1))
         for outline, number in zip(outlines, numbers, strict=True):
             points[self._lines.index(number)] = outline
         traits: dict[str, Any] = {
@@ -225,8 +225,9 @@ class Outlines:
             return
         # Of one line, bqplot keeps the points alone.
         xs, ys = np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y)
-        for x, y, colour in zip(xs, ys, self.mark.colors, strict=True):
-            axes.plot(x, y, color=colour, linewidth=0.9)
+        for x, y, line in zip(xs, ys, self._lines, strict=True):
+            if line is not None:
+                axes.plot(x, y, color=colour_of(line), linewidth=0.9)
 
 
 def _kept_places(before: list[int | None], numbers: list[int]) -> list[int | None]:

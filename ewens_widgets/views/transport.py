@@ -12,7 +12,7 @@ from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Wid
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.sampling.draws import Event
-from ewens_widgets.sampling.moves.move import MOVES
+from ewens_widgets.sampling.moves.move import MOVES, is_sweep
 from ewens_widgets.views.base import Silence, assign, button, look, make, note
 from ewens_widgets.views.fields import buttons
 
@@ -90,13 +90,15 @@ def move_text(frame: Frame) -> str:
     if event.proposed_labels is not None and event.accepted is not None:
         kind = _kind(frame, event, int(np.max(event.proposed_labels)) + 1)
         return f"{kind} {'accepted' if event.accepted else 'rejected'}"
-    made = sum(move.proposals for move in event.moves)
-    taken = sum(move.acceptances for move in event.moves)
-    if made == 0:
-        return "nothing proposed"
-    if len(event.moves) == 1 and made == 1:
-        return "proposal accepted" if taken else "proposal rejected"
-    return f"{taken} of {made} moves accepted"
+    if len(event.moves) == 1 and event.moves[0].proposals == 1:
+        return "proposal accepted" if event.moves[0].acceptances else "proposal rejected"
+    parts = []
+    # A Gibbs draw is always accepted: what counts is how many points it has moved.
+    for is_drawn, what in ((False, "proposals accepted"), (True, "points moved")):
+        moves = [move for move in event.moves if is_sweep(move.name) == is_drawn]
+        if made := sum(move.proposals for move in moves):
+            parts.append(f"{sum(move.acceptances for move in moves)} of {made} {what}")
+    return ", ".join(parts) or "nothing proposed"
 
 
 def _kind(frame: Frame, event: Event, after: int) -> str:

@@ -179,7 +179,7 @@ def test_text_and_html_say_the_same() -> None:
     found = report([chain(0, n_clusters=3), chain(1, n_clusters=8)])
     text, html = str(found), found._repr_html_()
     assert isinstance(found, Report)
-    for part in (found.headline, found.summary, "R-hat", "number of clusters", "Accepted: gibbs"):
+    for part in (found.headline, found.summary, "R-hat", "number of clusters", "Points moved: gibbs"):
         assert part in text
         assert part in html
     assert html.count("<tr>") == 1 + len(found.diagnostics.rhat)

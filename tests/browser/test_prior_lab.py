@@ -102,7 +102,7 @@ def test_draws_follow_the_exact_laws_and_many_components_become_the_prior(lab: O
     far = wait_for_distance(lab, 0.21, 0.23)
     set_number(lab, 2, "components", "100")
     expect(lab.part(".ew-restaurant-2 .ew-heading")).to_contain_text("k = 100")
-    expect(lab.part(".ew-status")).to_contain_text(" 0 partitions drawn")
+    expect(lab.part(".ew-status")).to_contain_text("1 000 partitions drawn")  # drawn again
     wait_for_distance(lab, 0.001, 0.1 * far + 0.01)
     lab.press_on_slider(".ew-chooser-2 .ew-prior-components", "End")
     expect(lab.part(".ew-restaurant-2 .ew-heading")).to_contain_text("k = 10000")

@@ -440,7 +440,7 @@ def test_representations(trace: Trace, tmp_path: Path) -> None:
     for text in (repr(trace), trace._repr_html_()):
         assert "30 objects × 3 features" in text
         assert "40" in text
-        assert "acceptance of gibbs" in text
+        assert "points moved by gibbs" in text
     assert "draws: 0" in repr(trace[40:])
     assert "shapes" not in repr(trace)
     with pytest.raises(ValueError, match='shapes="own"'):

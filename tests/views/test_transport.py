@@ -111,8 +111,9 @@ class TestTransport:
 
 
 def test_an_iteration_in_words(chain: Chain) -> None:
-    frame = chain.frame(12, n_clusters=7, moves=(MoveCount("a", 20, 3), MoveCount("b", 10, 2)))
-    assert status_text(frame) == "iteration 12 of 40 · 5 of 30 moves accepted"
+    moves = (MoveCount("a", 20, 3), MoveCount("gibbs", 80, 12), MoveCount("b", 10, 2))
+    told = "5 of 30 proposals accepted, 12 of 80 points moved"
+    assert status_text(chain.frame(12, n_clusters=7, moves=moves)) == f"iteration 12 of 40 · {told}"
 
 
 @pytest.mark.parametrize(

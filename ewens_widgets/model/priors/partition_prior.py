@@ -143,11 +143,13 @@ class PartitionPrior(ABC):
         Parameters
         ----------
         sizes
-            Sizes of the clusters so far; empty before the first object, and then the only weight is 1.
+            Sizes of the clusters so far; empty before the first object, which opens a cluster in any case.
+            Its weight is that of the rule, such as λ, or 1 where the rule has none.
         """
         members = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         if members.size == 0:
-            return np.ones(1)
+            weight = 0.0 if self._rule is None else float(self._rule.opening_weights(0))
+            return np.array([weight if weight > 0.0 else 1.0])
         if members.ndim != 1 or not np.all(members > 0.0):
             raise ValueError("cluster sizes must be positive.")
         if members.size > self.most_clusters:

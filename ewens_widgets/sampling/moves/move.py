@@ -461,6 +461,12 @@ def pair_distances(coordinates: FloatArray) -> FloatArray:
 
 MOVES: dict[str, type[Move]] = {}
 
+
+def is_sweep(name: str) -> bool:
+    """Whether a move draws every object: it is always accepted, and its rate is that of points that move."""
+    return name in MOVES and MOVES[name].is_sweep
+
+
 _Kind = TypeVar("_Kind", bound=type[Move])
 
 

@@ -66,7 +66,8 @@ class AffineLab(Dashboard):
         A `Dataset` or an array of at least two columns; the unit square by default. Two columns are mapped
         (the page lets you choose which), the others stay as they are.
     matrix, shift
-        The initial map: points y of the two columns become y A + a.
+        The initial map: points y of the two columns become y A + a. By default the paper's matrix, which
+        stretches and shears.
     draws, burn_in
         Length of the chains.
     concentration
@@ -79,7 +80,9 @@ class AffineLab(Dashboard):
     Examples
     --------
     >>> import ewens_widgets as ew
-    >>> lab = ew.AffineLab(matrix=[[4.1, 1.1], [2.1, 1.1]])
+    >>> lab = ew.AffineLab()
+    >>> lab.matrix.tolist()  # the paper's
+    [[4.1, 1.1], [2.1, 1.1]]
     >>> lab.run_sync()
     >>> [lab.differences()[model] < 1e-6 for model in ("I", "II", "III")]
     [False, False, True]
@@ -117,7 +120,7 @@ class AffineLab(Dashboard):
         self._build(count)
         self._offer_columns()
         self.attach(self)
-        self.transform(np.eye(2) if matrix is None else matrix, shift)
+        self.transform(invariance.PAPER_MATRICES["III"] if matrix is None else matrix, shift)
 
     def _build(self, count: int) -> None:
         self.controls = MapControls(self.post, self._changed)
@@ -468,7 +471,7 @@ class KMeansPanel(Panel):
         if pair.agreement is not None:
             text = (
                 f'<b class="ew-moved">{pair.moved.size}</b> of {len(pair.labels[0])} objects change their '
-                f"cluster<br>adjusted Rand index of both results <b>{pair.agreement:.3f}</b> · "
+                f"cluster<br>adjusted Rand index of both results <b>{pair.agreement:z.3f}</b> · "
                 f"{_CHANGED if pair.moved.size else _INVARIANT}"
             )
         assign(self.result, value=text)

@@ -138,12 +138,12 @@ class ChainTraces(ChainsSubview):
 
 
 class ChainSimilarities(ChainsSubview):
-    """Share of draws in which two objects are apart, for every chain and pooled."""
+    """Share of draws in which two objects are in the same cluster, for every chain and pooled."""
 
-    title = "Share of draws apart, by chain and pooled"
+    title = "Similarity, by chain and pooled"
     css_class = "ew-chain-similarities"
     description = (
-        "Heatmaps of the share of draws in which two objects are in different clusters, by chain and pooled"
+        "Heatmaps of the share of draws in which two objects are in the same cluster, by chain and pooled"
     )
     about = (
         "A heatmap for each chain, and one for the draws of all chains; dark blocks are objects that share a "

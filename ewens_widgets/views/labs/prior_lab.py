@@ -333,7 +333,11 @@ class PriorLab(Dashboard):
             second.set_text(_SHARED, first.numbers[_SHARED].control.value)
 
     def _change_priors(self) -> None:
-        """Start again with other priors or another number of guests: old draws have another distribution."""
+        """Turn to other priors or another number of guests: old draws have another distribution.
+
+        With as many guests as before, draws and guests are replaced by those of the same seed, so that a
+        parameter that is moved shows what it does.
+        """
         self._arrange()
         # A wrong value is explained next to its field, and what is on display stays as it is.
         if any(chooser.problem for chooser in self.choosers):
@@ -344,8 +348,10 @@ class PriorLab(Dashboard):
         priors = (first,) if second is None else (first, second)
         if (guests, priors) == (self.n, self._priors):
             return
-        self._priors = priors
-        self._seatings = Seatings(guests, priors, self._seatings.seed)
+        self._priors, before = priors, self._seatings
+        self._seatings = Seatings(guests, priors, before.seed)
+        if guests == before.n:
+            self._seatings.repeat(before)
         self._worker.replace(self._seatings)
         self._set_speed()
         self._prepare()

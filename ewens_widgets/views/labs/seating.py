@@ -22,6 +22,7 @@ from ewens_widgets.partition import cluster_sizes
 
 _MOST_FACTORS = 8
 _MOST_COLUMNS = 8
+_MOST_REPEATED = 50_000  # guests that are drawn again while a slider is moved
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,14 @@ class Seatings:
         """Start again with the same random numbers."""
         for seating in self.each:
             seating.reset()
+
+    def repeat(self, before: "Seatings") -> None:
+        """Draw as many partitions and seat as many guests as other restaurants have, from the same seed."""
+        draws, seated = before.each[0].tally.n_draws, before.each[0].labels.size
+        if draws:
+            self.draw(min(draws, max(1, _MOST_REPEATED // self.n)))
+        if 0 < seated < self.n or (seated and not draws):
+            self.advance(seated)
 
 
 def seats_table(sizes: NDArray[np.intp], prior: PartitionPrior) -> str:

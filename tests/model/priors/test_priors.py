@@ -320,7 +320,9 @@ def test_weights_of_seats_are_those_of_the_formula(prior: PartitionPrior) -> Non
     log_weights = prior.log_count_weights(5)
     opening = np.exp(log_weights[3] - log_weights[2] + prior.log_size_weights(1)[1])
     assert weights[2] == pytest.approx(opening, rel=1e-9, abs=1e-300)
-    assert prior.seating_weights([]).tolist() == [1.0]
+    rule = prior._rule
+    expected = 1.0 if rule is None or rule.concentration <= 0.0 else rule.concentration
+    assert prior.seating_weights([]).tolist() == [pytest.approx(expected)]
 
 
 # Draws ---------------------------------------------------------------------------------------------

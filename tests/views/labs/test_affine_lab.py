@@ -9,7 +9,7 @@ import pytest
 from playback.fakes import empty_turns
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.invariance import PAPER_MATRICES
+from ewens_widgets.analysis.invariance import PAPER_MATRICES, KMeansPair
 from ewens_widgets.analysis.plots.palette import GREY
 from ewens_widgets.views.labs.affine_controls import Steps
 from ewens_widgets.views.labs.affine_lab import AffineLab
@@ -21,7 +21,7 @@ SAME = 1e-6
 
 @pytest.fixture
 def lab() -> AffineLab:
-    return AffineLab(draws=100, burn_in=50)
+    return AffineLab(matrix=np.eye(2), draws=100, burn_in=50)
 
 
 def finished(lab: AffineLab) -> dict[str, bool]:
@@ -34,8 +34,8 @@ def finished(lab: AffineLab) -> dict[str, bool]:
 
 class TestLesson:
     def test_the_paper_s_matrix_iii(self) -> None:
-        lab = AffineLab()
-        lab.controls.choose("III")
+        lab = AffineLab()  # opens on it
+        np.testing.assert_array_equal(lab.matrix, PAPER_MATRICES["III"])
         assert finished(lab) == {"I": False, "II": False, "III": True}
         differences = lab.differences()
         assert differences["I"] > 0.1
@@ -72,6 +72,11 @@ class TestLesson:
             for data, similarity in zip((X, X @ PAPER_MATRICES["II"]), pair.similarity(), strict=True):
                 trace = ew.Sampler(data, model=model, seed=0).sample(100, burn_in=50, progress=False)
                 np.testing.assert_allclose(similarity, trace.similarity(), atol=1e-12)
+
+    def test_an_index_of_nearly_zero_has_no_sign(self, lab: AffineLab) -> None:
+        labels = (np.zeros(80, dtype=np.intp),) * 2
+        lab.k_means.show(KMeansPair((lab.dataset.X,) * 2, 4, 0, labels, agreement=-0.0004))
+        assert "<b>0.000</b>" in lab.k_means.result.value
 
     def test_k_means_fails_when_stretched(self, lab: AffineLab) -> None:
         lab.run_sync()
@@ -175,7 +180,7 @@ class TestControls:
 class TestBackground:
     def test_sampling_runs_by_itself_and_the_latest_settings_win(self) -> None:
         async def use() -> None:
-            lab = AffineLab(draws=100, burn_in=50)
+            lab = AffineLab(matrix=np.eye(2), draws=100, burn_in=50)
             assert lab._worker.status.is_running
             lab.controls.sliders["rotation"].value = 30.0
             await empty_turns()
@@ -218,7 +223,7 @@ class TestInput:
 
     def test_a_model_that_cannot_be_used_says_so_and_the_others_go_on(self) -> None:
         rng = np.random.default_rng(0)
-        lab = AffineLab(rng.normal(size=(5, 6)), draws=20, burn_in=5)
+        lab = AffineLab(rng.normal(size=(5, 6)), matrix=np.eye(2), draws=20, burn_in=5)
         lab.run_sync()
         assert "needs more than d + 1 = 7 objects" in lab.models["III"].result.value
         assert lab.differences()["III"] is None

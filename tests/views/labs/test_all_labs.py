@@ -14,6 +14,7 @@ from playback.fakes import empty_turns
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
+from ewens_widgets.analysis.invariance import PAPER_MATRICES
 from ewens_widgets.model.priors import Ewens, FiniteMixture
 from ewens_widgets.views.labs.affine_lab import MOST_OBJECTS
 from ewens_widgets.views.page import Dashboard
@@ -134,14 +135,14 @@ def test_messages_on_another_thread_are_handed_over(name: str) -> None:
     async def use() -> None:
         lab: Any = LABS[name]()
         is_prior = name == "prior"
-        button = lab.buttons["Step"] if is_prior else lab.controls.presets["III"]
+        button = lab.buttons["Step"] if is_prior else lab.controls.presets["II"]
         thread = threading.Thread(target=button.click)
         thread.start()
         thread.join()
-        assert lab.labels.size == 0 if is_prior else np.array_equal(lab.matrix, np.eye(2))
+        assert lab.labels.size == 0 if is_prior else np.array_equal(lab.matrix, PAPER_MATRICES["III"])
         await empty_turns()
         await (lab._worker.wait() if is_prior else asyncio.sleep(0))
-        assert lab.labels.size == 1 if is_prior else lab.matrix[0, 0] == 4.1
+        assert lab.labels.size == 1 if is_prior else lab.matrix[0, 0] == 10.0
         lab.close()
 
     asyncio.run(use())

@@ -168,10 +168,10 @@ class TestPriors:
         lab.choosers[1].kind.value = "nothing"
         assert lab.compare is None
 
-    def test_another_prior_is_chosen_and_begins_anew(self, lab: PriorLab) -> None:
+    def test_another_prior_is_chosen_and_draws_follow_it(self, lab: PriorLab) -> None:
         lab.draw(10)
         lab.choosers[0].kind.value = "finite-geometric"
-        assert (lab.prior, lab.tally.n_draws, lab.labels.size) == (FiniteMixture(), 0, 0)
+        assert (lab.prior, lab.tally.n_draws, lab.labels.size) == (FiniteMixture(), 10, 30)
         lab.choosers[0].fields["gamma"].control.value = "2.5"
         assert lab.prior == FiniteMixture(2.5)
         assert lab.restaurants[0].title == "Finite mixture, γ = 2.5, k ~ Geometric(0.6)"
@@ -238,6 +238,18 @@ class TestRestaurant:
         assert "<td>50.0%</td><td>16.7%</td><td>33.3%</td>" in first
         assert "<td>53.3%</td><td>20.0%</td><td>26.7%</td>" in second
 
+    def test_a_parameter_that_is_moved_keeps_guests_and_draws(self, lab: PriorLab) -> None:
+        lab.draw(200)
+        lab.step(7)
+        for rate in ("5", "8"):
+            lab.choosers[0].fields["concentration"].control.value = rate
+            assert (lab.labels.size, lab.tally.n_draws) == (7, 200)
+        assert lab.tally.mean_clusters() == pytest.approx(Ewens(8.0).expected_clusters(30), abs=0.6)
+        again = PriorLab(8.0, n=30)
+        again.draw(200)
+        again.step(7)
+        assert lab.labels.tolist() == again.labels.tolist(), "the seed is the same"
+
     def test_areas_are_in_proportion_to_the_guests(self, lab: PriorLab) -> None:
         lab.show_partition([0] * 9 + [1] * 4)
         radii = [table["r"] for table in lab.restaurants[0].room.scene["tables"]]
@@ -263,7 +275,7 @@ class TestOwnPartition:
         assert lab.labels.tolist() == [0, 0, 1]
         finite = DirichletMultinomial(10, 2.0).log_pmf([0, 0, 1])
         assert numbers(lab.chance.value, "probability") == pytest.approx([1 / 6, np.exp(finite)], rel=1e-5)
-        assert "= 1/1 · 1/3 · 2/4" in lab.chance.value
+        assert "= 2/2 · 1/3 · 2/4" in lab.chance.value
         assert "Probability of your partition of 3 objects" in lab.chance.value
         for restaurant in lab.restaurants:
             assert len(restaurant.room.scene["guests"]) == 3

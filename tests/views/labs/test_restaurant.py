@@ -194,7 +194,8 @@ def test_the_weights_of_the_next_guest_are_tabulated() -> None:
         ["chance", "41.7%", "8.3%", "41.7%"],
     ]
     assert cells(seats_table(np.array([1234]), FiniteMixture(1.0, Poisson(3.0))))[1][1] == "1235"
-    assert cells(seats_table(np.zeros(0, dtype=np.intp), Ewens(1.0)))[2] == ["chance", "100.0%"]
+    empty = cells(seats_table(np.zeros(0, dtype=np.intp), Ewens(7.94)))
+    assert empty[1:] == [["weight", "7.94"], ["chance", "100.0%"]], "the weight of a new table is λ"
 
 
 def test_many_sizes_are_shortened() -> None:
