@@ -66,12 +66,7 @@ class Bars:
 
 def _prior_line(scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
     return bqplot.Lines(
-        x=np.arange(2.0),
-        y=np.zeros(2),
-        scales=scales,
-        colors=[_PRIOR],
-        stroke_width=1.5,
-        line_style="dashed",
+        x=np.arange(2.0), y=np.zeros(2), scales=scales, colors=[_PRIOR], stroke_width=1.5, line_style="dashed"
     )
 
 
@@ -192,11 +187,7 @@ class ThetaView(View):
             axes=[self._x_axis, make_axis(scales["y"], vertical=True)],
         )
         self.figure.tell = self._tell
-        chips = (
-            chip(_DRAWS, "mean"),
-            chip(_CONDITIONAL, "this draw"),
-            chip(_PRIOR, "prior", shape="line"),
-        )
+        chips = (chip(_DRAWS, "mean"), chip(_CONDITIONAL, "this draw"), chip(_PRIOR, "prior", shape="line"))
         return self.figure, note("ew-legend", " ".join(chips))
 
     def _tell(self, spot: Spot | None) -> str:

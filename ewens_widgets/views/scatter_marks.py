@@ -185,14 +185,7 @@ class Outlines:
         # Objects that are alone have one colour, and are no cluster.
         apart = np.where(colours == ALONE, colours.size + np.arange(colours.size), colours)
         found = cluster_ellipses(
-            self._posterior,
-            apart,
-            theta,
-            nu,
-            sigma,
-            self._projection,
-            n_points=_STEPS,
-            smallest=_SMALLEST,
+            self._posterior, apart, theta, nu, sigma, self._projection, n_points=_STEPS, smallest=_SMALLEST
         )
         if not found.clusters.size:
             self.hide()

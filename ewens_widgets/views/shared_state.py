@@ -29,15 +29,7 @@ from ewens_widgets.playback.loop import Mailbox
 if TYPE_CHECKING:
     from ewens_widgets.model.posterior import Posterior
 
-__all__ = [
-    "COLOURINGS",
-    "MOST_OBJECTS",
-    "TREE_KINDS",
-    "Cut",
-    "LiveTree",
-    "Selection",
-    "SharedState",
-]
+__all__ = ["COLOURINGS", "MOST_OBJECTS", "TREE_KINDS", "Cut", "LiveTree", "Selection", "SharedState"]
 
 IntArray = NDArray[np.intp]
 
@@ -49,12 +41,7 @@ TREE_KINDS = {
 }
 """Kinds of trees: what the user reads, and the method."""
 
-COLOURINGS = {
-    "draw": "this draw",
-    "answer": "answer",
-    "cut": "tree cut",
-    "classes": "known classes",
-}
+COLOURINGS = {"draw": "this draw", "answer": "answer", "cut": "tree cut", "classes": "known classes"}
 """What the colours can show: kinds, and what the user reads."""
 
 MOST_CLUSTERS = 60

@@ -190,9 +190,5 @@ class TracePanel(Curves):
 
 def trace_panels(colours: Sequence[str], height: int, left: int) -> tuple[TracePanel, ...]:
     """Panels of the number of clusters, the log posterior and θ; parameters as for each of them."""
-    named = {
-        "clusters": "ew-trace-clusters",
-        "log post.": "ew-trace-posterior",
-        "log₂ θ": "ew-trace-theta",
-    }
+    named = {"clusters": "ew-trace-clusters", "log post.": "ew-trace-posterior", "log₂ θ": "ew-trace-theta"}
     return tuple(TracePanel(name, css_class, colours, height, left) for name, css_class in named.items())

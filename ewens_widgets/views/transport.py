@@ -128,10 +128,7 @@ class Transport(VBox):
     """
 
     def __init__(
-        self,
-        player: Player,
-        others: tuple[Widget, ...] = (),
-        on_more: Callable[[int], None] | None = None,
+        self, player: Player, others: tuple[Widget, ...] = (), on_more: Callable[[int], None] | None = None
     ) -> None:
         self._player = player
         self._frame: Frame | None = None

@@ -17,11 +17,7 @@ PATIENCE = 120_000
 
 Value = TypeVar("Value")
 
-FIGURES = {
-    "scatter": ".ew-scatter",
-    "bars": ".ew-theta-bars",
-    "heatmap": ".ew-heatmap-picture",
-}
+FIGURES = {"scatter": ".ew-scatter", "bars": ".ew-theta-bars", "heatmap": ".ew-heatmap-picture"}
 FAST = "as fast as possible"
 
 # How the sentence begins where the answer is on display; while the chain runs an aside reports groups too.

@@ -134,10 +134,7 @@ def test_a_rejected_proposal(chain: Chain, proposed: list[int], text: str) -> No
 def test_an_accepted_proposal_is_compared_with_the_draw_before(chain: Chain) -> None:
     before = chain.events[3].n_clusters
     frame = chain.frame(
-        5,
-        proposed_labels=np.arange(before + 1),
-        accepted=True,
-        moves=(MoveCount("split-merge", 1, 1),),
+        5, proposed_labels=np.arange(before + 1), accepted=True, moves=(MoveCount("split-merge", 1, 1),)
     )
     assert status_text(frame).endswith("split accepted")
 

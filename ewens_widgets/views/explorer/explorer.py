@@ -185,11 +185,7 @@ class Explorer(Dashboard):
         )
         self._files = Later(lambda: FilesPanel(self, self._load))
         self.lay_out(
-            self.transport,
-            self.tour,
-            self.headline,
-            self._columns(),
-            names={".ew-progress": PROGRESS},
+            self.transport, self.tour, self.headline, self._columns(), names={".ew-progress": PROGRESS}
         )
         self.panel.say(notice)
         self._prepare_views()

@@ -342,11 +342,7 @@ class Tour(HBox):
             self.caption = note("ew-tour-caption")
             self.buttons = {
                 "Next": button(
-                    "Next",
-                    "ew-tour-next",
-                    "Next caption",
-                    lambda: post(self.next),
-                    icon="arrow-right",
+                    "Next", "ew-tour-next", "Next caption", lambda: post(self.next), icon="arrow-right"
                 ),
                 "Close": button(
                     "Close",
