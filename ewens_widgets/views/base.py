@@ -192,6 +192,7 @@ class View(Panel):
         self._frame: Frame | None = None
         self._due = 0.0
         self._failed = False
+        self.is_seen = True  # otherwise it is drawn only while the chain rests
         self._error = note("ew-view-error", is_shown=False)
         self.tools: tuple[Widget, ...] = ()
         # Marks are made before the box: they depend on the shared state alone, and the box is sent whole.
@@ -232,7 +233,7 @@ class View(Panel):
         self._frame = frame
         now = time.perf_counter()
         # A running chain sends the next frame soon; one that rests may send none.
-        if frame.status.is_running and now < self._due:
+        if frame.status.is_running and (now < self._due or not self.is_seen):
             return
         self.draw(frame)
         self._due = now + self.rest

@@ -19,6 +19,7 @@ const USUAL = { width: 1180, height: 680 };
 const LEAST_ROOM = 560;
 const NARROW = [560, 700, 760, 860, 900]; // widths below which the stylesheet arranges things otherwise
 const BELOW = 10; // pixels left free below the widget
+const PART_PAUSE = 600; // milliseconds between the parts of a large file
 const POINTED = 120; // milliseconds for which the mouse rests before somebody is asked what is there
 
 // Whether a page is light on dark, whichever program shows it: by the colour behind the widget.
@@ -77,15 +78,25 @@ function render({ model, el }) {
     if (root()) letGo.observe(root(), { subtree: true, attributeFilter: ["href"], attributeOldValue: true });
   };
 
+  const parts = { name: "", received: [], size: 0 };
   const copy = (message) => {
     // Some pages may not write to the clipboard; the text stands in the panel as well.
     if (message.kind === "copy" && isVisible()) navigator.clipboard?.writeText(message.text).catch(() => {});
   };
-  const download = (message, buffers) => {
-    if (message.kind !== "download" || !isVisible()) return;
+  // A server passes on only so much in a second: a large file comes in parts, each of which is asked for.
+  const download = ({ kind, name, type, start, size }, buffers) => {
+    if (kind !== "download" || !isVisible()) return;
+    if (start === 0) Object.assign(parts, { name, received: [], size: 0 });
+    if (parts.name !== name || parts.size !== start) return;
+    parts.received.push(buffers[0]);
+    parts.size += buffers[0].byteLength;
+    if (parts.size < size) {
+      setTimeout(() => say("more", { start: parts.size }), PART_PAUSE);
+      return;
+    }
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([buffers[0]], { type: message.type }));
-    link.download = message.name;
+    link.href = URL.createObjectURL(new Blob(parts.received, { type }));
+    link.download = name;
     document.body.append(link);
     link.click();
     link.remove();
@@ -124,7 +135,16 @@ function render({ model, el }) {
 
   // JupyterLab would take keys for itself, unless the focused element (not one around it) forbids that. Those with a modifier, such as
   // Ctrl+S, are its own. It listens at the document, so the window has to be asked first.
-  const keepKeys = ({ target, ctrlKey, metaKey, altKey }) => {
+  const keepKeys = (event) => {
+    const { target, ctrlKey, metaKey, altKey } = event;
+    const help = event.key === "Escape" && around?.querySelector("details.ew-explain[open]");
+    if (help) {
+      // Wherever the focus is: a click that opens a help text need not give it the focus.
+      help.open = false;
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     if (!around?.contains(target) || !target.setAttribute) return;
     if (ctrlKey || metaKey || altKey) target.removeAttribute("data-lm-suppress-shortcuts");
     else target.setAttribute("data-lm-suppress-shortcuts", "true");
@@ -155,6 +175,8 @@ function render({ model, el }) {
     // Settings may be higher than the window; the pictures beside them are not.
     const columns = around.querySelector(":scope > .ew-explorer-columns");
     if (columns) around.style.setProperty("--ew-picture-room", `${Math.floor(room - columns.offsetTop - 8)}px`);
+    const heatmap = around.querySelector(".ew-heatmap");
+    if (heatmap) around.style.setProperty("--ew-side", `${heatmap.clientWidth - Math.round(42 * scale)}px`);
     around.style.setProperty("--ew-scale", String(scale));
     around.classList.toggle("ew-scaled", scale !== 1); // to transform every dot costs frames
     const sizes = {};
@@ -247,6 +269,18 @@ function render({ model, el }) {
     }
   };
 
+  // A help text opens where there is room for it.
+  const placeHelp = ({ target }) => {
+    if (!target.matches?.("details.ew-explain[open]")) return;
+    const text = target.querySelector(":scope > div");
+    text.style.left = text.style.top = text.style.bottom = "";
+    const box = text.getBoundingClientRect();
+    const frame = around.getBoundingClientRect();
+    const beyond = box.right - Math.min(frame.right, document.documentElement.clientWidth - 4);
+    if (beyond > 0) text.style.left = `${-Math.ceil(beyond)}px`;
+    if (box.bottom > window.innerHeight - 4) Object.assign(text.style, { top: "auto", bottom: "130%" });
+  };
+
   // What is under the mouse: the kernel knows, and is asked when the mouse comes to rest.
   const tip = document.createElement("div");
   tip.className = "ew-tip";
@@ -306,7 +340,8 @@ function render({ model, el }) {
       if (target.closest("button, summary, input, label") && !target.closest(".ew-play, .ew-pause")) return false;
       // The button is told of every change of state, a page of those that come with a frame.
       const isRunning = around.querySelector("button.ew-play")?.classList.contains("mod-success");
-      return press(isRunning ? "ew-pause" : "ew-play");
+      // The Explorer has one button for both.
+      return (isRunning && press("ew-pause")) || press("ew-play");
     },
     ArrowRight: (target) => !target.closest(USES_ARROWS) && press("ew-step"),
     f: () => {
@@ -314,9 +349,8 @@ function render({ model, el }) {
       return true;
     },
     Escape: () => {
-      const open = around.querySelector("details.ew-explain[open]");
-      if (open) open.open = false;
-      else if (around.querySelector(".ew-large")) putBack();
+      if (press("ew-tour-close")) return true;
+      if (around.querySelector(".ew-large")) putBack();
       else if (isPresenting()) present(false);
       else return false;
       return true;
@@ -361,6 +395,7 @@ function render({ model, el }) {
     around.addEventListener("focusin", keepKeys);
     around.addEventListener("keydown", onKey);
     around.addEventListener("click", onClick);
+    around.addEventListener("toggle", placeHelp, true);
     around.addEventListener("pointermove", onMove);
     around.addEventListener("pointerdown", leaveFigure);
     around.addEventListener("pointerleave", leaveFigure);
@@ -368,7 +403,14 @@ function render({ model, el }) {
     arrivals.observe(around, { childList: true, subtree: true });
     arrive();
     markButtons();
+    if (model.get("announces")) seen.observe(around);
   });
+  // A chain may begin when it is first seen.
+  const seen = new IntersectionObserver((entries) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+    seen.disconnect();
+    say("seen");
+  }, { threshold: 0.3 });
 
   model.on("change:frame", acknowledge);
   model.on("msg:custom", download);
@@ -388,12 +430,14 @@ function render({ model, el }) {
     clearTimeout(watching);
     [fitting, arriving].forEach(cancelAnimationFrame);
     letGo.disconnect();
+    seen.disconnect();
     sizeWatch.disconnect();
     arrivals.disconnect();
     around?.removeEventListener("transitionend", onTheme);
     around?.removeEventListener("focusin", keepKeys);
     around?.removeEventListener("keydown", onKey);
     around?.removeEventListener("click", onClick);
+    around?.removeEventListener("toggle", placeHelp, true);
     around?.removeEventListener("pointermove", onMove);
     around?.removeEventListener("pointerdown", leaveFigure);
     around?.removeEventListener("pointerleave", leaveFigure);

@@ -11,6 +11,7 @@ a code host) a PNG of the current state replaces it.
 
 import base64
 import logging
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,11 +31,11 @@ from ewens_widgets.views.figures import Canvas
 _HERE = Path(__file__).parent
 _logger = logging.getLogger(__name__)
 
+# Bytes of a file in one message: a server drops messages beyond a million bytes per second.
+_PART = 512_000
+
 STATUS = {"role": "status", "aria-live": "polite"}
 """Attributes of what a screen reader reads out when it changes."""
-
-PROGRESS = {"role": "progressbar", "aria-label": "iterations done"}
-"""Attributes of the bar that shows how far a chain is."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class Page(anywidget.AnyWidget):
     names = Dict().tag(sync=True)
     """Attributes for screen readers, by CSS selector."""
 
+    announces = Bool(False).tag(sync=True)
+    """Whether a page reports that it is first seen; `on_seen` is then called, on the message's thread."""
+
+    on_seen: Callable[[], None] | None = None
+
     def __init__(
         self,
         on_room: Callable[["Room", Callable[[], None]], None] | None = None,
@@ -90,6 +96,7 @@ class Page(anywidget.AnyWidget):
         self._engine: Player | Worker | None = None
         self._on_room = on_room
         self._on_point = on_point
+        self._file = "", b"", ""
         self.on_msg(self._on_message)
 
     def attach_to(self, engine: Player | Worker) -> None:
@@ -110,33 +117,52 @@ class Page(anywidget.AnyWidget):
         self.send({"kind": "copy", "text": text})
 
     def download(self, name: str, content: bytes, media_type: str) -> None:
-        """Have the visible pages save a file."""
-        self.send({"kind": "download", "name": name, "type": media_type}, buffers=[content])
+        """Have the visible pages save a file; they ask for further parts of a large one."""
+        self._file = name, content, media_type
+        self._send_part(0)
+
+    def _send_part(self, start: int) -> None:
+        name, content, media_type = self._file
+        message = {"kind": "download", "name": name, "type": media_type, "start": start, "size": len(content)}
+        self.send(message, buffers=[content[start : start + _PART]])
 
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
         if not isinstance(content, dict):
             return
-        kind, viewer = content.get("kind"), str(content.get("viewer", "viewer"))
+        kind, viewer, number = (
+            content.get("kind"),
+            str(content.get("viewer", "viewer")),
+            content.get("number"),
+        )
         if kind == "room" and self._on_room is not None:
             room = Room.of_message(content)
             if room is not None:
-                answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
+                answer = {"kind": "fitted", "viewer": viewer, "number": number}
                 self._on_room(room, lambda: self.send(answer))
-        if kind == "point" and self._on_point is not None:
-            x, y = content.get("x"), content.get("y")
-            pixel = (
-                (float(x), float(y)) if isinstance(x, int | float) and isinstance(y, int | float) else None
-            )
+        elif kind == "point" and self._on_point is not None:
+            pixel = _pixel(content.get("x"), content.get("y"))
             self._on_point(viewer, str(content.get("figure", "")), pixel)
-        number = content.get("number")
-        if self._engine is None:
-            return
+        elif kind == "more" and isinstance(content.get("start"), int):
+            if 0 < content["start"] < len(self._file[1]):
+                self._send_part(content["start"])
+        elif kind == "seen" and self.on_seen is not None:
+            self.on_seen()
+        elif self._engine is not None:
+            self._to_engine(self._engine, kind, viewer, number)
+
+    @staticmethod
+    def _to_engine(engine: Player | Worker, kind: object, viewer: str, number: object) -> None:
         if kind == "painted" and isinstance(number, int):
-            self._engine.acknowledge(number, viewer)
+            engine.acknowledge(number, viewer)
         elif kind == "here":
-            self._engine.viewer_attached(viewer)
+            engine.viewer_attached(viewer)
         elif kind == "gone":
-            self._engine.viewer_left(viewer)
+            engine.viewer_left(viewer)
+
+
+def _pixel(x: object, y: object) -> tuple[float, float] | None:
+    is_pixel = isinstance(x, int | float) and isinstance(y, int | float)
+    return (float(x), float(y)) if is_pixel else None  # type: ignore[arg-type]
 
 
 class Dashboard(VBox):
@@ -289,7 +315,8 @@ def _overview(panels: Sequence[Panel], title: str) -> bytes:
     # Fixed margins: finding good ones takes longer than drawing, and every display of a cell waits for this.
     figure = Figure(figsize=(12.0, 7.0))
     figure.subplots_adjust(left=0.06, right=0.94, bottom=0.08, top=0.88, wspace=0.35, hspace=0.35)
-    figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    lines = [wrapped for line in title.split("\n") for wrapped in textwrap.wrap(line, 150)]
+    figure.suptitle("\n".join(lines).replace("$", r"\$"), fontsize=11)
     columns = -(-len(panels) // 2)
     all_axes = figure.subplots(2, columns, squeeze=False).ravel()
     for axes, panel in zip(all_axes, panels, strict=False):

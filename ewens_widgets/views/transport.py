@@ -1,19 +1,26 @@
-"""Play, pause, step: the buttons, the progress and the status in words."""
+"""Play, pause, step: the buttons, the timeline, and the status in words.
+
+One large button plays and pauses; at the end of a run it adds iterations. The timeline shows what is done,
+the burn-in and the last jump of the log posterior, and its handle leads back to earlier iterations.
+"""
 
 import math
 import time
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from typing import Any
 
+import anywidget
 import numpy as np
-from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, VBox, Widget
+from ipywidgets import Button, Dropdown, HBox, VBox, Widget
+from traitlets import Int
 
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.sampling.draws import Event
 from ewens_widgets.sampling.moves.move import MOVES, is_sweep
-from ewens_widgets.views.base import Silence, assign, button, look, make, note
+from ewens_widgets.views.base import Silence, assign, look, make, note
 from ewens_widgets.views.fields import buttons
 
 Speed = float | str | None
@@ -22,7 +29,7 @@ Speed = float | str | None
 RISING = "rising"
 """The speed that begins with one iteration per frame and rises to twenty."""
 
-_RISE = ((60, 1.0), (150, 2.0), (400, 5.0))  # up to this iteration, iterations per frame
+_RISE = ((20, 1.0), (60, 2.0), (200, 5.0))  # up to this iteration, iterations per frame
 
 SPEEDS: tuple[tuple[str, float | str], ...] = (
     ("slowly, then faster", RISING),
@@ -49,8 +56,7 @@ MORE = 1000
 _REST = 0.3
 
 _BUTTONS = (
-    ("Play", "play", "ew-play", "Run the chain"),
-    ("Pause", "pause", "ew-pause", "Pause the chain"),
+    ("Play", "play", "ew-play", "Run the chain, or pause it (space bar)"),
     ("Step", "step-forward", "ew-step", "Run one iteration"),
     ("Run to end", "fast-forward", "ew-run-to-end", "Run the remaining iterations as fast as possible"),
     ("Reset", "refresh", "ew-reset", "Return to the start and delete the draws"),
@@ -113,24 +119,49 @@ def _kind(frame: Frame, event: Event, after: int) -> str:
     return "split" if after > before else "merge" if after < before else "move"
 
 
+class Timeline(anywidget.AnyWidget):
+    """The iterations of a run: how many are done, the burn-in, a jump, and a handle that is dragged."""
+
+    _esm = Path(__file__).parent / "timeline.js"
+
+    value = Int(0).tag(sync=True)
+    """Iteration on display; the page sets it too."""
+
+    max = Int(1).tag(sync=True)
+    done = Int(0).tag(sync=True)
+    burn_in = Int(0).tag(sync=True)
+    jump = Int(-1).tag(sync=True)
+    """Iteration of the last jump of the log posterior, or −1."""
+
+
+def present_button() -> Button:
+    """Button for a whole room; the page itself presents, so there is nothing to be called here."""
+    tooltip = "Full screen with large type (F); Esc returns"
+    return make(Button, "ew-present", description="Present", icon="arrows-alt", tooltip=tooltip)
+
+
 class Transport(VBox):
-    """Gives commands to a player, and shows where it is; the dashboard attaches it to the player.
+    """Buttons, timeline and status of a player.
 
     Parameters
     ----------
     player
-        The player.
+        What is played.
     others
-        Further widgets in the row of the buttons.
+        Widgets at the end of the row.
     on_more
-        Called with the number of iterations wanted after the end, on the thread of the message; by default
-        the player goes on.
+        Called with a number of iterations when the user wants more of them at the end of a run; has to raise
+        the target and play. None: a run that has ended cannot be continued.
     """
 
     def __init__(
-        self, player: Player, others: tuple[Widget, ...] = (), on_more: Callable[[int], None] | None = None
+        self,
+        player: Player,
+        others: tuple[Widget, ...] = (),
+        on_more: Callable[[int], None] | None = None,
     ) -> None:
         self._player = player
+        self._on_more = on_more
         self._frame: Frame | None = None
         self._silence = Silence()
         self._due = 0.0
@@ -142,53 +173,28 @@ class Transport(VBox):
         self.choose_speed(player.speed)
         self.speed.observe(self._on_speed, "value")
         self.status = note("ew-status")
-        self.progress = make(IntProgress, "ew-progress", value=0, min=0, max=1, tooltip="Iterations done")
-        self.seek = make(
-            IntSlider,
-            "ew-seek",
-            value=0,
-            min=0,
-            max=1,
-            description="iteration",
-            tooltip="Show an earlier iteration; the chain keeps its state",
-            readout=True,
+        self.timeline = Timeline(**look("ew-timeline"))
+        self.timeline.observe(self._on_seek, "value")
+        play, *more = self.buttons.values()
+        middle = VBox((self.timeline, self.status), **look("ew-timeline-box"))
+        super().__init__(
+            (HBox((play, middle, *more, self.speed, *others), **look("ew-transport")),),
+            **look("ew-transport-box"),
         )
-        self.seek.observe(self._on_seek, "value")
-        self._on_more = self._go_on if on_more is None else on_more
-        self.more = button(
-            f"Run {number_text(MORE)} more",
-            "ew-more",
-            f"Run another {MORE} iterations",
-            lambda: self._on_more(MORE),
-            icon="plus",
-            disabled=True,
-        )
-        # The page itself presents: there is nothing to be called here.
-        present = make(
-            Button,
-            "ew-present",
-            description="Present",
-            icon="arrows-alt",
-            tooltip="Full screen with large type (F); Esc returns",
-        )
-        row = (*self.buttons.values(), self.more, self.speed, note("ew-gap"), *others, present)
-        bars = self.status, self.progress, self.seek
-        super().__init__((HBox(row, **look("ew-transport")), *bars), **look("ew-transport-box"))
         player.on_status(self.show_status)
 
     def _command(self, name: str) -> None:
+        player = self._player
         commands: dict[str, Callable[[], None]] = {
-            "Play": self._player.play,
-            "Pause": self._player.pause,
-            "Step": self._player.step,
-            "Run to end": self._player.run_to_end,
-            "Reset": self._player.reset,
+            "Play": player.pause if player.status.is_running else player.play,
+            "Step": player.step,
+            "Run to end": player.run_to_end,
+            "Reset": player.reset,
         }
-        commands[name]()
-
-    def _go_on(self, iterations: int) -> None:
-        self._player.extend(iterations)
-        self._player.play()
+        if name == "Play" and player.status.is_end and self._on_more is not None:
+            self._on_more(MORE)
+        else:
+            commands[name]()
 
     def choose_speed(self, speed: Speed) -> None:
         """Set the speed in iterations per frame; None: as fast as possible."""
@@ -236,21 +242,30 @@ class Transport(VBox):
         if self._frame is not None:
             self._write(status)
 
-    def _write_bars(self, status: PlayerStatus) -> None:
-        target = max(1, status.target)
-        style = "success" if status.state is PlayerState.FINISHED else ""
-        assign(self.progress, max=target, value=min(status.iteration, target), bar_style=style)
-        with self._silence:
-            # A target that was lowered leaves what is recorded beyond it.
-            assign(self.seek, max=max(target, status.iteration), value=status.shown_iteration)
-
     def _write(self, status: PlayerStatus) -> None:
         if self._frame is None:
             return
         assign(self.status, value=escape(status_text(self._frame, status)))
-        assign(self.buttons["Play"], button_style="success" if status.is_running else "")
-        assign(self.more, disabled=status.state is not PlayerState.FINISHED)
+        name, icon, style = "Play", "play", "primary"
+        if status.is_running:
+            name, icon, style = "Pause", "pause", ""
+        elif status.is_end and self._on_more is not None:
+            name, icon = f"Run {number_text(MORE)} more", "plus"
+        is_over = status.is_end and self._on_more is None
+        assign(self.buttons["Play"], description=name, icon=icon, button_style=style, disabled=is_over)
         now = time.perf_counter()
-        if not status.is_running or now >= self._due:
-            self._due = now + _REST
-            self._write_bars(status)
+        if status.is_running and now < self._due:
+            return
+        self._due = now + _REST
+        # A target that was lowered leaves what is recorded beyond it.
+        last = max(1, status.target, status.iteration)
+        jump = None if self._frame.event is None else self._frame.summary.leap()
+        with self._silence:
+            assign(
+                self.timeline,
+                max=last,
+                done=status.iteration,
+                value=status.shown_iteration,
+                burn_in=min(last, self._player.burn_in),
+                jump=-1 if jump is None else jump,
+            )

@@ -17,7 +17,7 @@ PATIENCE = 120_000
 
 Value = TypeVar("Value")
 
-FIGURES = {"scatter": ".ew-scatter", "bars": ".ew-theta-bars", "heatmap": ".ew-heatmap-picture"}
+FIGURES = {"scatter": ".ew-scatter", "bars": ".ew-count-bars", "heatmap": ".ew-heatmap-picture"}
 FAST = "as fast as possible"
 
 # How the sentence begins where the answer is on display; while the chain runs an aside reports groups too.
@@ -63,7 +63,8 @@ WATCH = """
   for (const part of root.querySelectorAll(".ew-figure, .ew-status, .ew-legend")) {
     observer.observe(part, { attributes: true, childList: true, characterData: true, subtree: true });
   }
-  root.querySelector("button.ew-pause").addEventListener(
+  const pause = root.querySelector("button.ew-pause") ?? root.querySelector("button.ew-play");
+  pause.addEventListener(
     "click", () => { watch.clicked = performance.now(); watch.before = watch.statuses; }, { capture: true });
 }
 """
@@ -75,7 +76,7 @@ CIRCLES = ".ew-scatter svg.svg-figure > g > g > g:nth-child(2) path.dot"
 MARKS = """
 root => ({
   scatter: [...root.querySelectorAll("CIRCLES")].map(dot => getComputedStyle(dot).fill),
-  bars: [...root.querySelectorAll(".ew-theta-bars path.area")].map(bars => bars.getAttribute("d")),
+  bars: [...root.querySelectorAll(".ew-count-bars path.area")].map(bars => bars.getAttribute("d")),
   heatmap: [root.querySelector(".ew-heatmap-picture image").getAttribute("href")],
 })
 """.replace("CIRCLES", CIRCLES)
@@ -195,10 +196,22 @@ class ExplorerPage:
         return dict(self.page.evaluate("() => ({ ...window.ewWatch, now: performance.now() })"))
 
     def press(self, name: str) -> None:
-        self.part(f"button.ew-{name}").click()
+        """Press a button; the Explorer has one for Play and Pause."""
+        has_both = name == "pause" and not self.part("button.ew-pause").count()
+        self.part(f"button.ew-{'play' if has_both else name}").click()
+
+    def show_all_pictures(self) -> None:
+        """Show the pictures beyond the first three."""
+        self.press("pictures")
+        expect(self.part(".ew-tree-picture svg")).to_be_visible()
+        expect(self.part(".ew-traces .ew-figure svg").last).to_be_visible()
 
     def choose_speed(self, label: str) -> None:
         self.part(".ew-speed select").select_option(label=label)
+
+    def look_back(self, iteration: int) -> None:
+        """Show an earlier iteration with the timeline."""
+        self.part(".ew-timeline input").fill(str(iteration))
 
     def status(self) -> str:
         return self.part(".ew-status").inner_text()
@@ -237,9 +250,10 @@ class ExplorerPage:
         self.root.evaluate(GLIDED)
 
     def pause(self) -> None:
-        """Pause, and wait until the page shows the last iteration."""
-        self.press("pause")
-        expect(self.part("button.ew-play")).not_to_have_class(re.compile("mod-success"))
+        """Pause if it runs, and wait until the page shows the last iteration."""
+        if "Pause" in self.part("button.ew-play").inner_text():
+            self.press("pause")
+        expect(self.part("button.ew-play")).not_to_contain_text("Pause")
         self.wait_until_still()
 
     def pause_seconds(self) -> float:
@@ -326,11 +340,7 @@ class ExplorerPage:
 
 
 def upload(explorer: ExplorerPage, name: str, content: bytes) -> None:
-    """Upload a file in the section on data, which is opened if need be."""
-    # Not by what is in it: that is made when the section is opened, and may still be on its way.
-    section = explorer.part(".ew-settings").get_by_role("button", name="Data", exact=True).locator("..")
-    if "jupyter-widget-Collapse-open" not in str(section.get_attribute("class")):
-        explorer.open_section("Data")
+    """Upload a file."""
     expect(explorer.part(".ew-data")).to_be_visible()
     file = FilePayload(name=name, mimeType="text/csv", buffer=content)
     explorer.part(".ew-upload input[type=file]").set_input_files(file)

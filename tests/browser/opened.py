@@ -83,8 +83,9 @@ class OpenedExplorer(ExplorerPage):
         super().wait_until_still()
 
     def pause(self) -> None:
-        """Pause, and wait until the page shows the iteration at which the chain has stopped."""
-        self.press("pause")
+        """Pause if it runs, and wait until the page shows the iteration at which the chain has stopped."""
+        if self.value("explorer.player.status.is_running"):
+            self.press("pause")
         self.wait_for_value("explorer.player._task is None", True)
         present = self.value("explorer.player.status.iteration")
         self.wait_for_iteration(present, or_later=False)

@@ -54,9 +54,7 @@ def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> 
         assert view.part(".ew-chain-numbers td[data-value]").evaluate_all(ONE_LINE)
 
         # Looking back shows what was known then, and Reset starts again.
-        readout = view.part(".ew-seek .widget-readout")
-        readout.fill("20")
-        readout.press("Enter")
+        view.look_back(20)
         expect(view.part(".ew-sentence")).to_contain_text("do not agree")
         view.eventually(lambda: max(rhats(view).values()), lambda rhat: rhat > 1.2)
         view.press("reset")

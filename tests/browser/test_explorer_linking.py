@@ -17,6 +17,7 @@ def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[Opened
     """Wine, with enough draws for a tree."""
     code = explorer_code("ew.datasets.wine(), iterations=600, burn_in=100")
     with opened_explorer(shared_page, shared_server, "linking", code) as explorer:
+        explorer.show_all_pictures()
         explorer.press("run-to-end")
         explorer.wait_for_iteration(600)
         explorer.wait_until_still()

@@ -97,6 +97,7 @@ def test_it_looks_the_same(
     code = explorer_code(f"ew.datasets.wine(), iterations={iterations}, burn_in=50")
     name = f"session_{arrive.__name__}"
     with opened_explorer(shared_page, shared_server, name, code) as explorer:
+        explorer.show_all_pictures()
         arrive(explorer)
         explorer.wait_until_still()
         before = pictures(explorer)

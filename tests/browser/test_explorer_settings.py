@@ -63,7 +63,7 @@ def table(header: list[str], classes: list[str], rows: int = 30) -> bytes:
 
 def test_settings_open_by_the_keyboard_alone(explorer: OpenedExplorer) -> None:
     page = explorer.page
-    header = explorer.part(".ew-settings").get_by_role("button", name="Run", exact=True)
+    header = explorer.part(".ew-settings").get_by_role("button", name="More settings", exact=True)
     expect(header).to_have_attribute("aria-expanded", "false")
     explorer.part(".ew-example select").focus()
     for _ in range(40):
@@ -74,10 +74,11 @@ def test_settings_open_by_the_keyboard_alone(explorer: OpenedExplorer) -> None:
     for key, is_open in (("Enter", True), (" ", False), (" ", True)):
         page.keyboard.press(key)
         expect(header).to_have_attribute("aria-expanded", str(is_open).lower())
+    explorer.open_section("Run")
     expect(explorer.part(".ew-iterations")).to_be_visible()
     # The space bar is the heading's, not Play's.
     assert explorer.value("explorer.player.status.iteration") == 0
-    explorer.open_section("Model")
+    explorer.open_section("More settings")
 
 
 def test_a_bad_concentration_is_explained_and_leaves_the_chain_alone(explorer: OpenedExplorer) -> None:
@@ -162,7 +163,7 @@ def test_a_useless_file_is_refused_and_the_chain_goes_on(
     upload(explorer, name, content)
     expect(explorer.part(".ew-data .ew-problem")).to_contain_text(message)
     if len(content) > 5_000_000:
-        expect(explorer.part(".ew-data .ew-problem")).to_contain_text("6.0 MB; at most 5 MB")
+        expect(explorer.part(".ew-data .ew-problem")).to_contain_text("6.0 MB; the limit is 5 MB")
     explorer.wait_for_iteration(explorer.iteration() + 2)
     assert explorer.value(CHAIN) == chain
 
@@ -205,6 +206,10 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(page: Page, shared_server
     code = explorer_code("ew.datasets.unit_square(seed=0), iterations=100_000")
     with opened_explorer(page, shared_server, "own-shapes", code) as explorer:
         preset, outlines = explorer.part(".ew-preset select"), explorer.part(".ew-scatter path.line")
+        explorer.show_all_pictures()
+        explorer.open_section("More settings")
+        explorer.open_section("Shapes and grids")
+        expect(preset).to_be_visible()
         expect(explorer.part(".ew-nu-grid")).to_be_hidden()
         preset.select_option(label="own shapes")
         explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
@@ -234,7 +239,7 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(page: Page, shared_server
         )
         explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
         explorer.wait_for_value("(explorer.player.status.iteration, explorer.labels.tolist())", saved)
-        explorer.open_section("Model")
+        explorer.open_section("More settings")
         expect(preset).to_have_value("own shapes")
         expect(outlines.first).to_be_visible()
         expect(explorer.part("button.ew-apply")).to_be_hidden()

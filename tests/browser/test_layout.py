@@ -38,6 +38,7 @@ def widget(expression: str) -> Callable[[Run], Run]:
 @widget("ew.Explorer(ew.datasets.wine(), iterations=1_000_000, speed=None)")
 def explorer(opened: OpenedExplorer) -> Iterator[str]:
     yield "before"
+    opened.show_all_pictures()
     opened.press("play")
     opened.wait_for_iteration(600)
     yield "during"
@@ -51,7 +52,7 @@ def explorer(opened: OpenedExplorer) -> Iterator[str]:
 
 @widget("ew.Explorer.from_preset('four corners')")
 def explorer_settings(opened: OpenedExplorer) -> Iterator[str]:
-    for title in ("Data", "Moves", "Run", "Save and export"):
+    for title in ("More settings", "Moves", "Run", "Shapes and grids", "Save and export"):
         opened.open_section(title)
         yield title
 

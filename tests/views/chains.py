@@ -22,9 +22,11 @@ class Wire:
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, Any]]] = []
         self.opened: list[str] = []
+        self.buffers: list[bytes] = []
 
     def clear(self) -> None:
         self.messages.clear()
+        self.buffers.clear()
 
     def updates(self) -> Counter[str]:
         """Number of updates by widget."""

@@ -17,11 +17,19 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     wire = Wire()
 
     class CountingComm(BaseComm):
-        def publish_msg(self, msg_type: str, data: dict[str, Any] | None = None, **_: object) -> None:
+        def publish_msg(
+            self,
+            msg_type: str,
+            data: dict[str, Any] | None = None,
+            metadata: object = None,  # noqa: ARG002 - comes before the buffers
+            buffers: list[bytes] | None = None,
+            **_: object,
+        ) -> None:
             if msg_type == "comm_open":
                 wire.opened.append(self.comm_id)
             if msg_type == "comm_msg" and data is not None:
                 wire.messages.append((self.comm_id, data))
+                wire.buffers += buffers or []
 
     monkeypatch.setattr(comm, "create_comm", CountingComm)
     yield wire

@@ -54,7 +54,7 @@ def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
     groups = chain.trace.answer().n_clusters
     assert view.answer.visible
     np.testing.assert_array_equal(view.answer.x, [groups, groups])
-    assert f"{groups} groups" in view.legend.value
+    assert f"{groups} group" in view.legend.value
     headline.colouring.value = "draw"
     assert not view.answer.visible
     assert "answer" not in view.legend.value

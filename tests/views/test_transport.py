@@ -32,16 +32,34 @@ class TestTransport:
             assert explorer.player.status.state is PlayerState.FINISHED
             explorer.transport.buttons["Reset"].click()
             assert explorer.player.status.iteration == 0
-            explorer.transport.buttons["Play"].click()
-            explorer.transport.buttons["Pause"].click()
+            play = explorer.transport.buttons["Play"]
+            assert (play.description, play.button_style) == ("Play", "primary")
+            play.click()
+            explorer.player.refresh()
+            assert play.description == "Pause"
+            play.click()
             assert explorer.player.status.state is PlayerState.PAUSED
+
+        asyncio.run(use())
+
+    def test_at_the_end_the_large_button_adds_iterations(self, explorer: Explorer) -> None:
+        play = explorer.transport.buttons["Play"]
+        explorer.player.run_to_end_sync()
+        explorer.player.refresh()
+        assert play.description == "Run 1 000 more"
+
+        async def use() -> None:
+            play.click()
+            assert explorer.player.target_iterations == 1200
+            assert play.description == "Pause"
+            play.click()
 
         asyncio.run(use())
 
     def test_seeking_shows_the_past_and_leaves_the_chain_alone(self, explorer: Explorer) -> None:
         step(explorer, 40)
         labels = explorer.labels
-        explorer.transport.seek.value = 5
+        explorer.transport.timeline.value = 5
         explorer.player.refresh()
         assert explorer.player.status.shown_iteration == 5
         assert "looking back; the chain is at 40" in html_of(explorer)
@@ -49,22 +67,22 @@ class TestTransport:
         assert frame is not None
         np.testing.assert_array_equal(frame.event.labels, explorer.recorder.labels[4])
         np.testing.assert_array_equal(explorer.labels, labels)
-        explorer.transport.seek.value = 150
+        explorer.transport.timeline.value = 150
         assert explorer.player.status.is_following
 
     def test_showing_a_frame_seeks_nothing(self, explorer: Explorer) -> None:
         step(explorer, 10)
-        assert explorer.transport.seek.value == 10
+        assert explorer.transport.timeline.value == 10
         assert explorer.player.status.is_following
-        assert explorer.transport.progress.value == 10
-        assert explorer.transport.progress.max == 200
+        timeline = explorer.transport.timeline
+        assert (timeline.done, timeline.max, timeline.burn_in, timeline.jump) == (10, 200, 20, -1)
 
     def test_what_is_recorded_beyond_a_lowered_target_can_be_looked_at(self, explorer: Explorer) -> None:
         step(explorer, 40)
         explorer.player.target_iterations = 20
         explorer.player.refresh()
-        assert explorer.transport.seek.value == explorer.transport.seek.max == 40
-        explorer.transport.seek.value = 30
+        assert explorer.transport.timeline.value == explorer.transport.timeline.max == 40
+        explorer.transport.timeline.value = 30
         assert explorer.player.status.shown_iteration == 30
 
     def test_speed(self, explorer: Explorer) -> None:
@@ -96,7 +114,7 @@ class TestTransport:
         assert explorer.player.speed == 0.1
         assert explorer.transport.speed.label == "2 iterations per second"
         explorer.transport.choose_speed("rising")
-        assert explorer.player.speed == 2.0
+        assert explorer.player.speed == 5.0
 
     def test_preparing_is_told(self, explorer: Explorer) -> None:
         told = []

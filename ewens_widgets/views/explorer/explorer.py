@@ -5,12 +5,13 @@ before the first iteration; later they wait for "Restart with these settings", s
 are kept until then. Settings
 that cannot be used are explained next to their control, and the running chain is left alone.
 
-All panels but the model's are made when they are first opened, or first needed: `data_panel`, `run_panel` and
-`files` make theirs.
+The front door shows three settings and three pictures. The panels of the other settings and of exports are
+made when they are first opened, or first needed: `run_panel` and `files` make theirs.
 """
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -38,14 +39,27 @@ from ewens_widgets.views.base import Panel, View, assign, button, look, make, no
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import FilesPanel
 from ewens_widgets.views.explorer.presets import PRESETS, Shown, Tour, parse_state, short_name, state_text
-from ewens_widgets.views.explorer.settings import Later, RunPanel, SamplerSettings, SettingsPanel
+from ewens_widgets.views.explorer.settings import (
+    INVARIANCES,
+    Later,
+    RunPanel,
+    SamplerSettings,
+    SettingsPanel,
+)
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.page import PROGRESS, Dashboard, in_columns
+from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
-from ewens_widgets.views.transport import RISING, Speed, Transport, risen_speed, status_text
+from ewens_widgets.views.transport import (
+    RISING,
+    Speed,
+    Transport,
+    present_button,
+    risen_speed,
+    status_text,
+)
 
 
 def _code_of(value: object) -> str:
@@ -53,10 +67,9 @@ def _code_of(value: object) -> str:
     return re.sub(r"\b([A-Z]\w+)\(", r"ew.priors.\1(", repr(value)).replace("ew.priors.Gamma(", "ew.Gamma(")
 
 
-def _open(boxes: tuple[Widget, ...], place: int | None) -> None:
-    """Make what is in a section that is opened; None: all are closed."""
-    if place is not None and isinstance(boxes[place], Later):
-        boxes[place].make()
+_EXAMPLES = [("choose an example", ""), *((name, name) for name in PRESETS)]
+_FRONT = ("partition", "heatmap", "counts")
+_RUN = {"iterations": 3000, "burn_in": 500}
 
 
 class Explorer(Dashboard):
@@ -75,6 +88,8 @@ class Explorer(Dashboard):
         First iterations that averages leave out.
     speed
         Iterations per frame, or None for as fast as possible; ``"rising"`` starts at one and ends at twenty.
+    autoplay
+        ``"visible"``: play when the Explorer is first seen on a page.
 
     Examples
     --------
@@ -109,10 +124,13 @@ class Explorer(Dashboard):
         shapes: str = "common",
         prior: PartitionPrior | None = None,
         nu_grid: ArrayLike | None = None,
-        iterations: int = 3000,
-        burn_in: int = 500,
+        iterations: int = _RUN["iterations"],
+        burn_in: int = _RUN["burn_in"],
         speed: Speed = RISING,
+        autoplay: str | None = None,
     ) -> None:
+        if autoplay not in {None, "visible"}:
+            raise ValueError(f'autoplay must be None or "visible"; got {autoplay!r}')
         settings = SamplerSettings(
             model=model,
             shapes=shapes,
@@ -149,59 +167,98 @@ class Explorer(Dashboard):
             "theta": ThetaView(self.shared),
             "traces": TracesView(self.shared),
         }
-        self.settings_shown = make(
-            ToggleButton,
-            "ew-hides-in-room",
-            value=True,
-            description="Settings",
-            icon="sliders",
-            tooltip="Show or hide the settings",
+        self._build(settings, dataset, data if is_frame(data) else None)
+        self.transport.choose_speed(speed)
+        self.panel.say(notice)
+        self._prepare_views()
+        self.attach(self.shared, *self.views.values(), self.headline, self.transport)
+        if autoplay == "visible":
+            self.page.on_seen = lambda: self.post(self._begin)
+            assign(self.page, announces=True)
+
+    def _begin(self) -> None:
+        """Play, unless somebody has done something before."""
+        if self.player.status.iteration == 0:
+            self.player.play()
+
+    def _build(self, settings: SamplerSettings, dataset: Dataset, table: Any) -> None:  # noqa: ANN401 - a DataFrame
+        post = self.post
+        self.title = note("ew-title")
+        self.example = make(
+            Dropdown,
+            "ew-example ew-chooser ew-hides-in-room",
+            options=_EXAMPLES,
+            tooltip="Data and settings that demonstrate one point; replaces the current chain",
         )
-        self.settings_shown.observe(lambda _: self.post(self._show_settings), "value")
+        self.example.observe(
+            lambda change: change["new"] and post(lambda: self._show_example(change["new"])), "value"
+        )
         self.tour = Tour(self)
         self.tour_button = button(
             "Tour",
             "ew-tour-begin ew-hides-in-room",
-            "Explains the Explorer in six captions; replaces the current chain",
-            lambda: self.post(self.tour.begin),
+            "Explains the Explorer in a few captions; your chain comes back when you leave it",
+            lambda: post(self.tour.begin),
             icon="map-signs",
         )
-        self.transport = Transport(
-            self.player,
-            (self.tour_button, self.settings_shown),
-            lambda more: self.post(lambda: self._run_on(more)),
+        self.pictures_shown, self.settings_shown = (
+            make(ToggleButton, css_class, value=value, description=name, icon=icon, tooltip=tooltip)
+            for css_class, value, name, icon, tooltip in (
+                ("ew-pictures", False, "More pictures", "th-large", "Tree, variance ratio, traces and moves"),
+                ("ew-hides-in-room", True, "Settings", "sliders", "Show or hide the settings"),
+            )
         )
-        self.transport.choose_speed(speed)
+        self.settings_shown.observe(lambda _: post(self._arrange), "value")
+        self.pictures_shown.observe(lambda _: post(self._arrange), "value")
+        self.transport = Transport(self.player, on_more=lambda more: post(lambda: self._run_on(more)))
         self.headline = Headline(self.shared)
         self.panel = SettingsPanel(
-            settings, lambda: self.post(self._settings_changed), lambda: self.post(self.apply_settings)
+            settings, lambda: post(self._settings_changed), lambda: post(self.apply_settings)
         )
-        table = data if is_frame(data) else None
-        self._data = Later(lambda: self._make_data_panel(dataset, table))
+        self.data_panel = DataPanel(dataset, post, self._use_data, table)
         self._run = Later(
             lambda: RunPanel(
-                self.player.target_iterations, self.player.burn_in, lambda: self.post(self._run_changed)
+                self.player.target_iterations, self.player.burn_in, lambda: post(self._run_changed)
             )
         )
         self._files = Later(lambda: FilesPanel(self, self._load))
-        self.lay_out(
-            self.transport, self.tour, self.headline, self._columns(), names={".ew-progress": PROGRESS}
+        more = {
+            "Moves": self.panel.moves_box,
+            "Run": self._run,
+            "Shapes and grids": self.panel.model_box.more,
+        }
+        self.more = Later(lambda: self._sections(more))
+        self.sections = self._sections({"More settings": self.more, "Save and export": self._files})
+        self.columns = in_columns(
+            {
+                "ew-settings": (
+                    self.data_panel,
+                    self.panel.model_box,
+                    self.panel.apply,
+                    self.panel.notice,
+                    self.sections,
+                ),
+                "ew-column-partition": (self.views["partition"],),
+                "ew-column-similarity": (),
+                "ew-column-chain": (),
+            },
+            "ew-explorer-columns",
         )
-        self.panel.say(notice)
-        self._prepare_views()
-        self.attach(self.shared, *self.views.values(), self.headline, self.transport)
+        others = self.example, self.tour_button, self.pictures_shown, self.settings_shown, present_button()
+        front = HBox((self.title, *others), **look("ew-title-row"))
+        self._arrange()
+        self.lay_out(front, self.tour, self.transport, self.headline, self.columns)
 
-    def _make_data_panel(self, first: Dataset, table: Any) -> DataPanel:  # noqa: ANN401 - a DataFrame
-        """Panel with the data of the constructor on offer, whatever has been chosen since."""
-        panel = DataPanel(first, self.post, self._use_data, table)
-        if self._dataset is not first:
-            panel.show(self._dataset)
-        return panel
+    def _sections(self, boxes: Mapping[str, Widget]) -> Accordion:
+        """Closed sections; the content of some is made when they are opened."""
+        made = Accordion(tuple(boxes.values()), titles=tuple(boxes), selected_index=None, **look())
 
-    @property
-    def data_panel(self) -> DataPanel:
-        """Where data are chosen."""
-        return self._data.content
+        def open_section(change: dict[str, Any]) -> None:
+            if change["new"] is not None and isinstance(box := made.children[change["new"]], Later):
+                self.post(box.make)
+
+        made.observe(open_section, "selected_index")
+        return made
 
     @property
     def run_panel(self) -> RunPanel:
@@ -213,48 +270,20 @@ class Explorer(Dashboard):
         """Saving, loading and exporting."""
         return self._files.content
 
-    def _columns(self) -> HBox:
-        self.example = make(
-            Dropdown,
-            "ew-example",
-            options=[("choose an example", ""), *((name, name) for name in PRESETS)],
-            tooltip="Data and settings that demonstrate one point; replaces the current chain",
-        )
-        self.example.observe(
-            lambda change: self.post(lambda: self._show_example(str(change["new"]))), "value"
-        )
-        self.example_note = note("ew-note")
-        sections = {
-            "Data": self._data,
-            "Model": self.panel.model_box,
-            "Moves": self.panel.moves_box,
-            "Run": self._run,
-            "Save and export": self._files,
-        }
-        boxes = tuple(sections.values())
-        self.sections = Accordion(boxes, titles=tuple(sections), selected_index=1, **look())
-        self.sections.observe(lambda change: self.post(lambda: _open(boxes, change["new"])), "selected_index")
-        return in_columns(
-            {
-                "ew-settings": (
-                    self.example,
-                    self.example_note,
-                    self.panel.apply,
-                    self.panel.notice,
-                    self.sections,
-                ),
-                "ew-column-partition": (self.views["partition"],),
-                "ew-column-similarity": (self.views["tree"], self.views["heatmap"]),
-                "ew-column-chain": (self.views["counts"], self.views["theta"], self.views["traces"]),
-            },
-            "ew-explorer-columns",
-        )
-
     def _show_example(self, name: str) -> None:
-        """Change to an example."""
-        assign(self.example_note, value=escape(PRESETS[name].sentence) if name else "")
-        if name:
-            self.use_preset(name)
+        """Change to an example; the menu returns to its start, so that the same one can be chosen again."""
+        self.use_preset(name)
+        first = (f"example: {name}", "")
+        assign(self.example, options=[first, *_EXAMPLES[1:]], value="")
+        self._name(PRESETS[name].sentence)
+
+    def _name(self, sentence: str = "") -> None:
+        """Write the title: data, model, invariance, and what to look for in an example."""
+        data, settings = self._dataset, self._settings
+        model = f"model {settings.model}{', own shapes' if settings.shapes == 'own' else ''}"
+        parts = f"{data.counted(data.n_objects)}", model, f"invariant to {INVARIANCES[settings.model]}"
+        aside = f'<div class="ew-aside">{escape(sentence)}</div>' if sentence else ""
+        assign(self.title, value=f"<b>{escape(data.name)}</b> · {escape(' · '.join(parts))}{aside}")
 
     def _run_on(self, iterations: int) -> None:
         """Continue a finished run for some more iterations."""
@@ -263,11 +292,20 @@ class Explorer(Dashboard):
         self.player.target_iterations = target
         self.player.play()
 
-    def _show_settings(self) -> None:
-        if self.settings_shown.value:
-            self.remove_class("ew-closed")
-        else:
-            self.add_class("ew-closed")
+    def _arrange(self) -> None:
+        """Show or hide the settings, and the pictures beyond the first three."""
+        all_shown, views = self.pictures_shown.value, self.views
+        hidden = {"ew-closed": not self.settings_shown.value, "ew-plain": not all_shown}
+        for name, is_so in hidden.items():
+            (self.add_class if is_so else self.remove_class)(name)
+        # What is not seen is not on the page: bqplot cannot draw a figure without a size.
+        shown = {2: ("tree", "heatmap"), 3: ("counts", "theta", "traces")}
+        for place, names in shown.items():
+            chosen = names if all_shown else [name for name in names if name in _FRONT]
+            assign(self.columns.children[place], children=tuple(views[name] for name in chosen))
+            for name in names:
+                views[name].is_seen = name in chosen
+                views[name].redraw()
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -340,9 +378,7 @@ class Explorer(Dashboard):
         self.data_panel.show(data)
         if "speed" in run:
             self.transport.choose_speed(run["speed"])
-        self.run_panel.show(
-            run.get("iterations", self.player.target_iterations), run.get("burn_in", self.player.burn_in)
-        )
+        self.run_panel.show(run.get("iterations", _RUN["iterations"]), run.get("burn_in", _RUN["burn_in"]))
         self._run_changed()
         self.show_state(shown)
 
@@ -404,6 +440,8 @@ class Explorer(Dashboard):
             (name for name in SCHEDULES if resolve_schedule(name, settings.shapes) == settings.moves), None
         )
         extra = {"data": short_name(self._dataset)} | ({} if moves in {None, "default"} else {"moves": moves})
+        run = {"iterations": self.player.target_iterations, "burn_in": self.player.burn_in}
+        given |= {name: value for name, value in run.items() if value != _RUN[name]}
         return {**{name: value for name, value in extra.items() if value is not None}, **given}
 
     @property
@@ -502,6 +540,7 @@ class Explorer(Dashboard):
         self.shared.burn_in = self.player.burn_in
         self.shared.prepare(posterior, self._dataset.labels)
         self.headline.prepare(self._dataset)
+        self._name()
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
 

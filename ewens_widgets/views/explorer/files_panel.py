@@ -1,7 +1,7 @@
 """Saving, loading and exporting: the panel, and the files that it makes of the current state.
 
-The HTML page is self-contained: it works without a network and runs no script. A file that is too large for
-one message to the browser is written next to the notebook instead.
+The HTML page is self-contained: it works without a network and runs no script. Every file is downloaded by
+the browser, in parts if it is large (`Page.download`); nothing is left on the server.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.export import draws_csv, labels_csv
-from ewens_widgets.files import write_atomically
 from ewens_widgets.views.base import View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import Upload
 from ewens_widgets.views.prior_chooser import prior_name
@@ -23,9 +22,6 @@ from ewens_widgets.views.prior_chooser import prior_name
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.explorer import Explorer
 
-# A Jupyter server passes on at most this much in one message: larger ones are dropped, or break the
-# connection.
-_LARGEST_DOWNLOAD = 2_000_000
 _LARGEST_UPLOAD = 8_000_000
 
 _STYLE = """
@@ -114,16 +110,8 @@ class FilesPanel(VBox):
             self._say(str(error))
             return
         size = f"{len(content) / 1e6:.1f} MB" if len(content) >= 1e6 else f"{-(-len(content) // 1000)} kB"
-        if len(content) <= _LARGEST_DOWNLOAD:
-            self._explorer.page.download(name, content, media_type)
-            self._say(f"{name} ({size})")
-            return
-        try:
-            write_atomically(name, content)
-        except OSError as error:  # a full disk, or a folder without write permission
-            self._say(f"{error.strerror}: {name}")
-        else:
-            self._say(f"{name} ({size}) was written next to the notebook; it is too large for a download")
+        self._explorer.page.download(name, content, media_type)
+        self._say(f"{name} ({size})")
 
     def _copy(self) -> None:
         code = self._explorer.python

@@ -104,11 +104,13 @@ _MODELS = [
     ("II", "II", "Model II: invariant to shifts and a scale for each column"),
     ("III", "III", "Model III: invariant to shifts and all invertible linear maps"),
 ]
-_INVARIANCES = {
-    "I": "Invariant to shifts, rotations, and one scale factor for all columns.",
-    "II": "Invariant to shifts, and to a scale factor for each column.",
-    "III": "Invariant to shifts and to all invertible linear maps.",
+INVARIANCES = {
+    "I": "shifts, rotations, and one scale factor for all columns",
+    "II": "shifts, and a scale factor for each column",
+    "III": "shifts and all invertible linear maps",
 }
+"""What the posterior under each model is invariant to."""
+
 _SHAPES: list[tuple[str, ShapesName]] = [("common", "common"), ("one per cluster", "own")]
 _DEFAULT_GRIDS = {"grid": "2^-3 … 2^10", "nu": "2^1 … 2^8"}
 _MIXED = "mixed"
@@ -140,7 +142,7 @@ _PRESETS = {
 
 
 class ModelPanel(VBox):
-    """Fields of model, shapes, prior, α and the grids of θ and ν."""
+    """Fields of model and prior; `more` has those of shapes, α and the grids of θ and ν."""
 
     def __init__(self) -> None:
         presets = [(preset.title, name) for name, preset in _PRESETS.items()]
@@ -190,8 +192,9 @@ class ModelPanel(VBox):
                 "Values of the pooling ν: a larger ν makes covariances more similar; powers of 2 or numbers",
             ),
         }
-        boxes = list(self._own_fields.values())
-        super().__init__((*boxes[:3], self.prior, *boxes[3:]), **look("ew-model-box"))
+        rest = [field for name, field in self._own_fields.items() if name != "model"]
+        self.more = VBox(tuple(rest), **look("ew-model-box"))
+        super().__init__((self._own_fields["model"], self.prior), **look("ew-model-box"))
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -210,7 +213,7 @@ class ModelPanel(VBox):
             self.prior.show(_PRESETS[chosen].prior)
         self.prior.arrange()
         self._name_preset()
-        own["model"].help_text = _INVARIANCES[own["model"].control.value]
+        own["model"].help_text = f"Invariant to {INVARIANCES[own['model'].control.value]}."
         has_own = own["shapes"].control.value == "own"
         show_only(own, set(own) - (set() if has_own else {"nu"}))
 

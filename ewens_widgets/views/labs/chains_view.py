@@ -26,7 +26,7 @@ from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, star
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import Panel, View, assign, note, show_if
+from ewens_widgets.views.base import Panel, View, assign, note
 from ewens_widgets.views.labs.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
@@ -34,8 +34,8 @@ from ewens_widgets.views.labs.chain_panels import (
     ChainTraces,
 )
 from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
-from ewens_widgets.views.page import PROGRESS, STATUS, Dashboard, in_columns
-from ewens_widgets.views.transport import Transport
+from ewens_widgets.views.page import STATUS, Dashboard, in_columns
+from ewens_widgets.views.transport import Transport, present_button
 
 MOST_CHAINS = 8
 
@@ -135,14 +135,12 @@ class ChainsView(Dashboard):
             "diagnostics": self._diagnostics,
             "similarities": self._similarities,
         }
-        self.transport = _ChainsTransport(self.player, on_more=self._run_on)
-        if self.is_recorded:
-            show_if(self.transport.more, False)
+        on_more = None if self.is_recorded else self._run_on
+        self.transport = _ChainsTransport(self.player, (present_button(),), on_more)
         self.sentence = note("ew-sentence")
         places = ("ew-column-traces", "ew-column-agreement", "ew-column-pictures")
         columns = in_columns({place: (view,) for place, view in zip(places, self.panels, strict=True)})
-        attributes = {".ew-sentence": STATUS, ".ew-progress": PROGRESS}
-        self.lay_out(self.transport, self.sentence, columns, names=attributes)
+        self.lay_out(self.transport, self.sentence, columns, names={".ew-sentence": STATUS})
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
         self.attach(*self.views.values(), self, self.transport)

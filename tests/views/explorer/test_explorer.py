@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ipywidgets import Widget
 from playback.fakes import QuickTime, empty_turns
 from views.chains import Wire, widgets_below
 from views.explorer.small_explorer import html_of, square, step
@@ -23,7 +22,10 @@ pytestmark = pytest.mark.usefixtures("wire")
 class TestStart:
     def test_all_views_show_the_initial_state(self, explorer: Explorer) -> None:
         assert html_of(explorer) == "iteration 0 of 200"
-        assert explorer.headline.sentence.value.startswith("20 points × 2 features; initially every point")
+        assert explorer.headline.sentence.value.startswith(
+            "20 points × 2 features; initially every point is its own"
+        )
+        assert "<b>unit square</b> · 20 points · model I · invariant to shifts, rot" in explorer.title.value
         assert all(view.frame is not None for view in explorer.views.values())
         assert explorer.labels.tolist() == list(range(20))
 
@@ -68,15 +70,17 @@ class TestOpening:
         assert len(wire.opened) <= 300
         assert len(wire.opened) + len(wire.messages) <= 400
 
-    def test_panels_are_made_when_they_are_opened(self, explorer: Explorer, wire: Wire) -> None:
+    def test_panels_are_made_when_they_are_opened(self, explorer: Explorer) -> None:
         step(explorer, 3)
-        for place, expected in enumerate(("ew-data", None, "ew-seed", "ew-burn-in", "ew-export")):
-            before = len(wire.opened)
-            explorer.sections.selected_index = place
-            assert (len(wire.opened) > before) is (expected is not None)
-            names = {name for one in widgets_below(explorer.sections) for name in classes_of(one)}
-            assert expected is None or expected in names
-        explorer.sections.selected_index = None
+        assert not {"ew-alpha", "ew-seed", "ew-burn-in", "ew-export"} & names_in(explorer)
+        explorer.sections.selected_index = 1
+        assert "ew-export" in names_in(explorer)
+        explorer.sections.selected_index = 0
+        inner = explorer.more.content
+        for place, expected in enumerate(("ew-seed", "ew-burn-in", "ew-alpha")):
+            inner.selected_index = place
+            assert expected in names_in(explorer)
+        inner.selected_index = None
         assert explorer.panel.read() == explorer.settings
         assert explorer.player.status.iteration == 3
 
@@ -100,16 +104,39 @@ class TestOpening:
         assert explorer.dataset.feature_names == ("x", "y")
         assert set(panel.columns.controls) == {"x", "y"}
 
+    def test_three_pictures_come_first_and_the_others_at_a_click(self, explorer: Explorer) -> None:
+        shown = {"ew-partition", "ew-heatmap", "ew-counts"}
+        others = {"ew-tree", "ew-theta", "ew-traces"}
+        assert names_in(explorer) & (shown | others) == shown
+        explorer.pictures_shown.value = True
+        assert names_in(explorer) & (shown | others) == shown | others
+        explorer.pictures_shown.value = False
+        assert names_in(explorer) & (shown | others) == shown
 
-def classes_of(widget: Widget) -> tuple[str, ...]:
-    return getattr(widget, "_dom_classes", ())
+    def test_it_plays_when_it_is_first_seen(self) -> None:
+        async def use() -> None:
+            made = Explorer(square(), iterations=30, burn_in=5, autoplay="visible")
+            assert made.page.announces
+            made.page._on_message(None, {"kind": "seen"}, [])
+            assert (await made.player.wait()).state is PlayerState.FINISHED
+            made.page._on_message(None, {"kind": "seen"}, [])
+            assert not made.player.status.is_running
+
+        asyncio.run(use())
+        with pytest.raises(ValueError, match='autoplay must be None or "visible"'):
+            Explorer(square(), autoplay="always")
+
+
+def names_in(explorer: Explorer) -> set[str]:
+    """Classes of everything on the page."""
+    return {name for one in widgets_below(explorer) for name in getattr(one, "_dom_classes", ())}
 
 
 class TestFrames:
     def test_frames_wait_for_the_page(self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
         async def use() -> tuple[int, int]:
             explorer.page._on_message(None, {"kind": "here", "viewer": "tab"}, [])
-            explorer.player.speed = None
+            explorer.player.speed = 1  # few iterations: what is measured is frames
             explorer.player.play()
             await explorer.player.wait(0.5)
             waiting = explorer.page.frame
@@ -121,7 +148,7 @@ class TestFrames:
             return waiting, explorer.page.frame
 
         QuickTime(explorer.player, monkeypatch)
-        explorer.player.target_iterations = 10**7
+        explorer.player.target_iterations = 100_000
         first, second = asyncio.run(use())
         assert first <= 3
         assert second > first

@@ -103,17 +103,28 @@ class TestFiles:
         explorer.files.button.click()
         assert "no draws yet" in explorer.files.message.value
 
-    def test_what_is_too_large_for_a_message_is_written_beside_the_notebook(
+    def test_a_large_file_is_downloaded_in_parts_and_nothing_is_left_on_the_server(
         self, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Wire
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        explorer.files._makers["all views (PNG)"] = lambda: ("big.png", b"x" * 3_000_000, "image/png")
+        content = np.random.default_rng(0).bytes(1_300_000)
+        explorer.files._makers["all views (PNG)"] = lambda: ("big.png", content, "image/png")
         explorer.files.chooser.value = "all views (PNG)"
         wire.clear()
         explorer.files.button.click()
-        assert not wire.custom()
-        assert (tmp_path / "big.png").stat().st_size == 3_000_000
-        assert "next to the notebook" in explorer.files.message.value
+        received = b""
+        while len(received) < len(content):
+            sent = [data for _, data in wire.messages if data.get("method") == "custom"]
+            assert len(sent) == 1, "the next part waits until it is asked for"
+            assert sent[0]["content"]["start"] == len(received)
+            (part,) = wire.buffers
+            assert len(part) < 1_000_000
+            received += part
+            wire.clear()
+            explorer.page._on_message(None, {"kind": "more", "start": len(received)}, [])
+        assert received == content
+        assert not wire.messages
+        assert not list(tmp_path.iterdir())
 
     def test_the_page_needs_nothing_but_itself(self, explorer: Explorer) -> None:
         step(explorer, 30)

@@ -69,8 +69,8 @@ def test_the_code_makes_the_same_explorer() -> None:
     made = names["explorer"]
     assert isinstance(made, Explorer)
     assert made.state == explorer.state
-    own = Explorer(np.arange(12.0).reshape(6, 2) ** 2, model="I", seed=3)
-    assert "ew.Explorer(data, model='I', seed=3)" in own.python
+    own = Explorer(np.arange(12.0).reshape(6, 2) ** 2, model="I", seed=3, iterations=700)
+    assert "ew.Explorer(data, model='I', seed=3, iterations=700)" in own.python
 
 
 def test_data_of_one_s_own_are_not_taken_for_others() -> None:
@@ -86,8 +86,16 @@ def test_an_example_is_explained_at_a_click() -> None:
     assert explorer.dataset.name == "half-moons"
     assert explorer.player.status.iteration == 0
     assert explorer.shared.cut.n_clusters == 2
-    assert "bent" in explorer.example_note.value
+    assert "bent" in explorer.title.value
+    assert explorer.example.label == "example: the moons"
     assert explorer.panel.fields["model"].control.value == "II"
+    explorer.panel.fields["model"].control.value = "I"
+    explorer.player.target_iterations = 77
+    explorer.example.value = "the moons"
+    assert explorer.settings.model == "II", "chosen again, it is what it was"
+    assert explorer.player.target_iterations == 3000
+    explorer.data_panel.chooser.value = "wine"
+    assert "bent" not in explorer.title.value
 
 
 @pytest.mark.slow

@@ -202,7 +202,7 @@ def test_it_plays_in_the_background_and_pauses(square: ew.datasets.Dataset) -> N
         view.transport.buttons["Play"].click()
         while view.player.status.iteration <= 20:
             await asyncio.sleep(0)
-        view.transport.buttons["Pause"].click()
+        view.transport.buttons["Play"].click()  # it says Pause
         stopped = view.player.status.iteration
         await at_rest(view.player)
         assert view.player.status.iteration == stopped > 20
