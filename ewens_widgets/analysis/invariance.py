@@ -66,11 +66,11 @@ def mapped(
 
 
 def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ...]:
-    """Models with the same posterior, by theory, if two of `n_features` columns are mapped by a matrix."""
+    """Models with the same posterior, by theory, if some of `n_features` columns are mapped by a matrix."""
     names: list[ModelName] = []
     gram = matrix @ matrix.T
-    is_similarity = np.allclose(gram, gram[0, 0] * np.eye(2), rtol=0.0, atol=1e-9 * gram.max())
-    if is_similarity and (n_features == 2 or abs(gram[0, 0] - 1.0) < 1e-9):
+    is_similarity = np.allclose(gram, gram[0, 0] * np.eye(len(gram)), rtol=0.0, atol=1e-9 * gram.max())
+    if is_similarity and (n_features == len(matrix) or abs(gram[0, 0] - 1.0) < 1e-9):
         names.append("I")
     size = 1e-9 * np.abs(matrix).max()
     # One entry in each row and column: the columns are scaled, mirrored or swapped.

@@ -548,6 +548,11 @@ class Worker(Engine[Tick, WorkerStatus]):
         """Whether there is an event loop to work on."""
         return self.mailbox.capture_loop()
 
+    @property
+    def work(self) -> Work:
+        """What is being done."""
+        return self._work
+
     def run_sync(self, steps: int = 2**31) -> None:
         """Do at most `steps` steps in the foreground, with or without a loop; errors of the work raise."""
         self._run_in_foreground(check_count("steps", steps, least=1), "run")

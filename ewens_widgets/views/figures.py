@@ -258,6 +258,7 @@ class FeaturePlane:
         self._projections: dict[str, ShownAxes] = {}
         self._comparable: set[str] = set()
         self._size = (1.0, 1.0)
+        self._matrix: FloatArray = np.eye(2)
         self._silence = Silence()
         self.scales = {"x": make_scale(), "y": make_scale()}
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
@@ -294,9 +295,31 @@ class FeaturePlane:
         """Place the objects by what is chosen."""
         if self._silence:
             return
-        x, y = (self._projections[chooser.value].values for chooser in self.choosers)
         self._fit()
-        self._on_place(x, y)
+        self._on_place(*self._mapped().T)
+
+    def transform(self, matrix: FloatArray) -> None:
+        """Show the plane mapped by a matrix, from the right, about the objects' mean."""
+        if not np.array_equal(matrix, self._matrix):
+            self._matrix = matrix
+            if self._projections:
+                self.place()
+
+    def _plain(self) -> FloatArray:
+        return np.column_stack([self._projections[chooser.value].values for chooser in self.choosers])
+
+    def _mapped(self) -> FloatArray:
+        plain = self._plain()
+        if self.is_plain:
+            return plain
+        middle = plain.mean(axis=0)
+        mapped: FloatArray = middle + (plain - middle) @ self._matrix
+        return mapped
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the plane is shown as it is."""
+        return np.array_equal(self._matrix, np.eye(2))
 
     def resize(self, width: float, height: float) -> None:
         """Follow the size that the plot has on the page."""
@@ -311,7 +334,13 @@ class FeaturePlane:
 
     @property
     def weights(self) -> FloatArray | None:
-        """Weights of the features in what the axes show (d × 2); None where an axis shows none of them."""
+        """Weights of the features in what is shown (d × 2); None where an axis shows none of them."""
+        plain = self.axes_weights
+        return None if plain is None else plain @ self._matrix
+
+    @property
+    def axes_weights(self) -> FloatArray | None:
+        """The same for the axes that were chosen, before any map."""
         x, y = (self._projections[chooser.value].weights for chooser in self.choosers)
         return None if x is None or y is None else np.column_stack([x, y])
 
@@ -323,14 +352,19 @@ class FeaturePlane:
     def _fit(self) -> None:
         if not self._projections:
             return
-        names = [chooser.value for chooser in self.choosers]
-        values = [self._projections[name].values for name in names]
-        if not self.is_equal:
-            for axis, shown, name in zip(self.axes, values, names, strict=True):
+        mapped, names = self._mapped(), [chooser.value for chooser in self.choosers]
+        if self.is_plain and not self.is_equal:
+            for axis, shown, name in zip(self.axes, mapped.T, names, strict=True):
                 fit_axis(axis, shown, name, self._margin)
             return
-        corners = np.min(values, axis=1), np.max(values, axis=1)
-        low, high = equal_limits(*corners, self._size, self._margin)
+        # Where the axes have different units, a map is seen in those of their spread.
+        unit, size = np.ones(2), self._size
+        if not self.is_equal:
+            unit, size = np.maximum(np.ptp(self._plain(), axis=0), 1e-12), (1.0, 1.0)
+        corners = mapped.min(axis=0) / unit, mapped.max(axis=0) / unit
+        low, high = (unit * corner for corner in equal_limits(*corners, size, self._margin))
+        if not self.is_plain:
+            names = [f"{name}, transformed" for name in names]
         for place, (axis, name) in enumerate(zip(self.axes, names, strict=True)):
             set_limits(axis.scale, axis, float(low[place]), float(high[place]), ticks=6)
             assign(axis, label=name)

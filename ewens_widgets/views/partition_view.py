@@ -1,5 +1,6 @@
 """The objects in two dimensions, coloured by cluster, with an ellipse around each cluster."""
 
+import time
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ FloatArray = NDArray[np.float64]
 
 _MOST_IN_LEGEND = 9
 _MOST_NAMED = 8
+_GLIDE = 0.5  # Seconds, a little more than the stylesheet takes.
 _MARGIN = 0.05  # Around the objects, as a share of their spread.
 
 _NONE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -83,6 +85,7 @@ class PartitionView(View):
         self._dataset: Dataset | None = None
         self._posterior: Posterior | None = None
         self._iterations = (-1, -1)  # on display now, and before
+        self._glides_until = 0.0
         self._is_slow = False  # so that single iterations can be followed
         self._start: NDArray[np.intp] | None = (
             None  # the partition before the first iteration, if it was seen
@@ -178,7 +181,9 @@ class PartitionView(View):
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         if self.shared.selection.source is self.brush:
             self.shared.selection.source = None  # its rectangle means other objects now
-        if self._frame is not None and not self._frame.status.is_running:
+        if self._frame is not None:
+            # Also while the chain runs: whoever transforms the data follows the points.
+            self._glides_until = time.perf_counter() + _GLIDE
             self.figure.add_class(GLIDES)
         self.dots.place(x, y)
         self.outlines.place(self._posterior, x, y, self.plane.weights)
@@ -221,7 +226,7 @@ class PartitionView(View):
         self._is_slow = self.follows if is_rest else speed is not None and speed < 1.0
         if self._is_slow or (is_rest and not is_new and has_changed):
             self.figure.add_class(GLIDES)
-        elif is_new:
+        elif is_new and time.perf_counter() > self._glides_until:
             self.figure.remove_class(GLIDES)
 
     @property

@@ -203,8 +203,8 @@ class ExplorerPage:
     def show_all_pictures(self) -> None:
         """Show the pictures beyond the first three."""
         self.press("pictures")
-        expect(self.part(".ew-tree-picture svg")).to_be_visible()
-        expect(self.part(".ew-traces .ew-figure svg").last).to_be_visible()
+        expect(self.part(".ew-tree-picture svg.svg-figure")).to_be_visible()
+        expect(self.part(".ew-traces .ew-figure svg.svg-figure").last).to_be_visible()
 
     def choose_speed(self, label: str) -> None:
         self.part(".ew-speed select").select_option(label=label)

@@ -46,6 +46,7 @@ from ewens_widgets.views.explorer.settings import (
     SamplerSettings,
     SettingsPanel,
 )
+from ewens_widgets.views.explorer.transform_panel import TransformPanel
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
@@ -210,6 +211,10 @@ class Explorer(Dashboard):
         )
         self.settings_shown.observe(lambda _: post(self._arrange), "value")
         self.pictures_shown.observe(lambda _: post(self._arrange), "value")
+        plane = self._partition.plane
+        self.transform = TransformPanel(plane, post, self._use_data)
+        for chooser in plane.choosers:
+            chooser.observe(lambda _: post(self.transform.reset), "value")
         self.transport = Transport(self.player, on_more=lambda more: post(lambda: self._run_on(more)))
         self.headline = Headline(self.shared)
         self.panel = SettingsPanel(
@@ -302,7 +307,9 @@ class Explorer(Dashboard):
         shown = {2: ("tree", "heatmap"), 3: ("counts", "theta", "traces")}
         for place, names in shown.items():
             chosen = names if all_shown else [name for name in names if name in _FRONT]
-            assign(self.columns.children[place], children=tuple(views[name] for name in chosen))
+            more = (self.transform,) if place == 3 else ()
+            boxes = (*(views[name] for name in chosen[:1]), *more, *(views[name] for name in chosen[1:]))
+            assign(self.columns.children[place], children=boxes)
             for name in names:
                 views[name].is_seen = name in chosen
                 views[name].redraw()
@@ -543,6 +550,7 @@ class Explorer(Dashboard):
         self._name()
         for view in self.views.values():
             view.prepare(self._dataset, posterior)
+        self.transform.prepare(self._dataset, self._settings)
 
     def _run_changed(self) -> None:
         try:
@@ -592,6 +600,12 @@ class Explorer(Dashboard):
         frame = self.player.current_frame()
         parts = self.headline.text(frame), self.headline.aside(frame), self.status_line()
         return "\n".join([f"{self._dataset.name} · {parts[0]}", *filter(None, parts[1:])])
+
+    def close(self) -> None:
+        """Stop the chain and the comparison, and close the page."""
+        if hasattr(self, "transform"):
+            self.transform.worker.close()
+        super().close()
 
     def __repr__(self) -> str:
         status = self.player.status
