@@ -54,6 +54,7 @@ _NAMES = {
     "Trace": "sampling.trace",
     "until": "sampling.chains.result",
     "variation_of_information": "analysis.agreement",
+    "watch": "views.labs.watcher",
 }
 
 __all__ = ["__version__", *_MODULES, *_NAMES]

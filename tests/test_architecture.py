@@ -117,7 +117,7 @@ def test_the_way_of_an_iteration_is_short_and_the_page_tells_it() -> None:
     walked = {"playback/player.py", "sampling/sampler.py", "views/partition_view.py"}
     assert walked <= way, "nothing was walked"
     views = {name for name in way if re.fullmatch(r"views/\w+_views?\.py", name)}
-    assert len(views) >= 5
+    assert len(views) >= 4  # those that are shown first
     assert len(way - views) <= LONGEST_WAY, "\n".join(sorted(way))
     told = set(re.findall(r"`([\w/]+\.py)`", PAGE.read_text()))
     assert way <= told, "docs/architecture.md leaves out files on the way of an iteration"

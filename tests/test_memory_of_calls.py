@@ -166,6 +166,7 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
         ),
         "",
     ),
+    "watch": (lambda: ew.watch([two_partitions()[0]] * 3, make_data()).close(), ""),
     "variation_of_information": (lambda: ew.variation_of_information(*two_partitions()), ""),
 }
 # Kinds of values and errors; and what is the same as, or a part of, something that is called here.

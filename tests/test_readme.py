@@ -7,7 +7,13 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("README.md", marks=pytest.mark.slow), "docs/exact.md", "docs/priors.md"]
+    "name",
+    [
+        pytest.param("README.md", marks=pytest.mark.slow),
+        "docs/exact.md",
+        "docs/priors.md",
+        pytest.param("docs/programming.md", marks=pytest.mark.slow),
+    ],
 )
 def test_the_examples_print_what_is_shown(
     repository: Path, capsys: pytest.CaptureFixture[str], name: str

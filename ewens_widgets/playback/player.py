@@ -34,7 +34,7 @@ The event loop shuts down
 """
 
 from collections.abc import Callable
-from typing import Protocol, overload
+from typing import Any, Protocol, overload
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
@@ -118,6 +118,8 @@ class RecordedChain:
         Keeps the events. It may already hold the iterations that led to the state of the source.
     target
         The iteration at which the work is done.
+    on_block
+        Called with each block that has been recorded.
 
     Attributes
     ----------
@@ -125,7 +127,14 @@ class RecordedChain:
         Whether the source had no more iterations when it was last asked.
     """
 
-    def __init__(self, source: Source, recorder: EventRecorder, target: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        recorder: EventRecorder,
+        target: int,
+        on_block: Callable[[DrawTable], None] = lambda _: None,
+    ) -> None:
+        self._on_block = on_block
         self.source = source
         self.recorder = recorder
         self.target = target
@@ -187,7 +196,10 @@ class RecordedChain:
         count = min(steps, self.target - self.iteration)
         self.recorder.reserve(count)
         with interrupts_deferred():
-            return self._record(self.source.advance(count))
+            count = self._record(self.source.advance(count))
+        if self._newest:
+            self._on_block(self._newest)
+        return count
 
     def _record(self, block: DrawTable) -> int:
         """Record a block that the source has run, even if an interrupt comes."""
@@ -258,7 +270,8 @@ class Player(Engine[Frame, PlayerStatus]):
         pacing: Pacing | None = None,
     ) -> None:
         target = check_count("target_iterations", target_iterations, least=1)
-        self._chain = RecordedChain(source, recorder, target)
+        self._blocks: FanOut[Frame, Any] = FanOut(on_view_error)
+        self._chain = RecordedChain(source, recorder, target, self._blocks.publish)
         self._summaries = RunningSummaries(recorder, check_count("burn_in", burn_in, least=0))
         self._preparing_message = preparing_message
         self._shown: int | None = None  # the past iteration on display; None follows the present
@@ -367,7 +380,8 @@ class Player(Engine[Frame, PlayerStatus]):
             kept = self.recorder if recorder is None else recorder
             if recorder is None:
                 kept.clear()
-            self._chain = RecordedChain(source, kept, target_iterations or self._chain.target)
+            target = target_iterations or self._chain.target
+            self._chain = RecordedChain(source, kept, target, self._blocks.publish)
             self._summaries = RunningSummaries(kept, self.burn_in)
             if self._answer is not None:
                 self._answer.clear()
@@ -411,6 +425,26 @@ class Player(Engine[Frame, PlayerStatus]):
         """
         self.post(lambda: self._fan_out.listeners.append(listener))
         return lambda: self.post(lambda: self._fan_out.unlisten(listener))
+
+    def on_block(self, listener: Callable[[DrawTable], None]) -> Callable[[], None]:
+        """Call a listener with each block of iterations once it is recorded; one that raises is removed.
+
+        Returns
+        -------
+        function that removes the listener
+        """
+        self.post(lambda: self._blocks.listeners.append(listener))
+        return lambda: self.post(lambda: self._blocks.unlisten(listener))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page shows frames."""
+        return self._display.is_watched
+
+    def close(self) -> None:
+        """Stop, and remove all views, viewers and listeners."""
+        super().close()
+        self.post(self._blocks.clear)
 
     def complete(self) -> None:
         """Show the latest state, and wait for an answer under way; for still pictures."""

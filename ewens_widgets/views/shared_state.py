@@ -135,6 +135,11 @@ class SharedState:
         """Have a function called when the views must be drawn again."""
         self._observers.append(observer)
 
+    def unobserve(self, observer: Callable[[], None]) -> None:
+        """Stop calling a function; one that is not known is ignored."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
     def changed(self) -> None:
         """Have the views drawn again."""
         for observer in tuple(self._observers):

@@ -19,7 +19,7 @@ from traitlets import Int
 from ewens_widgets.playback import Frame, Player, PlayerState, PlayerStatus
 from ewens_widgets.playback.frame import number_text
 from ewens_widgets.sampling.draws import Event
-from ewens_widgets.sampling.moves.move import MOVES, is_sweep
+from ewens_widgets.sampling.moves.move import MOVES
 from ewens_widgets.views.base import Silence, assign, look, make, note
 from ewens_widgets.views.fields import buttons
 
@@ -100,8 +100,9 @@ def move_text(frame: Frame) -> str:
         return "proposal accepted" if event.moves[0].acceptances else "proposal rejected"
     parts = []
     # A Gibbs draw is always accepted: what counts is how many points it has moved.
+    sweeps = {name for name, kind in MOVES.items() if kind.is_sweep}
     for is_drawn, what in ((False, "proposals accepted"), (True, "points moved")):
-        moves = [move for move in event.moves if is_sweep(move.name) == is_drawn]
+        moves = [move for move in event.moves if (move.name in sweeps) == is_drawn]
         if made := sum(move.proposals for move in moves):
             parts.append(f"{sum(move.acceptances for move in moves)} of {made} {what}")
     return ", ".join(parts) or "nothing proposed"

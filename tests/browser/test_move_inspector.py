@@ -159,3 +159,4 @@ def test_the_lesson(inspector: OpenedWidget) -> None:
     proposed = inspector.value("widget.inspection.proposal.proposed.tolist()")
     press(inspector, "accept-anyway")
     assert inspector.value("widget.inspection.proposal.labels.tolist()") == proposed
+    assert inspector.faults == []

@@ -48,8 +48,9 @@ from ewens_widgets.views.explorer.settings import (
 )
 from ewens_widgets.views.explorer.transform_panel import TransformPanel
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.page import Dashboard, in_columns
+from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.partition_view import PartitionView
+from ewens_widgets.views.programmed import Programmed
 from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
@@ -73,7 +74,7 @@ _FRONT = ("partition", "heatmap", "counts")
 _RUN = {"iterations": 3000, "burn_in": 500}
 
 
-class Explorer(Dashboard):
+class Explorer(Programmed):
     """Run a chain and watch it.
 
     Parameters
