@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from jupyter_server.services.kernels.handlers import KernelHandler
+from tornado.iostream import StreamBufferFullError
 from tornado.web import HTTPError
 from voila.shutdown_kernel_handler import VoilaShutdownKernelHandler
 from voila.tornado.kernel_websocket_handler import VoilaKernelWebsocketHandler
@@ -25,6 +26,9 @@ __all__ = ["HEADERS", "Allowance", "MessageError", "check", "unpack"]
 
 PROTOCOL = "v1.kernel.websocket.jupyter.org"
 LARGEST_MESSAGE = 16 * 2**20  # bytes; an upload has at most 5 MB
+LARGEST_JSON = 2**20  # bytes of a message, without tables and other arrays, which follow it as they are
+MOST_UNREAD = 2**25  # bytes that wait for a page which does not read, or for a process which does not answer
+COST = 2**11  # bytes that a waiting message takes besides its content
 LONGEST_QUERY = 2000
 MOST_PARTS = 64
 MOST_CONNECTIONS = 4  # per visit; a page that is loaded again has two for a moment
@@ -70,6 +74,35 @@ class Allowance:
         return self._left >= 0
 
 
+class Sender:
+    """What a visitor has sent: how fast, and how much of it waits for an answer of the visitor's process."""
+
+    def __init__(self) -> None:
+        # A page sends some twenty messages per second, and a few hundred when it is loaded.
+        self._messages, self._content = Allowance(200, 2000), Allowance(4 * 2**20, 2**26)
+        self._waiting: dict[str, int] = {}
+        self._total = 0
+
+    def may_send(self, size: int) -> bool:
+        """Count a message; return whether the visitor keeps to the rates."""
+        return self._messages.take(1) & self._content.take(size)
+
+    def passes_on(self, name: str, size: int) -> bool:
+        """Note a message until it is answered; return whether not too much waits by now."""
+        if name in self._waiting or self._total > MOST_UNREAD:
+            return False
+        self._waiting[name] = size + COST
+        self._total += size + COST
+        return True
+
+    def is_answered(self, name: str) -> None:
+        """Forget a message that was answered, and those before it, whose answers were lost."""
+        for earlier in list(self._waiting) if name in self._waiting else ():
+            self._total -= self._waiting.pop(earlier)
+            if earlier == name:
+                return
+
+
 def unpack(message: bytes | str) -> tuple[str, list[bytes]]:
     """Split a message into its channel and its parts, as the protocol lays them out.
 
@@ -92,12 +125,12 @@ def unpack(message: bytes | str) -> tuple[str, list[bytes]]:
     return channel.decode("ascii", "replace"), parts
 
 
-def check(message: bytes | str) -> bool:
+def check(message: bytes | str) -> str | None:
     """Check a message of a page.
 
     Returns
     -------
-    Whether it is passed on. Kinds of messages that no page needs are not.
+    Its identifier if it is passed on. Kinds of messages that no page needs are not.
 
     Raises
     ------
@@ -105,21 +138,26 @@ def check(message: bytes | str) -> bool:
         For what no page sends.
     """
     channel, parts = unpack(message)
+    # A few bytes of JSON may become a hundred in memory.
+    if sum(len(part) for part in parts[: len(_DICTIONARIES)]) > LARGEST_JSON:
+        raise MessageError("more JSON than a page sends")
     try:
         header, _, _, content = (_dictionary(part) for part in parts[: len(_DICTIONARIES)])
     except (ValueError, RecursionError) as error:
         raise MessageError("parts that are not dictionaries") from error
-    kind = header.get("msg_type")
+    kind, name = header.get("msg_type"), header.get("msg_id")
     if channel != "shell" or not isinstance(kind, str) or kind not in _KINDS:
-        return False
+        return None
     if kind == "comm_open" and content.get("target_name") not in _TARGETS:
-        return False
+        return None
+    if not isinstance(name, str) or not 0 < len(name) <= 100:
+        raise MessageError("a message without an identifier")
     is_comm = kind in {"comm_open", "comm_msg", "comm_close"}
     if is_comm and not (
         isinstance(content.get("comm_id"), str) and isinstance(content.get("data", {}), dict)
     ):
         raise MessageError("a message to no widget")
-    return True
+    return name
 
 
 def _dictionary(part: bytes) -> dict[str, Any]:
@@ -129,14 +167,30 @@ def _dictionary(part: bytes) -> dict[str, Any]:
     return value
 
 
-class OwnVisit:
+class Terse:
+    """Part of a handler that browsers ask: our headers also on its files, and no page for an error."""
+
+    set_header: Any
+    finish: Any
+
+    def set_default_headers(self) -> None:
+        """Tell browsers to load from here alone."""
+        super().set_default_headers()  # type: ignore[misc]
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def write_error(self, status_code: int, **_: object) -> None:
+        """Answer with the status alone; no person reads more."""
+        self.finish(f"{status_code}\n")
+
+
+class OwnVisit(Terse):
     """Part of a handler whose address names a visit: only the browser that opened the visit is answered."""
 
     # What it uses of the handler.
     kernel_manager: Any
     path_args: list[str]
     path_kwargs: dict[str, str]
-    finish: Any
 
     async def prepare(self, *arguments: Any, **keywords: Any) -> None:  # noqa: ANN401 - passed on
         """Refuse a browser without the visit's cookie."""
@@ -147,10 +201,6 @@ class OwnVisit:
         owner = self.kernel_manager.owners.get(visit)
         if owner is not None and owner != visitor_of(self):
             raise HTTPError(403, "this visit belongs to another browser")
-
-    def write_error(self, status_code: int, **_: object) -> None:
-        """Answer with the status alone; no person reads more."""
-        self.finish(f"{status_code}\n")
 
 
 def cookie_name(handler: Any) -> str:  # noqa: ANN401 - any handler
@@ -180,18 +230,37 @@ class GuardedSocket(OwnVisit, VoilaKernelWebsocketHandler):
             raise HTTPError(429, "this visit has too many connections")
         await super().get(kernel_id=kernel_id)
 
+    async def open(self, kernel_id: str) -> None:
+        """Limit what waits for a page that does not read."""
+        self.ws_connection.stream.max_write_buffer_size = MOST_UNREAD
+        await super().open(kernel_id)
+
     def on_message(self, ws_message: bytes | str) -> None:
         """Pass a message on to the visitor's process, or close the connection."""
         try:
-            if not self.kernel_manager.may_send(self.kernel_id, len(ws_message)):
+            sender = self.kernel_manager.senders.get(self.kernel_id)
+            if sender is None:
+                raise MessageError("the visit has ended")
+            if not sender.may_send(len(ws_message)):
                 raise MessageError("more messages than a page sends")
-            is_wanted = check(ws_message)
+            name = check(ws_message)
+            if name is not None and not sender.passes_on(name, len(ws_message)):
+                raise MessageError("more messages than the process answers")
         except MessageError as error:
             self.log.warning("Closed a connection of visit %s: %s", self.kernel_id, error)
             self.close(1008, str(error))
             return
-        if is_wanted:
+        if name is not None:
             super().on_message(ws_message)
+
+    def write_message(self, message: bytes | dict[str, Any], binary: bool = False) -> Any:  # noqa: ANN401 - a future
+        """Send a message, or end the connection if the page has left too many unread."""
+        try:
+            return super().write_message(message, binary)
+        except StreamBufferFullError:
+            self.log.warning("Closed a connection of visit %s: it does not read", self.kernel_id)
+            self.ws_connection.stream.close()
+            return None
 
 
 class GuardedKernel(OwnVisit, KernelHandler):

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import Any
@@ -144,7 +145,8 @@ class VisitHandler(guard.OwnVisit, JupyterHandler):
         self.finish(json.dumps(await self.kernel_manager.goes_on(kernel_id, _HELD)))
 
 
-# The kernel that was started for the request at hand; the original keeps it to itself.
+# The request at hand, and the kernel that was started for it; the original keeps them to itself.
+_page: ContextVar["PageHandler"] = ContextVar("_page")
 _started: ContextVar[str] = ContextVar("_started")
 
 
@@ -152,7 +154,7 @@ class PageHandler(TornadoVoilaHandler):
     """Sends the page. A visitor who leaves before all of it was sent gives up the place."""
 
     _kernel: str | None = None
-    _is_left = False
+    is_left = False
 
     async def prepare(self) -> None:
         """Refuse what would be reflected in the page, or passed on, unchecked."""
@@ -166,15 +168,17 @@ class PageHandler(TornadoVoilaHandler):
 
     async def get_generator(self, path: str | None = None) -> AsyncIterator[str]:
         """Parts of the page; the first of them comes when the kernel has been started."""
+        _page.set(self)
         async for part in super().get_generator(path=path):
             if self._kernel is None and (kernel := _started.get(None)) is not None:
                 self._kernel = kernel
                 self._own(kernel)
                 self._give_up()
             # A process that has ended answers nothing more; the page says so by itself.
-            if self._is_left or (self._kernel is not None and self._kernel not in self.kernel_manager):
+            if self.is_left or (self._kernel is not None and self._kernel not in self.kernel_manager):
                 return
             yield part
+        self.kernel_manager.note_sent(self._kernel)
 
     def _own(self, kernel: str) -> None:
         """Tie the visit to this browser by a cookie, which goes out with the first part of the page."""
@@ -188,11 +192,11 @@ class PageHandler(TornadoVoilaHandler):
     def on_connection_close(self) -> None:
         """Give the place up."""
         super().on_connection_close()
-        self._is_left = True
+        self.is_left = True
         self._give_up()
 
     def _give_up(self) -> None:
-        if self._is_left and self._kernel in self.kernel_manager:
+        if self.is_left and self._kernel in self.kernel_manager:
             IOLoop.current().spawn_callback(self.kernel_manager.shutdown_kernel, self._kernel)
 
 
@@ -229,13 +233,15 @@ class ExplorerServer(Voila):
 
     def init_handlers(self) -> list[tuple[Any, ...]]:
         """Put our handlers before the others or in their places, and leave out those for logging in."""
-        login = {handler for _, handler, *_ in self.identity_provider.get_handlers()}
-        handlers = [
-            (path, _HANDLERS.get(handler, handler), *settings)
-            for path, handler, *settings in super().init_handlers()
-            if handler not in login and _HANDLERS.get(handler, handler) is not None
-        ]
-        return [(r"/visits/([\w-]+)", VisitHandler), *handlers]
+        login = dict.fromkeys(handler for _, handler, *_ in self.identity_provider.get_handlers())
+        handlers: list[tuple[Any, ...]] = [(r"/visits/([\w-]+)", VisitHandler)]
+        for path, original, *settings in super().init_handlers():
+            handler = (login | _HANDLERS).get(original, original)
+            if handler is original:
+                handler = type(f"Terse{handler.__name__}", (guard.Terse, handler), {})
+            if handler is not None:
+                handlers.append((path, handler, *settings))
+        return handlers
 
     def listen(self) -> None:
         """Listen, say where, and serve until stopped."""
@@ -271,6 +277,7 @@ class ExplorerServer(Voila):
 
 
 _GLANCE = 0.1
+_GRACE = 20.0  # seconds to connect for a page that was sent, while others wait
 _CLOCK_JUMP = timedelta(seconds=5)
 
 
@@ -322,8 +329,9 @@ class VisitorKernels(AsyncMappingKernelManager):
         self._arriving: set[str] = set()
         self._leaving: set[str] = set()
         self._visited: set[str] = set()
+        self._sent: dict[str, float] = {}
         self._ends: dict[str, asyncio.Event] = {}
-        self._allowances: dict[str, tuple[guard.Allowance, guard.Allowance]] = {}
+        self.senders: dict[str, guard.Sender] = {}
         self.owners: dict[str, str] = {}
         self._set_off = time.time() - time.monotonic()
 
@@ -344,14 +352,20 @@ class VisitorKernels(AsyncMappingKernelManager):
         """Start a kernel if there is a place; otherwise the visitor gets the page for error 503.
 
         Only half of the places may be awaited, so that requests that never connect cannot take all of them.
-        Who finds that half taken waits until one of these pages has connected or given up its place.
+        Who finds that half taken waits until one of these pages has connected or given up its place, and
+        takes the place of one that was sent and did not connect: a browser would have.
         """
         # A page that is loaded again gives up its old place at about the same time as it asks for a new one.
         came = time.monotonic()
         while (is_full := self.taken >= self.visitors) or self.awaited >= max(1, (self.visitors + 1) // 2):
             if time.monotonic() > came + (self.patience if is_full else self.absence):
                 raise HTTPError(503, f"it has room for {self.visitors}", reason="All places are taken")
+            for late, sent in list(self._sent.items()):
+                if time.monotonic() > sent + _GRACE:
+                    IOLoop.current().spawn_callback(self.shutdown_kernel, late)
             await asyncio.sleep(_GLANCE)
+            if (page := _page.get(None)) is not None and page.is_left:
+                raise HTTPError(503, "the page was given up")
         kernel_id = self.new_kernel_id()
         _started.set(kernel_id)
         self._arriving.add(kernel_id)
@@ -359,15 +373,23 @@ class VisitorKernels(AsyncMappingKernelManager):
             await super().start_kernel(kernel_id=kernel_id, **keywords)
         finally:
             self._arriving.discard(kernel_id)
-        self._ends[kernel_id] = asyncio.Event()
-        # The original has removed the kernel by then, and does not tell the visitor.
-        self.add_restart_callback(kernel_id, lambda: self._forget(kernel_id), "dead")
+        self._ends[kernel_id], self.senders[kernel_id] = asyncio.Event(), guard.Sender()
         return kernel_id
+
+    def _handle_kernel_died(self, kernel_id: str) -> None:
+        """End a visit whose process has ended; the original leaves its sockets, its files and its page."""
+        IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id, now=True)
+
+    def note_sent(self, kernel_id: str | None) -> None:
+        """Note that all of a page has been sent."""
+        if kernel_id in self.senders:
+            self._sent[kernel_id] = time.monotonic()
 
     def _forget(self, kernel_id: str) -> None:
         """Answer whoever waits for the end of a visit, and drop what was noted of it."""
         self._visited.discard(kernel_id)
-        self._allowances.pop(kernel_id, None)
+        self._sent.pop(kernel_id, None)
+        self.senders.pop(kernel_id, None)
         self.owners.pop(kernel_id, None)
         if kernel_id in self._ends:
             self._ends.pop(kernel_id).set()
@@ -382,14 +404,6 @@ class VisitorKernels(AsyncMappingKernelManager):
     def connections(self, kernel_id: str) -> int:
         """Number of pages that are connected to a kernel."""
         return int(self._kernel_connections.get(kernel_id, 0))
-
-    def may_send(self, kernel_id: str, size: int) -> bool:
-        """Count a message of a visitor; return whether the visitor keeps to the rates below."""
-        if kernel_id not in self._allowances:
-            # A page sends some twenty messages per second, and a few hundred when it is loaded.
-            self._allowances[kernel_id] = guard.Allowance(200, 2000), guard.Allowance(4 * 2**20, 2**26)
-        messages, content = self._allowances[kernel_id]
-        return messages.take(1) & content.take(size)
 
     async def shutdown_kernel(self, kernel_id: str, now: bool = False, restart: bool = False) -> None:
         """Stop a kernel; its place is free at once. Page and server may both ask for it."""
@@ -409,13 +423,25 @@ class VisitorKernels(AsyncMappingKernelManager):
         """Keep messages for a page that has lost its connection; of a kernel that is leaving, keep nothing.
 
         A page that is closed drops its connection and has its kernel stopped at the same time. The original
-        keeps four sockets for good where the former is noticed while the latter is under way.
+        keeps four sockets for good where the former is noticed while the latter is under way. It also keeps
+        any number of messages; here, a visit with too many of them ends.
         """
-        if kernel_id not in self._leaving:
-            super().start_buffering(kernel_id, session_key, channels)
+        if kernel_id in self._leaving:
+            for stream in channels.values():
+                stream.close()
             return
-        for stream in channels.values():
-            stream.close()
+        super().start_buffering(kernel_id, session_key, channels)
+        kept, size = self._kernel_buffers[kernel_id]["buffer"], 0
+
+        def keep(channel: str, parts: list[bytes]) -> None:
+            nonlocal size
+            size += sum(map(len, parts)) + guard.COST
+            kept.append((channel, parts))
+            if size > guard.MOST_UNREAD:
+                IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id)
+
+        for channel, stream in channels.items():
+            stream.on_recv(partial(keep, channel))
 
     def start_watching_activity(self, kernel_id: str) -> None:
         """Note when anything happens in a kernel; with every picture there are some twenty messages.
@@ -425,16 +451,19 @@ class VisitorKernels(AsyncMappingKernelManager):
         super().start_watching_activity(kernel_id)
         kernel = self._kernels[kernel_id]
         stream = kernel._activity_stream  # noqa: SLF001 - ours since it was watched
-        stream.on_recv(lambda parts: self._record_activity(kernel, parts))
+        stream.on_recv(lambda parts: self._record_activity(kernel_id, kernel, parts))
 
-    def _record_activity(self, kernel: ServerKernelManager, parts: list[bytes]) -> None:
+    def _record_activity(self, kernel_id: str, kernel: ServerKernelManager, parts: list[bytes]) -> None:
         header = parts.index(DELIM) + 2
-        kind, cause = (json.loads(part).get("msg_type") for part in parts[header : header + 2])
+        own, parent = (json.loads(part) for part in parts[header : header + 2])
+        kind, cause = own.get("msg_type"), parent.get("msg_type")
         is_tracked = self.track_message_type(cause)
         if is_tracked or self.track_message_type(kind) or kernel.execution_state == "busy":
             self.last_kernel_activity = kernel.last_activity = datetime.now(UTC)
         if kind == "status":
             state = json.loads(parts[header + 3])["execution_state"]
+            if state == "idle" and (sender := self.senders.get(kernel_id)) is not None:
+                sender.is_answered(parent.get("msg_id", ""))
             if is_tracked:
                 kernel.execution_state = state
             elif kernel.execution_state == "starting" and state != "starting":
@@ -444,6 +473,7 @@ class VisitorKernels(AsyncMappingKernelManager):
         """Note that a page has connected to its kernel."""
         super().notify_connect(kernel_id)
         self._visited.add(kernel_id)
+        self._sent.pop(kernel_id, None)
 
     async def cull_kernels(self) -> None:
         """Stop those that were idle for long; a clock that was set, or a computer that slept, ends none."""

@@ -37,7 +37,7 @@ class FarVisitor:
     """
 
     def __init__(self, address: str, kernel: str, cookies: str, link: WebSocketClientConnection) -> None:
-        self._address, self.kernel, self._cookies, self._link = address, kernel, cookies, link
+        self._address, self.kernel, self.cookies, self._link = address, kernel, cookies, link
         self._session = uuid4().hex
         self._page = self._awaited = ""
         self.models: dict[str, dict[str, Any]] = {}
@@ -85,6 +85,7 @@ class FarVisitor:
 
     async def upload(self, name: str, content: bytes) -> None:
         """Give a table to the panel of data, and wait until the kernel has dealt with it."""
+        await self.open_sections()
         panel = next(
             name for name, model in self.models.items() if ".csv" in model["state"].get("accept", "")
         )
@@ -92,6 +93,15 @@ class FarVisitor:
         self._awaited = self._send(panel, message, buffers=[content])
         async with asyncio.timeout(_PATIENCE), self._came:
             await self._came.wait_for(lambda: not self._awaited)
+
+    async def open_sections(self) -> None:
+        """Open each section once: its widgets are made when it is first opened."""
+        sections = next(name for name, one in self.models.items() if one["model_name"] == "AccordionModel")
+        for number in range(len(self.models[sections]["state"]["children"])):
+            content = {"method": "update", "state": {"selected_index": number}, "buffer_paths": []}
+            self._awaited = self._send(sections, content)
+            async with asyncio.timeout(_PATIENCE), self._came:
+                await self._came.wait_for(lambda: not self._awaited)
 
     def press(self, tooltip_or_description: str) -> None:
         """Press a button."""
@@ -112,13 +122,17 @@ class FarVisitor:
             if self._awaited and self._awaited.encode() in parts[1] and b'"idle"' in parts[3]:
                 self._awaited = ""
                 await self._notify()
+            if channel == "iopub" and b'"comm_open"' in parts[0]:
+                opened = json.loads(parts[3])
+                state = opened["data"].get("state", {})
+                self.models[opened["comm_id"]] = {"model_name": state.get("_model_name"), "state": state}
             # Most of what comes is not looked into, as a page would have to.
             if channel != "iopub" or b'"comm_msg"' not in parts[0]:
                 continue
-            if not self.models:
+            if not self._page:
                 content = json.loads(parts[3])
                 if content["data"].get("method") == "update_states":
-                    self.models = content["data"]["states"]
+                    self.models |= content["data"]["states"]
                     self._page = next(
                         name for name, model in self.models.items() if "is_running" in model["state"]
                     )
@@ -145,19 +159,13 @@ class FarVisitor:
     async def until(self, frames: int) -> None:
         """Wait until so many frames have come; 0: until the widgets are known."""
         async with asyncio.timeout(_PATIENCE), self._came:
-            await self._came.wait_for(lambda: bool(self.models) and len(self.frames) >= frames)
+            await self._came.wait_for(lambda: bool(self._page) and len(self.frames) >= frames)
 
     async def leave(self) -> None:
         """Close the page, which tells the server so."""
         self._listening.cancel()
         self._link.close()
-        token = re.search(r"_xsrf=([^;]+)", self._cookies)
-        assert token is not None
-        headers = {"Cookie": self._cookies, "X-XSRFToken": token[1]}
-        address = f"{self._address}voila/api/shutdown/{self.kernel}"
-        # Answered when the kernel has ended, which takes its time on a busy machine.
-        request = HTTPRequest(address, method="POST", headers=headers, body=b"", request_timeout=_PATIENCE)
-        await AsyncHTTPClient().fetch(request)
+        await end_visit(self._address, self.kernel, self.cookies)
 
 
 def cookies_of(answer: HTTPResponse) -> str:
@@ -173,6 +181,16 @@ async def open_page(address: str, cookies: str = "") -> tuple[str, str]:
     found = re.search(r'"kernelId": *"([\w-]+)"', answer.body.decode())
     assert found is not None, "a page without a kernel"
     return found[1], cookies_of(answer)
+
+
+async def end_visit(address: str, kernel: str, cookies: str) -> None:
+    """Say that the page is closed; answered when its kernel has ended."""
+    token = re.search(r"_xsrf=([^;]+)", cookies)
+    assert token is not None
+    headers = {"Cookie": cookies, "X-XSRFToken": token[1]}
+    url = f"{address}voila/api/shutdown/{kernel}"
+    request = HTTPRequest(url, method="POST", headers=headers, body=b"", request_timeout=_PATIENCE)
+    await AsyncHTTPClient().fetch(request)
 
 
 async def connect(

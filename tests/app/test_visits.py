@@ -8,22 +8,12 @@ from typing import Any
 import psutil
 import pytest
 from app.far_visitor import far_visit
-from browser.app_server import running_app
+from browser.app_server import left_behind, running_app
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
-
-
-def left_behind(server: psutil.Process, folder: Path) -> dict[str, Any]:
-    """What a visit may leave: processes, files, and handles of files, sockets and pipes."""
-    return {
-        "processes": sorted(child.pid for child in server.children(recursive=True)),
-        "files": sorted(str(path) for path in folder.rglob("*") if path.is_file()),
-        "handles": server.num_fds(),
-        "threads": server.num_threads(),
-    }
 
 
 def test_visits_leave_nothing_behind(tmp_path: Path) -> None:

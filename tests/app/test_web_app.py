@@ -211,7 +211,6 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> VisitorKernels:
     monkeypatch.setattr(AsyncMappingKernelManager, "start_kernel", start)
     monkeypatch.setattr(AsyncMappingKernelManager, "shutdown_kernel", shut_down)
     monkeypatch.setattr(AsyncMappingKernelManager, "cull_kernel_if_idle", keep)
-    monkeypatch.setattr(AsyncMappingKernelManager, "add_restart_callback", lambda *_: None)
     made = VisitorKernels(visitors=2, patience=0.3)
     made.pages_connect = True
     return made
@@ -347,6 +346,31 @@ def test_half_of_the_places_are_for_pages_that_have_not_connected(kernels: Visit
     asyncio.run(arrive())
 
 
+def test_a_page_that_was_sent_and_did_not_connect_makes_room(kernels: VisitorKernels) -> None:
+    async def arrive() -> None:
+        kernels.visitors, kernels.pages_connect = 4, False
+        first, second = [await kernels.start_kernel() for _ in range(2)]
+        kernels.note_sent(first)
+        third = await kernels.start_kernel()
+        while first in kernels:
+            await asyncio.sleep(0)
+        assert {second, third} == set(kernels.list_kernel_ids())
+
+    asyncio.run(arrive())
+
+
+def test_a_request_that_was_given_up_while_it_waited_starts_nothing(kernels: VisitorKernels) -> None:
+    async def arrive() -> None:
+        kernels.visitors, kernels.pages_connect = 4, False
+        held = [await kernels.start_kernel() for _ in range(2)]
+        server._page.set(SimpleNamespace(is_left=True))
+        with pytest.raises(HTTPError, match="given up"):
+            await kernels.start_kernel()
+        assert kernels.list_kernel_ids() == held
+
+    asyncio.run(arrive())
+
+
 @pytest.mark.parametrize("how", ["stopped", "died"])
 def test_a_visit_that_ends_is_told_at_once(kernels: VisitorKernels, how: str) -> None:
     async def end() -> bool:
@@ -357,8 +381,7 @@ def test_a_visit_that_ends_is_told_at_once(kernels: VisitorKernels, how: str) ->
         if how == "stopped":
             await kernels.shutdown_kernel(kernel_id)
         else:
-            del kernels._kernels[kernel_id]
-            kernels._forget(kernel_id)
+            kernels._handle_kernel_died(kernel_id)
         return await asked
 
     server.asyncio.wait_for = asyncio.wait_for
@@ -372,6 +395,9 @@ def test_a_place_is_given_up_by_who_leaves_before_the_page_is_whole(
     stopped: list[str] = []
 
     class Kernels(dict[str, object]):
+        def note_sent(self, kernel_id: str) -> None:
+            pass
+
         async def shutdown_kernel(self, kernel_id: str) -> None:
             stopped.append(kernel_id)
             del self[kernel_id]

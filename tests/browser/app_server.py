@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psutil
 from browser.lab_server import _environment, _stop
 
 START_SECONDS = 300  # the app compiles the sampler before it serves it
@@ -42,3 +44,13 @@ def running_app(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.P
             yield _address(server, log), server
         finally:
             _stop(server)
+
+
+def left_behind(server: psutil.Process, folder: Path) -> dict[str, Any]:
+    """What a visit may leave: processes, files, and handles of files, sockets and pipes."""
+    return {
+        "processes": sorted(child.pid for child in server.children(recursive=True)),
+        "files": sorted(str(path) for path in folder.rglob("*") if path.is_file()),
+        "handles": server.num_fds(),
+        "threads": server.num_threads(),
+    }
