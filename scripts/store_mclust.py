@@ -8,7 +8,8 @@ To be run again when the simulations or the paper's data change; needs R with it
 import json
 import sys
 
-from ewens_widgets.paper.experiments import EXPERIMENTS, Settings
+from ewens_widgets.paper.published import ALL
+from ewens_widgets.paper.reproduction import SIMULATED, known
 from ewens_widgets.paper.simulations import SCENARIOS, SEEDS, STORED, Simulation, mclust_score, mclust_version
 
 
@@ -18,16 +19,13 @@ def main() -> None:
     if version is None:
         sys.exit("R with its package mclust is needed (Debian: apt-get install r-cran-mclust).")
     figures: dict[str, dict[str, list[float]]] = {}
-    settings = Settings()
     for scenario in SCENARIOS:
-        seeds = SEEDS["held-out"][: settings.simulations]
+        seeds = SEEDS["held-out"][:SIMULATED]
         figures[scenario.key] = {
             str(seed): rounded(scenario.key, seed, scenario.draw(seed)) for seed in seeds
         }
-    for experiment in EXPERIMENTS:
-        for seed in range(settings.seeds):
-            known = experiment.known(seed)
-            figures.setdefault(experiment.key, {})[str(seed)] = rounded(experiment.key, seed, known)
+    for key, experiment in ALL.items():
+        figures[key] = {str(seed): rounded(key, seed, known(experiment, seed)) for seed in range(10)}
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(values)}" for key, values in figures.items())
     STORED.write_text(f'{{"version": "{version}", "figures": {{\n{lines}\n}}}}\n', encoding="utf-8")
 

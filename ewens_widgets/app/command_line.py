@@ -140,8 +140,8 @@ def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     paper = add_parser(
         "paper",
         help="run the paper's experiments",
-        description="Run the paper's experiments with its algorithm and with ours, compare with k-means and "
-        "a Gaussian mixture, and write a Markdown table and figures.",
+        description="Run the paper's experiments with its own settings, its algorithm as printed and corrected, "
+        "beside our default and other methods; write Markdown tables, the numbers and figures.",
     )
     paper.add_argument(
         "--output",

@@ -25,19 +25,20 @@ def _constant(rows: list[list[float]]) -> NDArray[np.float64]:
     return matrix
 
 
-SCALING = _constant([[10.0, 0.0], [0.0, 1.0]])
+SCALING = _constant([[3.0, 0.0], [0.0, 1.0 / 3.0]])
 SHEAR = _constant([[4.1, 1.1], [2.1, 1.1]])
+_SQUARE_SHEAR = _constant([[4.1, 2.1], [1.9, 1.1]])
 _CORNERS = _constant([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 
 _SQUARE_TRANSFORMS = {
     None: (None, ""),
     "II": (
         SCALING,
-        " The columns are multiplied by 10 and 1: a change of units, for model II.",
+        " The columns are multiplied by 3 and 1/3: a change of units, for model II.",
     ),
     "III": (
-        SHEAR,
-        " The rows are multiplied by [[4.1, 1.1], [2.1, 1.1]], for model III: the matrix of the half-moons.",
+        _SQUARE_SHEAR,
+        " The rows are multiplied by [[4.1, 2.1], [1.9, 1.1]], for model III.",
     ),
 }
 
@@ -49,17 +50,15 @@ def unit_square(
 
     Cluster k is N(μ_k, scale² I) with μ_k = (0,0), (0,1), (1,0), (1,1), in this order.
 
-    The four clusters of 20 points and the comparison of models I, II and III on transformed data are the
-    paper's. It prints N(μ, (1/4) I). With 1/4 as the variance, 29 % of the points would be misplaced even if
-    the centres were known; here 1/4 is the standard deviation (4.5 %). The matrices differ from those of the
-    paper, which multiplies by diag(3, 1/3) for model II and by [[4.1, 2.1], [1.9, 1.1]] for model III. Here
-    they are diag(10, 1) for "II" and, for "III", the matrix that the paper applies to the half-moons.
+    Huang & Yang (arXiv 1611.09890, section 5.1) draw such data and multiply them by these two matrices. They
+    print N(μ, (1/4) I). With 1/4 as the variance, 29 % of the points would be misplaced even if the centres were
+    known; here 1/4 is the standard deviation (4.5 %).
 
     Parameters
     ----------
     transform
-        None: not transformed. "II": Y diag(10, 1), each column in another unit. "III": Y [[4.1, 1.1],
-        [2.1, 1.1]].
+        None: not transformed. "II": Y diag(3, 1/3), each column in another unit. "III": Y [[4.1, 2.1],
+        [1.9, 1.1]].
     scale
         Standard deviation of each cluster in each direction, before the transform.
     per_cluster

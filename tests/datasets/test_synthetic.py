@@ -8,6 +8,7 @@ from ewens_widgets.paper.denmark import _DEVIATIONS, _MEANS
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 SHEAR = np.array([[4.1, 1.1], [2.1, 1.1]])
+SQUARE_SHEAR = np.array([[4.1, 2.1], [1.9, 1.1]])
 
 
 def class_counts(data: Dataset) -> list[int]:
@@ -51,8 +52,8 @@ class TestUnitSquare:
 
     def test_transforms_are_exactly_the_documented_matrices(self) -> None:
         plain = unit_square(seed=3)
-        assert np.array_equal(unit_square("II", seed=3).X, plain.X * [10.0, 1.0])
-        assert np.array_equal(unit_square("III", seed=3).X, plain.X @ SHEAR)
+        assert np.array_equal(unit_square("II", seed=3).X, plain.X @ np.diag([3.0, 1 / 3]))
+        assert np.array_equal(unit_square("III", seed=3).X, plain.X @ SQUARE_SHEAR)
         assert np.array_equal(unit_square("III", seed=3).labels, plain.labels)
 
     def test_names_and_descriptions_tell_transforms_apart(self) -> None:

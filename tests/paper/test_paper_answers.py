@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.paper.experiments import experiment_named
+from ewens_widgets.paper.published import ALL
 from ewens_widgets.sampling.trace import Trace
 
 SEEDS = range(10)
@@ -16,11 +16,11 @@ def converged(data: ew.datasets.Dataset, model: str, seed: int) -> Trace:
 
 def errors(key: str, seeds: range = SEEDS) -> list[float]:
     """Errors of the experiment's reading of the default schedule."""
-    experiment, found = experiment_named(key), []
+    experiment, found = ALL[key], []
     for seed in seeds:
         data = experiment.load(seed)
         trace = converged(data, experiment.model, seed)
-        found.append(ew.error_rate(data.labels, experiment.read(trace)))
+        found.append(ew.error_rate(data.labels, experiment.cut(trace, experiment.reading)))
     return found
 
 

@@ -17,7 +17,7 @@ import ewens_widgets as ew
 
 STORED = Path(__file__).with_name("same_chains.json")
 DATA = {
-    "unit square": lambda: ew.datasets.unit_square(transform="III", seed=0),
+    "unit square": lambda: ew.datasets.unit_square(seed=0).X @ np.array([[4.1, 1.1], [2.1, 1.1]]),
     "half-moons": lambda: ew.datasets.half_moons(n=120, seed=1),
     "wine": ew.datasets.wine,
 }

@@ -43,7 +43,7 @@ _SLIDERS = {
 _STEPS = ("rotation", "scale_x", "scale_y", "shear")
 _PRESETS = {
     "I": "No change: the original data",
-    "II": "The first column times 10: other units",
+    "II": "The paper's diag(3, 1/3): other units",
     "III": "The paper's matrix [[4.1, 1.1], [2.1, 1.1]]: stretched and sheared",
 }
 

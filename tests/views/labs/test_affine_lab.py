@@ -162,7 +162,7 @@ class TestControls:
         lab.features[1].value = lab.dataset.feature_names[12]
         assert lab.columns == (0, 12)
         lab.controls.choose("II")
-        np.testing.assert_allclose(lab.transformed.points.x, 10.0 * lab.dataset.X[:, 0])
+        np.testing.assert_allclose(lab.transformed.points.x, 3.0 * lab.dataset.X[:, 0])
         assert "Preparing" in lab.status_line()
 
     @pytest.mark.parametrize("colouring", ["known classes", "model I", "k-means"])
