@@ -140,8 +140,8 @@ def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     paper = add_parser(
         "paper",
         help="run the paper's experiments",
-        description="Run the paper's experiments with its own settings, its algorithm as printed and corrected, "
-        "beside our default and other methods; write Markdown tables, the numbers and figures.",
+        description="Run the paper's experiments with its own settings, as printed and corrected, beside our "
+        "default and other methods; write Markdown tables, the numbers and figures.",
     )
     paper.add_argument(
         "--output",
@@ -160,10 +160,10 @@ def add_paper(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 def _run_paper(options: argparse.Namespace) -> int:
     from ewens_widgets.paper import run_paper
 
+    if options.roads is not None:
+        os.environ["EWENS_WIDGETS_ROADS"] = str(options.roads.resolve())
     try:
-        page = run_paper(
-            options.output, fast=options.fast, only=options.only, roads=options.roads, jobs=options.jobs
-        )
+        page = run_paper(options.output, fast=options.fast, only=options.only, jobs=options.jobs)
     except (ImportError, OSError, ValueError) as error:
         raise StartError(str(error)) from error
     print(f"Wrote {page}")

@@ -1,7 +1,8 @@
 r"""The data sets of the paper, each a :class:`Dataset` with its source.
 
-"The paper" is Huang & Yang, *Affine-transformation invariant clustering models*, J. Stat. Distrib. Appl. 7:10
-(2020), arXiv 1611.09890.
+"The paper" is the preprint of Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with
+Split-Merge Gibbs Sampler*, arXiv 1611.09890. Its journal version, *Affine-transformation invariant clustering
+models*, J. Stat. Distrib. Appl. 7:10 (2020), was not compared.
 
 =========================  ==========  ==================================================================
 loader                     n × d       what

@@ -51,8 +51,8 @@ def unit_square(
     Cluster k is N(μ_k, scale² I) with μ_k = (0,0), (0,1), (1,0), (1,1), in this order.
 
     Huang & Yang (arXiv 1611.09890, section 5.1) draw such data and multiply them by these two matrices. They
-    print N(μ, (1/4) I). With 1/4 as the variance, 29 % of the points would be misplaced even if the centres were
-    known; here 1/4 is the standard deviation (4.5 %).
+    print N(μ, (1/4) I). With 1/4 as the variance, 29 % of the points would be misplaced even if the centres
+    were known; here 1/4 is the standard deviation (4.5 %).
 
     Parameters
     ----------
@@ -162,7 +162,8 @@ def wine() -> Dataset:
         description=(
             "Chemical analysis of 178 wines of one region of Italy from three cultivars (59, 71 and 48), "
             "in raw units; Forina et al., UCI Machine Learning Repository, scikit-learn's copy (load_wine). "
-            "The paper clusters them with model I and reports that most wines are put with their cultivar."
+            "The paper (arXiv 1611.09890) clusters them, with model I by its text, II by its heading: "
+            "most wines are put with their cultivar."
         ),
         label_names=("cultivar 1", "cultivar 2", "cultivar 3"),
         noun="wine",

@@ -2,8 +2,8 @@
 
 `experiments` is the table of what Huang & Yang ran, and `run` runs a row of it with the printed settings.
 ``run_paper("results")``, or ``ewens-widgets paper`` on the command line, runs all of it beside our default
-schedule and other methods, and writes a Markdown page. Samplers load the moves from here, so the experiments are
-imported only when they are asked for.
+schedule and other methods, and writes a Markdown page. Samplers load the moves from here, so the experiments
+are imported only when they are asked for.
 """
 
 from importlib import import_module

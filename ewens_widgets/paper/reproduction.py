@@ -1,14 +1,13 @@
 """Run all experiments, on several processes, and write the page: tables, how to read them, and figures.
 
-All numbers go to ``results.json`` first; `published_table` and `comparison_table` make the tables of the page, and
-of docs/results.md, from such a file.
+All numbers go to ``results.json`` first; `published_table` and `comparison_table` make the tables of this
+page and of docs/results.md.
 """
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from ewens_widgets.analysis.convergence import GOOD_RHAT
 from ewens_widgets.analysis.plots import plot_scatter, plot_theta
 from ewens_widgets.arguments import check_count
 from ewens_widgets.files import write_atomically
-from ewens_widgets.paper.published import ALL, ROADS_VARIABLE, Experiment, run
+from ewens_widgets.paper.published import ALL, Experiment, run
 from ewens_widgets.paper.simulations import (
     ANSWERING,
     SCENARIOS,
@@ -52,17 +51,19 @@ def run_paper(
     only: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     figures: bool = True,
-    roads: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: bool = True,
 ) -> Path:
     """Run the paper's experiments, and write tables, numbers and figures.
 
+    The Danish roads are read from the file that the environment variable EWENS_WIDGETS_ROADS names, or from
+    the cache. Without either a stand-in is used, and the page says so.
+
     Parameters
     ----------
     folder
-        Where to write; made if need be. Numbers of an earlier run with the same seeds are kept where they are not
-        computed again.
+        Where to write; made if need be. Numbers of an earlier run with as many seeds are kept where they are
+        not computed again.
     seeds
         How often each method is repeated.
     fast
@@ -73,9 +74,6 @@ def run_paper(
         Columns to compute; all by default.
     figures
         Draw the figures too.
-    roads
-        The UCI file of the Danish road network; without it, and without a copy in the cache, a stand-in is
-        used, and the page says so.
     jobs
         Number of processes; as many as there are processors by default.
     progress
@@ -101,14 +99,11 @@ def run_paper(
         for seed in SEEDS["held-out"][: 0 if fast or only or methods else SIMULATED]
     ]
     tasks = [
-        *(delayed(_task)(roads, _column, *each, repeats, fast) for each in wanted),
-        *(delayed(_task)(roads, run_rival, *each) for each in simulated),
-        *(delayed(_task)(roads, _draw, entry.key, target) for entry in chosen if figures),
+        *(delayed(_column)(*each, repeats, fast) for each in wanted),
+        *(delayed(run_rival)(*each) for each in simulated),
+        *(delayed(_draw)(entry.key, target) for entry in chosen if figures),
     ]
-    with (
-        _roads_at(roads),
-        progress_bar(total=len(tasks), disable=not progress, unit="run", desc="paper") as bar,
-    ):
+    with progress_bar(total=len(tasks), disable=not progress, unit="run", desc="paper") as bar:
         found = []
         for result in pool(tasks):
             found.append(result)
@@ -134,31 +129,6 @@ def _earlier(path: Path, seeds: int) -> Found:
         if found["seeds"] == seeds:
             return found
     return {"seeds": seeds, "experiments": {}, "simulations": []}
-
-
-def _task(roads: str | os.PathLike[str] | None, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-    """Run a piece of work in a process that may have been started before the road network was named."""
-    with _roads_at(roads):
-        return function(*arguments)
-
-
-@contextmanager
-def _roads_at(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Name the file of the road network to the experiments of this process."""
-    if path is None:
-        yield
-        return
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {os.fspath(path)!r} with the road network.")
-    before = os.environ.get(ROADS_VARIABLE)
-    os.environ[ROADS_VARIABLE] = os.fspath(Path(path).resolve())
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[ROADS_VARIABLE]
-        else:
-            os.environ[ROADS_VARIABLE] = before
 
 
 def _versions() -> str:
@@ -194,7 +164,7 @@ def _default(experiment: Experiment, seeds: int, fast: bool) -> Found:
 
 
 def known(experiment: Experiment, seed: int) -> Simulation:
-    """The data of a seed with their true clusters, as methods are scored on that choose the number of them."""
+    """The data of a seed with their true clusters, as other methods are scored on."""
     data = experiment.load(seed)
     return Simulation(
         np.asarray(data.X), canonical_labels(np.asarray(data.labels)), experiment.n_clusters, np.nan
@@ -221,13 +191,21 @@ def _answer(experiment: Experiment, seeds: int, fast: bool) -> Found:
     for seed in range(seeds):
         data = known(experiment, seed)
         labels = our_answer(data.X, 0, seed, experiment.model, **short)
-        scores.append((round(adjusted_rand(data.labels, labels), 4), len(np.unique(labels))))
-    return {"scores": scores}
+        scores.append((adjusted_rand(data.labels, labels), len(np.unique(labels))))
+    return _summary(scores)
 
 
 def _mclust(experiment: Experiment, seeds: int, _fast: bool) -> Found:
     scores = [mclust_score(experiment.key, seed, known(experiment, seed)) for seed in range(seeds)]
-    return {"scores": [score for score in scores if not np.isnan(score[0])]}
+    return _summary([score for score in scores if not np.isnan(score[0])])
+
+
+def _summary(scores: Sequence[tuple[float, int]]) -> Found:
+    """Mean adjusted Rand index, and the smallest and the largest number of groups."""
+    if not scores:
+        return {}
+    values, counts = zip(*scores, strict=True)
+    return {"adjusted_rand": round(float(np.mean(values)), 4), "groups": [min(counts), max(counts)]}
 
 
 METHODS: Mapping[str, Callable[[Experiment, int, bool], Found]] = {
@@ -252,14 +230,12 @@ def _markdown(rows: Sequence[Sequence[str]]) -> str:
 
 
 def published_table(results: Found) -> str:
-    """The paper's settings beside ours: mean error, mean number of clusters and R-hat, for each experiment."""
+    """The paper's settings beside ours: error, mean number of clusters and R-hat of each experiment."""
+    names = ("as printed", "corrected", "converged", "default")
     rows = [["experiment", "the paper", "as printed", "corrected", "corrected, longer", "our default"]]
     for key, found in results["experiments"].items():
         if ALL[key].draws:
-            cells = [
-                _chain_cell(found.get(name, {}))
-                for name in ("as printed", "corrected", "converged", "default")
-            ]
+            cells = [_chain_cell(found.get(name, {})) for name in names]
             if found.get("converged"):
                 cells[2] += f", {found['converged']['iterations']:,} iterations".replace(",000", " 000")
             rows.append([f"`{key}`", ALL[key].claim, *cells])
@@ -283,7 +259,7 @@ def comparison_table(results: Found) -> str:
             entry = ALL[key]
             cells = [_spread(found.get(name, {}).get("errors", [])) for name in told]
             cells.insert(1, entry.k_means_claim)
-            scores = [_answers(found.get(name, {}).get("scores", [])) for name in untold]
+            scores = [_answers(found.get(name, {})) for name in untold]
             rows.append(
                 [entry.load(0).name if key == "roads-3" else entry.title, entry.model, *cells, *scores]
             )
@@ -298,13 +274,12 @@ def _spread(errors: Sequence[float]) -> str:
     return f"{np.mean(errors):.3f} ({min(errors):.3f}–{max(errors):.3f})"
 
 
-def _answers(scores: Sequence[tuple[float, int]]) -> str:
-    """Mean adjusted Rand index, and the numbers of clusters that were found."""
-    if not scores:
+def _answers(found: Found) -> str:
+    """Mean adjusted Rand index, and the numbers of groups that were found."""
+    if not found:
         return "–"
-    values, counts = zip(*scores, strict=True)
-    number = str(counts[0]) if len(set(counts)) == 1 else f"{min(counts)}–{max(counts)}"
-    return f"{np.mean(values):.2f} ({number})"
+    least, most = found["groups"]
+    return f"{found['adjusted_rand']:.2f} ({least if least == most else f'{least}–{most}'})"
 
 
 def markdown_page(results: Found, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
@@ -314,8 +289,8 @@ def markdown_page(results: Found, figures: Mapping[str, Sequence[tuple[str, str]
     roads = results["experiments"].get("roads-3")
     if roads and "stand-in" in ALL["roads-3"].load(0).name:
         parts.append(
-            "The real Denmark roads were not at hand: their rows are for a stand-in, drawn from the means and "
-            "standard deviations that the paper prints. Name the file of the road network with `--roads`."
+            "The real Denmark roads were not at hand: their rows are for a stand-in, drawn from the means "
+            "and standard deviations that the paper prints. Name the file of the road network with `--roads`."
         )
     if results["simulations"]:
         scores = [Score(*each) for each in results["simulations"]]
@@ -330,20 +305,21 @@ _METHOD = """\
 Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with Split-Merge Gibbs Sampler*
 (arXiv 1611.09890). `ew.paper.experiments` lists the settings of each experiment.
 
-- **as printed**: the paper's settings and iterations, with the acceptance ratio of its Algorithm 2 as it is printed.
+- **as printed**: the paper's settings and iterations, with the acceptance ratio that it prints.
 - **corrected**: the same with the Metropolis-Hastings ratio.
 - **corrected, longer**: ten times longer until chains from four starts agree, at most 1 000 000 iterations.
 - **our default**: 20 informed split-merge proposals and a Gibbs sweep per iteration.
 
-Errors are shares of objects in the wrong cluster: the mean over {seeds} seeds, with the smallest and the largest in
-parentheses. K is the mean number of clusters of the draws. R-hat compares four chains from different starts; above
-{good} they have **not converged**, and errors depend on start and seed."""
+Errors are shares of objects in the wrong cluster: the mean over {seeds} seeds, with the smallest and the
+largest in parentheses. K is the mean number of clusters of the draws. R-hat compares four chains from
+different starts; above {good} they have **not converged**, and errors depend on start and seed."""
 _COMPARED = """\
-Errors where the number of clusters is given, in the units of the data. The last two columns are not given the number:
-adjusted Rand index, and the numbers of groups that were found."""
+Errors where the number of clusters is given, in the units of the data. The last two columns are not given the
+number: adjusted Rand index, and the numbers of groups that were found."""
 _SIMULATIONS = f"""\
-Adjusted Rand index and share of right numbers of clusters, over {SIMULATED} seeds of each kind that no rule was chosen
-on (`ewens_widgets.paper.simulations`). Each data set is multiplied by a random matrix. k-means is given the number."""
+Adjusted Rand index and share of right numbers of clusters, over {SIMULATED} seeds of each kind that no
+rule was chosen on (`ewens_widgets.paper.simulations`). Each data set is multiplied by a random matrix. For
+k-means the number is given."""
 
 
 def _draw(key: str, folder: Path) -> list[tuple[str, str]]:

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ def outcomes(key: str, rhat: float | None = 1.01) -> dict[str, Any]:
     found["converged"] = {**chain, "iterations": 100_000}
     found |= {
         "k-means": {"errors": [0.2, 0.2]},
-        "our answer": {"scores": [[0.5, 3], [0.7, 4]]},
-        "mclust": {"scores": []},
+        "our answer": {"adjusted_rand": 0.6, "groups": [3, 4]},
+        "mclust": {},
     }
     return {"seeds": 2, "experiments": {key: {"settings": ALL[key].settings(), **found}}, "simulations": []}
 
@@ -83,8 +84,6 @@ def test_refusals(tmp_path: Path) -> None:
             run_paper(tmp_path, **choice)
     with pytest.raises(ValueError, match="at least 1; got 0"):
         run_paper(tmp_path, jobs=0)
-    with pytest.raises(FileNotFoundError, match="road network"):
-        run_paper(tmp_path, roads=tmp_path / "none.txt")
 
 
 def test_the_command(
@@ -97,8 +96,11 @@ def test_the_command(
         return folder / "results.md"
 
     monkeypatch.setattr("ewens_widgets.paper.run_paper", record)
-    assert app.main(["paper", "--output", str(tmp_path), "--fast", "--only", "wine-3", "--jobs", "2"]) == 0
-    assert given == {"folder": tmp_path, "fast": True, "only": ["wine-3"], "roads": None, "jobs": 2}
+    monkeypatch.setenv("EWENS_WIDGETS_ROADS", "")
+    command = ["paper", "--output", str(tmp_path), "--fast", "--only", "wine-3", "--jobs", "2"]
+    assert app.main([*command, "--roads", str(tmp_path / "roads.txt")]) == 0
+    assert os.environ["EWENS_WIDGETS_ROADS"] == str(tmp_path.resolve() / "roads.txt")
+    assert given == {"folder": tmp_path, "fast": True, "only": ["wine-3"], "jobs": 2}
     assert "Wrote" in capsys.readouterr().out
     monkeypatch.undo()
     assert app.main(["paper", "--output", str(tmp_path), "--only", "iris"]) == 1

@@ -38,7 +38,15 @@ from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import Panel, View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import FilesPanel
-from ewens_widgets.views.explorer.presets import PRESETS, Shown, Tour, parse_state, short_name, state_text
+from ewens_widgets.views.explorer.presets import (
+    PAPER_SCHEDULES,
+    PRESETS,
+    Shown,
+    Tour,
+    parse_state,
+    short_name,
+    state_text,
+)
 from ewens_widgets.views.explorer.settings import (
     INVARIANCES,
     Later,
@@ -444,10 +452,11 @@ class Explorer(Programmed):
         if isinstance(given.get("prior"), Ewens):
             given["concentration"] = given.pop("prior").concentration
         given["model"] = settings.model
-        moves = next(
-            (name for name in SCHEDULES if resolve_schedule(name, settings.shapes) == settings.moves), None
-        )
-        extra = {"data": short_name(self._dataset)} | ({} if moves in {None, "default"} else {"moves": moves})
+        data = short_name(self._dataset)
+        known = {name: resolve_schedule(name, settings.shapes) for name in SCHEDULES}
+        known |= PAPER_SCHEDULES if data else {}
+        moves = next((name for name, schedule in known.items() if schedule == settings.moves), None)
+        extra = {"data": data} | ({} if moves in {None, "default"} else {"moves": moves})
         run = {"iterations": self.player.target_iterations, "burn_in": self.player.burn_in}
         given |= {name: value for name, value in run.items() if value != _RUN[name]}
         return {**{name: value for name, value in extra.items() if value is not None}, **given}

@@ -18,6 +18,8 @@ from ipywidgets import HBox, Widget
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.model.priors import FiniteMixture, PartitionPrior
+from ewens_widgets.paper.moves import SplitMerge
+from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.views.base import assign, button, look, note, show_if
 from ewens_widgets.views.shared_state import COLOURINGS, TREE_KINDS, Cut
 from ewens_widgets.views.transport import RISING, Speed
@@ -140,7 +142,14 @@ PRESETS: dict[str, Preset] = {
     ),
     "the printed ratio is wrong": Preset(
         "data=square&model=I&moves=paper-2&ratio=as-printed&speed=20",
-        "With the inverted acceptance ratio that the paper prints, the chain stays at its start.",
+        "With the inverted acceptance ratio of arXiv 1611.09890, and as many splits as merges proposed, the "
+        "chain stays at its start.",
+    ),
+    "as the authors may have seen it": Preset(
+        "data=moons&model=II&moves=paper-moons&metric=euclidean&ratio=as-printed&seed=7&iterations=1610"
+        "&burn_in=610&cut=2&least=10",
+        "The paper's own settings and inverted ratio: nearly all proposals are merges, and few clusters are "
+        "left. The error is the reported one, 0.115; other seeds end in one cluster. Correct the ratio!",
     ),
     "stuck chain": Preset(
         "data=square&model=I&moves=paper-2&speed=20",
@@ -162,7 +171,11 @@ def _speed(text: str) -> Speed:
     return None if text == "fast" else text if text == RISING else float(text)
 
 
-_PRIORS = {"finite": FiniteMixture()}  # those that have a short name
+# Those that have a short name; the moves are the ones that the paper uses for the half-moons.
+_PRIORS = {"finite": FiniteMixture()}
+PAPER_SCHEDULES = {
+    "paper-moons": resolve_schedule([SplitMerge("minimum", "average", (0.019, 0.98, 0.001))]),
+}
 
 
 def _prior(text: str) -> PartitionPrior:
@@ -174,7 +187,8 @@ def _prior(text: str) -> PartitionPrior:
 _ARGUMENTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "data": ("data", str),
     "model": ("model", str),
-    "moves": ("moves", str),
+    "moves": ("moves", lambda text: PAPER_SCHEDULES.get(text, text)),
+    "metric": ("metric", str),
     "start": ("initial", str),
     "ratio": ("acceptance", str),
     "lambda": ("concentration", float),
