@@ -18,7 +18,7 @@ from ipywidgets import HBox, Widget
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import LOADERS, Dataset
 from ewens_widgets.model.priors import FiniteMixture, PartitionPrior
-from ewens_widgets.paper.moves import SplitMerge
+from ewens_widgets.paper.moves.split_merge import SplitMerge
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.views.base import assign, button, look, note, show_if
 from ewens_widgets.views.shared_state import COLOURINGS, TREE_KINDS, Cut
