@@ -23,27 +23,30 @@ _INDICES = {"theta_index": "theta", "nu_index": "nu"}  # A table has the value i
 
 
 def labels_csv(
-    labels: ArrayLike, names: Sequence[str] | None = None, columns: Mapping[str, NDArray[Any]] | None = None
+    labels: ArrayLike | None,
+    names: Sequence[str] | None = None,
+    columns: Mapping[str, NDArray[Any]] | None = None,
 ) -> str:
     """Write one partition as a table with one row per object: object, cluster, and further columns.
 
     Parameters
     ----------
     labels
-        One label per object; they are written as they are.
+        One label per object; they are written as they are. None: only the columns are written.
     names
         Names of the objects; their numbers, counted from 0, by default.
     columns
         Further columns, by name.
     """
-    given = np.asarray(labels)
-    check_labels(given)
-    objects = [str(name) for name in (range(given.size) if names is None else names)]
-    table = {"object": objects, "cluster": given.tolist()}
-    table |= {name: np.asarray(values).tolist() for name, values in (columns or {}).items()}
+    table = {name: np.asarray(values).tolist() for name, values in (columns or {}).items()}
+    if labels is not None:
+        check_labels(np.asarray(labels))
+        table = {"cluster": np.asarray(labels).tolist(), **table}
+    count = len(next(iter(table.values())))
+    table = {"object": [str(name) for name in (range(count) if names is None else names)], **table}
     for name, values in table.items():
-        if len(values) != given.size:
-            raise ValueError(f"column {name!r} has {len(values)} entries for {given.size} objects.")
+        if len(values) != count:
+            raise ValueError(f"column {name!r} has {len(values)} entries for {count} objects.")
     return _csv_text(list(table), zip(*table.values(), strict=True))
 
 

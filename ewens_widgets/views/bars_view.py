@@ -1,11 +1,11 @@
 """Bars of the draws next to the prior: the number of clusters, and the variance ratio θ.
 
 Several clusters of a draw may form one group of the answer. So the number of groups is often smaller than the
-number of clusters in any draw. While the answer is on display, a line among the bars marks its number of
+number of clusters in any draw. While the answer is on display, bars of another colour show its number of
 groups.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", OKABE_ITO[3]
-_LEAST, _MOST = 8, 60  # numbers of clusters on the axis
+_LEAST, _MOST = 8, 60  # bars
+_MOST_PRIOR = 240  # clusters of which the prior is shown
 _MOST_OBJECTS = 20_000
 _HEIGHTS = (0.2, 0.4, 1.0)  # ends of the axis of shares; few values, so that it changes rarely
 _MOST_TICKS = 6
@@ -53,13 +54,14 @@ class Bars:
             for colour in colours
         )
 
-    def show(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+    def show(self, x: NDArray[np.float64], y: NDArray[np.float64], scale: float = 1.0) -> None:
         """Show bars at these places: a height for each, or a row of heights for each series."""
+        width = scale * self._width
         # Four digits are more than the eye sees, and equal frames stay equal.
         self.x, self.y = x, np.round(y, 4)
         for place, (mark, heights) in enumerate(zip(self.marks, np.atleast_2d(self.y), strict=True)):
-            left = x + self._width * (place - len(self.marks) / 2)
-            corners = np.column_stack([left, left, left + self._width, left + self._width])
+            left = x + width * (place - len(self.marks) / 2)
+            corners = np.column_stack([left, left, left + width, left + width])
             ups = np.column_stack([np.zeros(x.size), heights, heights, np.zeros(x.size)])
             assign(mark, x=corners.ravel(), y=ups.ravel())
 
@@ -71,90 +73,110 @@ def _prior_line(scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
 
 
 class CountView(View):
-    """Bars of the numbers of clusters, and a line for the prior."""
+    """Bars of the numbers of components and of groups, and a line for the prior."""
 
-    title = "Number of clusters"
+    title = "How many"
     css_class = "ew-counts"
-    description = "Bars: share of the draws with each number of clusters; line: the prior"
+    description = "Bars: shares of draws with each number of components, and of groups; line: the prior"
     about = (
-        "Each bar is the share of draws, after the burn-in, with this number of clusters. The dashed line is "
-        "the prior distribution. Each cluster of a draw is one Gaussian component. The answer merges "
-        "components that the draws cannot separate, so it may have fewer groups than a draw has clusters."
+        "Blue: the share of draws, after the burn-in, with each number of clusters. A cluster of a draw is "
+        "one Gaussian component. Dashed: its prior distribution. Orange: the number of groups of the answer, "
+        "which merges components that the draws cannot separate."
     )
     rest = 0.25
 
     def build(self) -> tuple[Widget, ...]:
-        """Make bars for the draws and a line for the prior."""
+        """Make bars for components and groups and a line for the prior."""
         self._x_scale, self._y_scale = make_scale(), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
         self.bars = Bars(scales, (_DRAWS,), 0.8)
+        self.groups = Bars(scales, (_ANSWER,), 0.4)
         self.prior = _prior_line(scales)
-        self.answer = bqplot.Lines(
-            x=np.zeros(2), y=np.zeros(2), scales=scales, colors=[_ANSWER], stroke_width=2.5, visible=False
-        )
         self._axes = [make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)]
-        marks = [*self.bars.marks, self.prior, self.answer]
+        marks = [*self.bars.marks, *self.groups.marks, self.prior]
         self.figure = make_figure("ew-count-bars", 70, (6, 6, 20, 34), marks=marks, axes=self._axes)
         self.figure.tell = self._tell
         self.legend = note("ew-legend")
         return self.figure, self.legend
 
     def _tell(self, spot: Spot | None) -> str:
-        place = -1 if spot is None else round(spot.value(self._x_scale)) - 1
+        width = self._width
+        place = -1 if spot is None else round((spot.value(self._x_scale) - (width + 1) / 2) / width)
         if not 0 <= place < len(self.bars.y):
             return ""
-        clusters = "1 cluster" if place == 0 else f"{place + 1} clusters"
+        first = place * width + 1
+        what = "1 component" if first == width == 1 else f"{first} components"
+        what = f"{first} to {first + width - 1} components" if width > 1 else what
         share, law = float(self.bars.y[place]), float(self.prior.y[place])
-        return f"{clusters}: {100 * share:.1f} % of draws\nprior: {100 * law:.1f} %"
+        lines = [f"{what}: {100 * share:.1f} % of draws", f"prior: {100 * law:.1f} %"]
+        if self.groups.y.any():
+            lines.append(f"as many groups: {100 * float(self.groups.y[place]):.1f} %")
+        return "\n".join(lines)
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Show the prior."""
-        self._most = min(_MOST, posterior.n_objects)
-        self._law: NDArray[np.float64] = np.zeros(self._most)
+        self._n_objects = posterior.n_objects
+        self._law: NDArray[np.float64] = np.zeros(0)
         # For very many objects the prior takes seconds, and its line is far from the bars.
         if posterior.n_objects <= _MOST_OBJECTS:
-            law = posterior.prior.count_pmf(posterior.n_objects, self._most)
-            self._law = law[1 : self._most + 1]
-        self._draw_bars(np.zeros(0, dtype=np.intp), None)
+            self._law = posterior.prior.count_pmf(posterior.n_objects, min(_MOST_PRIOR, posterior.n_objects))[
+                1:
+            ]
+        self._draw_bars(np.zeros(0, dtype=np.intp), {})
 
     def draw(self, frame: Frame) -> None:
-        """Send the heights of the bars; mark the number of groups if the answer is on display."""
-        reading = frame.answer if self.shared.shown(frame) == "answer" else None
-        groups = None if reading is None else reading.answer.n_clusters
+        """Send the heights of the bars; those of groups if the answer is on display."""
+        groups: dict[int, float] = {}
+        if self.shared.shown(frame) == "answer" and frame.answer is not None:
+            found = frame.answer.answer
+            groups = getattr(found, "probabilities", {found.n_clusters: 1.0})
         self._draw_bars(frame.summary.n_clusters[frame.summary.start :].astype(np.intp), groups)
 
-    def _draw_bars(self, counts: NDArray[np.intp], groups: int | None) -> None:
+    def _draw_bars(self, counts: NDArray[np.intp], groups: dict[int, float]) -> None:
         # The axis ends, in steps, beyond nearly all draws and most of the prior.
-        largest = int(np.quantile(counts, 0.99)) if counts.size else 1
+        largest = max(int(np.quantile(counts, 0.99)) if counts.size else 1, *groups, 1)
         likely = 1 + int(np.searchsorted(np.cumsum(self._law), 0.95 * self._law.sum()))
-        last = min(self._most, max(_LEAST, 4 * -(-max(largest, likely) // 4)))
-        shares = np.bincount(np.minimum(counts, last), minlength=last + 1)[1:] / max(1, counts.size)
-        law = self._law[:last]
-        top = next((height for height in _HEIGHTS if max(shares.max(), law.max()) <= height), 1.0)
-        places = np.arange(1.0, last + 1.0)
+        if largest > 3 * likely:
+            likely = 1
+        last = min(self._n_objects, max(_LEAST, 4 * -(-max(largest, likely) // 4)))
+        # Of very many numbers several share a bar.
+        self._width = -(-last // _MOST)
+        last = self._width * -(-last // self._width)
+        shares = self._binned(np.bincount(np.minimum(counts, last), minlength=last + 1)[1:], last)
+        shares /= max(1, counts.size)
+        law = self._binned(self._law, last)
+        of_groups = np.zeros(last)
+        for number, share in groups.items():
+            of_groups[min(number, last) - 1] += share
+        heights = self._binned(of_groups, last)
+        top = next((h for h in _HEIGHTS if max(shares.max(), law.max(), heights.max()) <= h), 1.0)
+        places = self._width * np.arange(float(shares.size)) + (self._width + 1) / 2
         assign(self._x_scale, min=0.3, max=last + 0.7)
         assign(self._y_scale, max=top)
         assign(self._axes[0], tick_values=nice_ticks(1, last, 8))
         assign(self._axes[1], tick_values=np.array([0.0, top / 2, top]))
         assign(self.prior, x=places, y=np.round(law, 4))
-        self.bars.show(places, shares)
+        self.bars.show(places, shares, self._width)
+        self.groups.show(places, heights, self._width)
         draws = "1 draw" if counts.size == 1 else f"{number_text(counts.size)} draws"
         # In one line with the answer too, or the pictures below would move when it comes.
-        chips = [chip(_DRAWS, draws if groups is None else "draws"), chip(_PRIOR, "prior", shape="line")]
-        if groups is None:
-            assign(self.answer, visible=False)
-        else:
-            chips.append(chip(_ANSWER, f"{groups} group{'' if groups == 1 else 's'}", shape="line"))
-            assign(self.answer, x=np.full(2, float(groups)), y=np.array([0.0, top]), visible=True)
+        chips = [chip(_DRAWS, f"components, {draws}"), chip(_PRIOR, "prior", shape="line")]
+        if groups:
+            chips = [chip(_DRAWS, "components"), chip(_ANSWER, "groups"), chips[1]]
         assign(self.legend, value=" ".join(chips))
+
+    def _binned(self, shares: NDArray[Any], last: int) -> NDArray[np.float64]:
+        whole = np.zeros(last)
+        whole[: min(last, shares.size)] = shares[:last]
+        return whole.reshape(-1, self._width).sum(axis=1)
 
     def paint(self, axes: "Axes") -> None:
         """Draw the bars with matplotlib."""
-        axes.bar(self.bars.x, self.bars.y, 0.8, color=_DRAWS, label="share of draws")
+        axes.bar(self.bars.x, self.bars.y, 0.8 * self._width, color=_DRAWS, label="components")
+        if self.groups.y.any():
+            axes.bar(self.groups.x, self.groups.y, 0.4 * self._width, color=_ANSWER, label="groups")
         axes.plot(np.asarray(self.prior.x), np.asarray(self.prior.y), "--", color=_PRIOR, label="prior")
-        if self.answer.visible:
-            axes.axvline(self.answer.x[0], color=_ANSWER, label="answer")
-        axes.set_xlabel("clusters")
+        axes.set_xlabel("number")
         axes.legend(frameon=False)
 
 

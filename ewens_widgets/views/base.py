@@ -12,7 +12,7 @@ change a trait of a shared layout; `show_if` hides a widget by giving it another
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -260,18 +260,18 @@ class View(Panel):
         )
         show_if(self._error, True)
 
-    def picture(self, kind: str = "png", size: tuple[float, float] = (5.0, 4.0)) -> bytes:
-        """Static picture of what is on display: ``"png"`` or ``"svg"``."""
+    def picture(self, kind: str = "png", size: tuple[float, float] = (5.0, 4.0), dpi: int = 120) -> bytes:
+        """Static picture of what is on display: ``"png"``, ``"svg"`` or ``"pdf"``."""
         from matplotlib.figure import Figure
 
-        if kind not in {"png", "svg"}:
-            raise ValueError(f"kind must be 'png' or 'svg', got {kind!r}")
+        # Without a date, the same picture is the same file.
+        undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+        if kind not in undated:
+            raise ValueError(f"kind must be one of {', '.join(undated)}; got {kind!r}")
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.set_title(self.title)
         self.paint(axes)
-        # Without a date, the same picture is the same file.
-        metadata: Mapping[str, None] = {"Date": None} if kind == "svg" else {}
         content = BytesIO()
-        figure.savefig(content, format=kind, dpi=120, metadata=dict(metadata))
+        figure.savefig(content, format=kind, dpi=dpi, metadata=undated[kind])
         return content.getvalue()

@@ -1,7 +1,8 @@
 """One sentence on what the pictures show, and buttons that choose what their colours mean.
 
 The sentence describes the display alone: the draw, the answer, the tree's cut, or the known classes. So its
-number of clusters is the number of colours in the pictures.
+number of clusters is the number of colours in the pictures. The answer has the same words wherever it is
+shown or exported: `answer_line`. It is praised only where the verdict on the chain is "agree".
 """
 
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from ewens_widgets.playback import Frame
 from ewens_widgets.playback.frame import ChainAnswer, number_text
 from ewens_widgets.views.base import Silence, assign, look, make, note
 from ewens_widgets.views.shared_state import COLOURINGS, SharedState
+
+NOT_YET = "Not reliable yet"
+"""How the answer begins while the verdict on the chain is not that its halves agree."""
 
 _HINTS = {
     "draw": "Clusters of the iteration on display",
@@ -145,14 +149,14 @@ class Headline(HBox):
         # An answer may be older than the picture: while the chain runs, and when an earlier draw is shown.
         is_old = reading.iteration != frame.status.shown_iteration
         when = f"After {number_text(reading.iteration)} iterations: " if is_old else ""
-        assigned = _assigned(reading, data)
-        return f"{when}{_groups(reading)}. {assigned[0].upper()}{assigned[1:]}."
+        return f"{when}{answer_line(reading, data)}"
 
     def _of_cut(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:
         left = int((labels < 0).sum())
         rest = f", {data.counted(left)} unassigned" if left else ""
         count = _plural(int(labels.max()) + 1, "cluster")
-        return _with_rand_index(f"Tree cut into {count}{rest}", labels, data)
+        text = f"Tree cut into {count}{rest} (components of the draws, not groups of the answer)"
+        return _with_rand_index(text, labels, data)
 
     def _of_classes(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:  # noqa: ARG002 - one signature
         return f"{_plural(np.unique(labels).size, 'known class')}. The sampler does not use them."
@@ -181,6 +185,14 @@ def _rand_index(labels: NDArray[Any], data: Dataset) -> float | None:
     return adjusted_rand(data.labels, full)
 
 
+def answer_line(reading: ChainAnswer, data: Dataset) -> str:
+    """The answer in one line: groups, components, assigned objects, and whether the chain supports it."""
+    parts = [_groups(reading), _assigned(reading, data)]
+    if reading.verdict == "agree":
+        return " · ".join([*parts, "both halves of the chain agree"])
+    return f"{NOT_YET}: {' · '.join(parts)}"
+
+
 def _groups(reading: ChainAnswer) -> str:
     """The number of groups, and the components of the draws that they are made of."""
     low, high = reading.components
@@ -195,7 +207,7 @@ def _assigned(reading: ChainAnswer, data: Dataset) -> str:
     assigned = data.n_objects - reading.answer.uncertain.size
     everything = data.counted(data.n_objects)
     share = f"all {everything}" if assigned == data.n_objects else f"{assigned} of {everything}"
-    return f"{share} are assigned with probability ≥ 0.8"
+    return f"{share} assigned with probability ≥ 0.8"
 
 
 def _plural(count: int, what: str) -> str:

@@ -34,6 +34,7 @@ FloatArray = NDArray[np.float64]
 
 _MOST_IN_LEGEND = 9
 _MOST_NAMED = 8
+_PALE = 0.3  # Opacity of uncertain objects.
 _GLIDE = 0.5  # Seconds, a little more than the stylesheet takes.
 _MARGIN = 0.05  # Around the objects, as a share of their spread.
 
@@ -76,8 +77,8 @@ class PartitionView(View):
     description = "Scatter plot of the objects, coloured by cluster; drag a rectangle to select some"
     about = (
         "Every dot is an object and every colour a cluster. A grey dot is a cluster of one object. The "
-        "ellipses contain 50 and 90 % of each fitted Gaussian. Drag a rectangle to select objects; the other "
-        "pictures mark them too."
+        "ellipses contain 50 and 90 % of each fitted Gaussian. With the answer, uncertain objects are pale. "
+        "Drag a rectangle to select objects; the other pictures mark them too."
     )
 
     def build(self) -> tuple[Widget, ...]:
@@ -86,6 +87,7 @@ class PartitionView(View):
         self._posterior: Posterior | None = None
         self._iterations = (-1, -1)  # on display now, and before
         self._glides_until = 0.0
+        self._pale = _NONE
         self._is_slow = False  # so that single iterations can be followed
         self._start: NDArray[np.intp] | None = (
             None  # the partition before the first iteration, if it was seen
@@ -208,7 +210,12 @@ class PartitionView(View):
             assign(self.legend, value="")
             self.outlines.hide()
             return
-        self.dots.show(shades, colours, selected)
+        self._pale = self._uncertain(frame)
+        strengths = None
+        if self._pale.size:
+            strengths = np.ones(colours.size)
+            strengths[self._pale] = _PALE
+        self.dots.show(shades, colours, selected, strengths)
         if self.ellipses.value and frame.event is not None:
             event = frame.event
             self.outlines.show(colours, event.theta, event.nu, event.sigma)
@@ -216,6 +223,12 @@ class PartitionView(View):
             self.outlines.hide()
         # With every picture: a legend of other sizes than those that are seen is wrong.
         assign(self.legend, value=self._legend(frame, colours) + self._draw_movers(frame))
+
+    def _uncertain(self, frame: Frame) -> NDArray[np.intp]:
+        """Objects that the answer on display assigns to no group with probability 0.8 or more."""
+        if self.shared.shown(frame) != "answer" or frame.answer is None:
+            return _NONE
+        return frame.answer.answer.uncertain
 
     def _glide(self, frame: Frame, *, has_changed: bool) -> None:
         """Have changes glide where the eye can follow: at slow speeds, after a step, and at rest."""
@@ -268,6 +281,9 @@ class PartitionView(View):
         if alone:
             kind = "unassigned" if self.shared.shows_cut else "single"
             chips.append(chip(GREY, f"{alone} {kind}", shape=SHAPES[0]))
+        if self._pale.size:
+            text = f"pale: {self._pale.size} uncertain (probability < 0.8)"
+            chips.append(f'<span class="ew-pale">{chip(GREY, text, shape=SHAPES[0])}</span>')
         return f"<div>{' '.join(chips)}{self._selected()}</div>"
 
     def _selected(self) -> str:

@@ -102,8 +102,7 @@ class SharedState:
         self.selection.observe(self.changed)
         self._forget()
 
-    def _forget(self, coloured: str = "draw") -> None:
-        self._coloured = coloured  # what the colours on display stand for
+    def _forget(self) -> None:
         self._labels: NDArray[Any] | None = None
         self._colours: IntArray = np.empty(0, dtype=np.intp)
         self._cut_of: tuple[Tree, Cut] | None = None
@@ -203,7 +202,7 @@ class SharedState:
         self.live_tree.method = method
         self.cut = cut
         self._turned_at, self._has_turned = iteration, False
-        self._forget(self.colouring)
+        self._forget()
         self._cluster_colours.remember(np.array(numbers, dtype=np.intp))
 
     def set_cut(self, cut: Cut, *, show: bool = True) -> None:
@@ -235,6 +234,20 @@ class SharedState:
         tree = self.live_tree.tree(frame)
         return np.arange(n_objects) if tree is None else tree.leaves_order
 
+    def grouped_order(self, frame: Frame, n_objects: int) -> tuple[IntArray, IntArray]:
+        """The objects in the order of the heatmap, and the ends of its groups.
+
+        While the answer is on display its groups come one after the other, each in the order of the leaves.
+        """
+        order = self.order(frame, n_objects)
+        if self.shown(frame) != "answer" or frame.answer is None:
+            return order, np.empty(0, dtype=np.intp)
+        groups = frame.answer.answer.labels[order]
+        places = np.bincount(groups, weights=np.arange(n_objects)) / np.bincount(groups)
+        ranks = np.argsort(np.argsort(places, kind="stable"), kind="stable")[groups]
+        by_group = np.argsort(ranks, kind="stable")
+        return order[by_group], np.cumsum(np.bincount(ranks))
+
     def labels(self, frame: Frame) -> NDArray[Any] | None:
         """Labels on display: of the iteration, answer, cut, or known. None before the first iteration."""
         shown = self.shown(frame)
@@ -263,11 +276,6 @@ class SharedState:
             return None
         # Matching clusters costs more than comparing labels, and several views ask for the same frame.
         if self._labels is None or not np.array_equal(labels, self._labels):
-            shown = self.shown(frame)
-            # A draw's many clusters leave colours that look alike; the few of the answer have the best ones.
-            if shown == "answer" != self._coloured:
-                self._cluster_colours.clear()
-            self._coloured = shown
             self._labels = labels
             self._colours = self._cluster_colours.assign(labels)
         return self._colours

@@ -21,7 +21,7 @@ from ewens_widgets.analysis.plots.heatmap_plot import (
     picture_palette,
     spread_rows,
 )
-from ewens_widgets.analysis.plots.palette import COLOUR_MAPS, SELECTED
+from ewens_widgets.analysis.plots.palette import COLOUR_MAPS, OKABE_ITO, SELECTED
 from ewens_widgets.analysis.trees import Tree, average_order
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.posterior import Posterior
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BAND = 0.05  # about the width of the band of cluster colours next to the heatmap, as a share of the heatmap
+_OUTLINE = OKABE_ITO[3]
 _GRIPS = 24
 _HEIGHTS = {"similarity": "share apart", "evidence": "nats lost"}
 
@@ -282,7 +283,8 @@ class HeatmapView(View):
     description = "Heatmap of the share of draws in which two objects are in the same cluster, in tree order"
     about = (
         "Every row and every column is an object. A pixel shows the share of draws in which the two objects "
-        "are in the same cluster. Blocks on the diagonal are groups; the order is that of the tree."
+        "are in the same cluster. The order is that of the tree. With the answer, its groups come one after "
+        "the other, with a square around each."
     )
 
     def build(self) -> tuple[Widget, ...]:
@@ -295,10 +297,19 @@ class HeatmapView(View):
         self.image = bqplot.Image(
             image=self._buffers.visible, x=(0.0, 1.0), y=(0.0, 1.0), scales=self._scales
         )
+        # Squares around the groups of the answer, as one line with gaps.
+        self.outlines = bqplot.Lines(
+            x=np.zeros(2),
+            y=np.zeros(2),
+            scales=self._scales,
+            colors=[_OUTLINE],
+            stroke_width=1.5,
+            visible=False,
+        )
         self.brush = Brush.rectangle(self._scales, self.shared, self._objects_in)
-        brush = self.brush.selector
+        marks, brush = [self.image, self.outlines], self.brush.selector
         self.figure = make_figure(
-            "ew-heatmap-picture", 220, (2, 4, 4, 44), marks=[self.image], axes=[], interaction=brush
+            "ew-heatmap-picture", 220, (2, 4, 4, 44), marks=marks, axes=[], interaction=brush
         )
         self.figure.tell = self._tell
         tooltip = "Colour map of the heatmap; the paper uses greys"
@@ -363,7 +374,9 @@ class HeatmapView(View):
         self.brush.follow()
         whole = frame.summary.similarity(self._rows)
         if self._rows is None:
-            self._order = order = self.shared.order(frame, self._n_objects)
+            self._order, ends = self.shared.grouped_order(frame, self._n_objects)
+            order = self._order
+            self._outline(ends)
         else:
             # There is no shared tree of so many objects; these few are quickly put in order.
             order = average_order(whole)
@@ -371,6 +384,19 @@ class HeatmapView(View):
         levels = distance_pixels(whole, order)
         self._pixels = self._with_bands(levels, self.shared.colours(frame))
         self._buffers.show(self._pixels, self.image, self.colours.value, dark=self._is_dark)
+
+    def _outline(self, ends: NDArray[np.intp]) -> None:
+        """Draw squares around the groups that end at these places."""
+        if ends.size < 2:
+            assign(self.outlines, visible=False)
+            return
+        last = ends / self._n_objects
+        first = np.concatenate([[0.0], last[:-1]])
+        gap = np.full(ends.size, np.nan)
+        x = np.column_stack([first, last, last, first, first, first])
+        y = 1.0 - np.column_stack([first, first, last, last, first, gap])
+        # Not behind the last of them: browsers want a last point.
+        assign(self.outlines, x=x.ravel()[:-1], y=y.ravel()[:-1], visible=True)
 
     def _with_bands(self, levels: NDArray[np.uint8], colours: NDArray[np.intp] | None) -> NDArray[np.uint8]:
         """Add a band of cluster colours left of the picture; pink marks selected objects."""

@@ -21,7 +21,7 @@ FIGURES = {"scatter": ".ew-scatter", "bars": ".ew-count-bars", "heatmap": ".ew-h
 FAST = "as fast as possible"
 
 # How the sentence begins where the answer is on display; while the chain runs an aside reports groups too.
-ANSWER = re.compile(r"^\s*(After [\d\s]+ iterations: )?\d+ groups?\b")
+ANSWER = re.compile(r"^\s*(After [\d\s]+ iterations: )?(Not reliable yet: )?\d+ groups?\b")
 
 # Milliseconds without any change after which the pictures are taken to stand still.
 STILL = 1500

@@ -46,18 +46,32 @@ def test_the_number_of_groups_is_marked_where_the_answer_is_on_display(
     view, headline = shown(chain, shared), Headline(shared)
     headline.prepare(chain.dataset)
     view.show(chain.frame(30))
-    assert not view.answer.visible
+    assert not view.groups.y.any()
     end, answers = chain.frame(40, PlayerState.FINISHED), chain.answers(shared)
     answers.ask(end)
     for screen in (shared, view, headline):
         screen.show(answers.add_to(end))
     groups = chain.trace.answer().n_clusters
-    assert view.answer.visible
-    np.testing.assert_array_equal(view.answer.x, [groups, groups])
-    assert f"{groups} group" in view.legend.value
+    assert view.groups.x[np.argmax(view.groups.y)] == groups
+    assert view.groups.y.sum() == pytest.approx(1.0, abs=1e-3)
+    assert "groups" in view.legend.value
     headline.colouring.value = "draw"
-    assert not view.answer.visible
-    assert "answer" not in view.legend.value
+    assert not view.groups.y.any()
+    assert "groups" not in view.legend.value
+
+
+@pytest.mark.parametrize("n_objects", [30, 80, 1000])
+def test_bars_stand_where_the_draws_are_however_many_clusters_they_have(wire: Wire, n_objects: int) -> None:
+    chain = Chain(n_objects=n_objects, n_draws=3)
+    view = shown(chain, SharedState())
+    view._draw_bars(np.full(10, n_objects, dtype=np.intp), {4: 0.75, n_objects: 0.25})
+    assert 1 <= view.bars.x.size <= 60
+    place = int(np.argmax(view.bars.y))
+    assert view.bars.y[place] == 1.0
+    assert abs(view.bars.x[place] - n_objects) <= view._width, "all draws have every object alone"
+    assert view._x_scale.max > n_objects
+    assert view.groups.y[place] == 0.25
+    assert abs(view.groups.x[np.argmax(view.groups.y)] - 4) <= view._width
 
 
 class TestTheta:

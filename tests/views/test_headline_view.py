@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from views.chains import Chain, Wire
 
 from ewens_widgets.analysis.convergence import diagnose
+from ewens_widgets.analysis.plots.palette import N_DISTINCT
 from ewens_widgets.playback import Frame, PlayerState
 from ewens_widgets.views import PartitionView, SharedState
-from ewens_widgets.views.headline_view import Headline
+from ewens_widgets.views.headline_view import Headline, answer_line
 from ewens_widgets.views.shared_state import Cut
 
 
@@ -60,8 +62,6 @@ def test_the_buttons_colour_the_objects(headline: Headline, chain: Chain) -> Non
 
 
 def test_without_known_classes_they_are_not_offered(wire: Wire, chain: Chain) -> None:
-    from dataclasses import replace
-
     shared = SharedState()
     shared.colouring = "classes"
     shared.prepare(chain.posterior)
@@ -149,7 +149,10 @@ class TestAnswer:
         assert screens.shared.colouring == screens.headline.colouring.value == "answer"
         answer = chain.trace.answer()
         np.testing.assert_array_equal(screens.shared.labels(end), answer.labels)
-        assert screens.sentence.startswith(f"{answer.n_clusters} group")
+        sure = diagnose(chain.trace).verdict == "agree"
+        begin = f"{answer.n_clusters} group"
+        assert screens.sentence.startswith(begin if sure else f"Not reliable yet: {begin}")
+        assert ("both halves of the chain agree" in screens.sentence) is sure
         assert diagnose(chain.trace).sentence() in screens.sentence
         assert not screens.drawn, "the frame draws the views, and nothing draws them again"
 
@@ -161,13 +164,31 @@ class TestAnswer:
         screens.show(chain.frame(40, PlayerState.FINISHED))
         assert screens.shared.colouring == "answer"
 
-    def test_it_has_the_best_colours(self, screens: Screens, chain: Chain) -> None:
-        # Many clusters before, of which some have lost their colours to others.
-        for count in (10, 9, 8):
+    def test_it_keeps_the_colours_of_the_draw_and_has_distinct_ones(
+        self, screens: Screens, chain: Chain
+    ) -> None:
+        labels = chain.trace.answer().labels
+        for count in (20, 12):
             screens.shared.colours(chain.frame(39, labels=np.arange(30) % count))
+        before = screens.shared.colours(chain.frame(39, labels=labels))
         colours = screens.shared.colours(screens.show(chain.frame(40, PlayerState.FINISHED)))
+        np.testing.assert_array_equal(colours, before)
         assert colours is not None
-        assert set(colours.tolist()) == set(range(chain.trace.answer().n_clusters))
+        assert set(colours.tolist()) <= set(range(N_DISTINCT))
+
+    @pytest.mark.parametrize("verdict", ["unknown", "apart", "not yet", "agree"])
+    def test_it_is_praised_only_where_the_chain_supports_it(
+        self, screens: Screens, chain: Chain, verdict: str
+    ) -> None:
+        frame = screens.show(chain.frame(40, PlayerState.FINISHED))
+        assert frame.answer is not None
+        reading = replace(frame.answer, verdict=verdict, sentence="The chain has not moved.")
+        line = answer_line(reading, chain.dataset)
+        assert ("agree" in line) is (verdict == "agree")
+        assert line.startswith("Not reliable yet: ") is (verdict != "agree")
+        screens.headline.show(replace(frame, answer=reading))
+        assert "The chain has not moved." in screens.sentence
+        assert ("ew-problem" in screens.sentence) is (verdict != "agree")
 
     def test_what_the_user_chose_stays(self, screens: Screens, chain: Chain) -> None:
         end = chain.frame(40, PlayerState.FINISHED)

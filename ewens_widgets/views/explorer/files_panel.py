@@ -7,7 +7,7 @@ the browser, in parts if it is large (`Page.download`); nothing is left on the s
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ipywidgets import Dropdown, VBox
@@ -22,6 +22,8 @@ from ewens_widgets.views.prior_chooser import prior_name
 if TYPE_CHECKING:
     from ewens_widgets.views.explorer.explorer import Explorer
 
+_PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
+_DPI = 300  # of exported pictures
 _LARGEST_UPLOAD = 8_000_000
 
 _STYLE = """
@@ -53,6 +55,7 @@ class FilesPanel(VBox):
         self._on_load = on_load
         post = explorer.post
         self._makers: dict[str, Callable[[], File]] = {
+            "answer: group and probability of each object (CSV)": self._answer,
             "labels of the last draw (CSV)": lambda: self._csv("labels", explorer.labels),
             "labels of the tree's cut (CSV)": self._cut_labels,
             "all draws (trace file)": self._trace,
@@ -66,7 +69,7 @@ class FilesPanel(VBox):
             "all views (PNG)": lambda: (self._name("png"), explorer.picture(), "image/png"),
         }
         for name in explorer.views:
-            for kind, media_type in (("png", "image/png"), ("svg", "image/svg+xml")):
+            for kind, media_type in _PICTURES.items():
                 self._makers[f"{name} ({kind.upper()})"] = partial(self._picture, name, kind, media_type)
         self.chooser = make(
             Dropdown,
@@ -135,12 +138,35 @@ class FilesPanel(VBox):
 
     def _picture(self, name: str, kind: str, media_type: str) -> File:
         self._explorer.player.refresh()  # without a viewer, the views may be out of date
-        return self._name(kind, f"-{name}"), self._explorer.views[name].picture(kind), media_type
+        return self._name(kind, f"-{name}"), self._explorer.views[name].picture(kind, dpi=_DPI), media_type
 
-    def _csv(self, part: str, labels: NDArray[np.intp]) -> File:
+    def _answer(self) -> File:
+        explorer = self._explorer
+        if not len(explorer.recorder):
+            raise ValueError("there are no draws yet, and so no answer; press Play first")
+        explorer.player.complete()
+        reading = explorer.player.current_frame().answer
+        is_whole = reading is not None and explorer.player.current_frame().answer_is_complete
+        answer = reading.answer if reading is not None and is_whole else explorer.trace.answer()
+        second = answer.second_choice
+        columns: dict[str, NDArray[Any]] = {
+            "group": answer.labels,
+            "probability": np.round(answer.certainty, 4),
+            "second_choice": second,
+            "second_probability": np.round(
+                np.where(second >= 0, answer.memberships[np.arange(second.size), second], 0.0), 4
+            ),
+            "component": explorer.trace.point_estimate().labels,
+        }
+        return self._csv("answer", None, columns)
+
+    def _csv(
+        self, part: str, labels: NDArray[np.intp] | None, columns: Mapping[str, NDArray[Any]] | None = None
+    ) -> File:
+        """A table of the objects: labels, or given columns, and the known classes."""
         data = self._explorer.dataset
         known = {} if data.classes is None else {"known_class": np.array(data.classes, dtype=object)}
-        text = labels_csv(labels, names=data.row_names, columns=known)
+        text = labels_csv(labels, names=data.row_names, columns={**(columns or {}), **known})
         return self._name("csv", f"-{part}"), text.encode(), "text/csv"
 
     def _cut_labels(self) -> File:
@@ -161,9 +187,11 @@ class FilesPanel(VBox):
 
     def _page(self) -> File:
         explorer = self._explorer
-        explorer.player.refresh()
+        explorer.player.complete()
         settings, data = explorer.settings, explorer.dataset
         facts = {
+            "answer": explorer.headline.text(explorer.player.current_frame()),
+            "verdict": explorer.headline.aside(explorer.player.current_frame()),
             "data": f"{data.name}, {data.n_objects} objects × {data.n_features} features",
             "state": explorer.status_line(),
             "model": settings.model,
@@ -175,6 +203,8 @@ class FilesPanel(VBox):
             "made with": f"ewens_widgets {__version__}",
         }
         files = {"labels of the last draw (CSV)": self._csv("labels", explorer.labels)[1].decode()}
+        if explorer.player.current_frame().answer_is_complete:
+            files = {"answer (CSV)": self._answer()[1].decode(), **files}
         page = _static_page(tuple(explorer.views.values()), f"Clusters of {data.name}", facts, files)
         return self._name("html"), page.encode(), "text/html"
 

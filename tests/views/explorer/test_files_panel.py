@@ -1,9 +1,11 @@
 """Saving, loading and exporting."""
 
 import base64
+import csv
 import json
 import zipfile
 from collections.abc import Callable
+from html import escape
 from io import BytesIO
 from pathlib import Path
 
@@ -91,6 +93,35 @@ class TestFiles:
         assert media_type == "text/csv"
         assert lines[0] == "object,cluster,known_class"
         assert [int(line.split(",")[1]) for line in lines[1:]] == explorer.labels.tolist()
+
+    def test_the_answer_comes_first_with_every_object_s_choices(self, explorer: Explorer) -> None:
+        assert explorer.files.chooser.value.startswith("answer")
+        explorer.files.button.click()
+        assert "press Play first" in explorer.files.message.value
+        step(explorer, 60)
+        text = explorer.files._makers[explorer.files.chooser.value]()[1].decode()
+        table = list(csv.DictReader(text.splitlines()))
+        answer = explorer.trace.answer()
+        assert list(table[0]) == [
+            "object",
+            "group",
+            "probability",
+            "second_choice",
+            "second_probability",
+            "component",
+            "known_class",
+        ]
+        assert [int(row["group"]) for row in table] == answer.labels.tolist()
+        assert [float(row["probability"]) for row in table] == pytest.approx(answer.certainty, abs=1e-4)
+        both = [float(row["probability"]) + float(row["second_probability"]) for row in table]
+        assert max(both) <= 1.0 + 1e-4
+        components = explorer.trace.point_estimate().labels
+        assert [int(row["component"]) for row in table] == components.tolist()
+        page = explorer.files._makers["web page of the current state (HTML)"]()[1].decode()
+        explorer.shared.set_colouring("answer")
+        assert escape(explorer.headline.text(explorer.player.current_frame())) not in page
+        page = explorer.files._makers["web page of the current state (HTML)"]()[1].decode()
+        assert escape(explorer.headline.text(explorer.player.current_frame())) in page
 
     def test_the_trace_file_can_be_loaded(self, explorer: Explorer, tmp_path: Path) -> None:
         step(explorer, 30)
