@@ -217,7 +217,8 @@ function render({ model, el }) {
     if (target === around && propertyName === "text-decoration-color") fitSoon();
   };
   const watchSizes = () => {
-    for (const part of [scrollerOf(around), around, ...around.querySelectorAll(".ew-figure")]) sizeWatch.observe(part);
+    // Its rows too: what is above the pictures decides how much room is left for them.
+    for (const part of [scrollerOf(around), around, ...around.children, ...around.querySelectorAll(".ew-figure")]) sizeWatch.observe(part);
     fitSoon();
   };
 

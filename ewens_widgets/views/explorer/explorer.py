@@ -11,7 +11,7 @@ made when they are first opened, or first needed: `run_panel` and `files` make t
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -118,6 +118,9 @@ class Explorer(Programmed):
     player: Player
     """Plays the chain."""
 
+    transform: TransformPanel
+    """Transforms the data while the chain goes on."""
+
     def __init__(
         self,
         data: Dataset | ArrayLike | None = None,
@@ -207,7 +210,7 @@ class Explorer(Programmed):
         self.tour_button = button(
             "Tour",
             "ew-tour-begin ew-hides-in-room",
-            "Explains the Explorer in a few captions; your chain comes back when you leave it",
+            "Explains the Explorer in seven captions; your chain comes back when you leave it",
             lambda: post(self.tour.begin),
             icon="map-signs",
         )
@@ -416,6 +419,26 @@ class Explorer(Programmed):
             ringed=self._partition.follows,
             ellipses=self._partition.ellipses.value,
         )
+
+    def remember(self) -> Callable[[], None]:
+        """Keep what is there now; return a function that brings it back."""
+        self.player.pause()
+        before = self._dataset, self._settings, self.sampler, self.recorder
+        shown, speed, pictures = self.shown, self.transport.speed.value, self.pictures_shown.value
+        run = self.player.target_iterations, self.player.burn_in
+
+        def restore() -> None:
+            self.player.pause()
+            self._change(*before)
+            self.panel.show(self._settings)
+            self.data_panel.show(self._dataset)
+            self.run_panel.show(*run)
+            self._run_changed()
+            self.transport.choose_speed(speed)
+            self.pictures_shown.value = pictures
+            self.show_state(shown)
+
+        return restore
 
     def show_state(self, shown: Shown) -> None:
         """Show the chain in this way; axes that the data do not have are ignored."""

@@ -271,64 +271,90 @@ def state_text(arguments: dict[str, Any], shown: Shown) -> str:
     return urlencode(parts)
 
 
-# The guided tour: six captions, each with the state of the Explorer that it describes. The data separate
-# quickly. Closing the tour leaves the Explorer in its current state.
+# The guided tour: each caption has a state of the Explorer, and the part of the page that it is about.
+# Everything else is dimmed. Leaving the tour brings back what was there before.
 
 
 class Stop(NamedTuple):
-    """A caption, and a function that brings the Explorer into the state that it describes."""
+    """A caption, the class of the part that it points at, and what brings the Explorer into its state."""
 
     caption: str
+    part: str
     act: "Callable[[Explorer], None]"
 
 
 def _begin(explorer: "Explorer") -> None:
-    # Single linkage would split off one point and merge two corners; the caption promises four groups.
-    explorer.use_preset("data=square&model=I&iterations=800&burn_in=200&tree=average")
+    # Single linkage would split off one point and merge two corners; the tree shows four groups.
+    explorer.use_preset("data=square&model=III&iterations=800&burn_in=200&tree=average")
+    explorer.pictures_shown.value = False
+    explorer.player.step()
 
 
-def _walk(explorer: "Explorer") -> None:
+def _shear(explorer: "Explorer") -> None:
+    explorer.transform.buttons["Shear"].click()
     explorer.transport.choose_speed(1 / 10)
     explorer.player.play()
 
 
 def _run(explorer: "Explorer") -> None:
+    explorer.transform.reset()
     explorer.transport.choose_speed(5.0)
     explorer.player.run_to_end()
 
 
+def _show_theta(explorer: "Explorer") -> None:
+    explorer.pictures_shown.value = True
+
+
+def _show_answer(explorer: "Explorer") -> None:
+    explorer.pictures_shown.value = False
+    explorer.shared.set_colouring("answer")
+
+
 STOPS = (
     Stop(
-        "The data: 80 points drawn around the four corners of a square. The sampler is given neither the "
-        "groups nor their number. Initially every point is its own cluster, shown in grey.",
+        "Partition: 80 points drawn around the four corners of a square. The sampler is given neither the "
+        "groups nor their number. One iteration gives one draw, a partition of the points. Rings mark points "
+        "that changed their cluster.",
+        "ew-partition",
         _begin,
     ),
     Stop(
-        "One iteration gives one draw: a partition of the points into clusters. Rings mark the points that "
-        "changed their cluster. The sentence below reports the number of clusters of this draw.",
-        lambda explorer: explorer.player.step(),
+        "Invariance: the data are sheared while the chain goes on. Model III gives the same result, draw by "
+        "draw. Models I and II and k-means depend on the coordinates. Press Rotate or Dice, and read the "
+        "badges.",
+        "ew-transform",
+        _shear,
     ),
     Stop(
-        "The chain continues. Each iteration proposes to split, merge and move points between clusters, and "
-        "accepts each proposal with a probability that depends on the posterior. After the burn-in the "
-        "colours change little.",
-        _walk,
+        "λ, the concentration of the prior: the larger it is, the more clusters a partition has before any "
+        "data. The dashed line of the histogram is this prior.",
+        "ew-prior-chooser",
+        lambda explorer: explorer.transform.reset(),
     ),
     Stop(
-        "The chain runs to its end. The answer combines all draws after the burn-in, and the colours change "
-        "to it. In the heatmap every row and column is a point, and dark pairs are in the same cluster in "
-        "most draws: the blocks are the groups.",
+        "θ, the variance between clusters divided by the variance within them, is sampled too. Blue bars are "
+        "its posterior: the clusters lie several standard deviations apart.",
+        "ew-theta",
+        _show_theta,
+    ),
+    Stop(
+        "Similarity: every row and column is a point, and dark pairs are in one cluster in most draws. The "
+        "chain runs to its end, and the blocks on the diagonal are the groups.",
+        "ew-heatmap",
         _run,
     ),
     Stop(
-        "The tree shows the same similarities: points that are in one cluster in most draws merge low. Cut "
-        "into four clusters, its branches are the four corners. Drag the line to cut elsewhere.",
-        lambda explorer: explorer.shared.set_cut(Cut(n_clusters=4)),
+        "How many: blue bars count the Gaussian components of each draw, orange ones the groups of the "
+        "answer, which merges components that the draws cannot separate.",
+        "ew-counts",
+        lambda explorer: explorer.shared.set_cut(Cut(n_clusters=4), show=False),
     ),
     Stop(
-        "The colours now show the groups that the points were drawn from; the sampler does not use them. "
-        "Next, choose an example above the settings, or upload a table of your own under Data.",
-        lambda explorer: explorer.shared.set_colouring("classes"),
+        "The answer, in one sentence: the groups, how many points are assigned with probability 0.8 or more, "
+        "and whether the chain supports it. Next, choose an example, or upload a table of your own.",
+        "ew-headline-row",
+        _show_answer,
     ),
 )
 """The tour."""
@@ -342,6 +368,7 @@ class Tour(HBox):
     def __init__(self, explorer: "Explorer") -> None:
         self._explorer = explorer
         self._place = -1
+        self._restore: Callable[[], None] = lambda: None
         super().__init__((), **look("ew-tour", display="none"))
 
     @property
@@ -351,38 +378,53 @@ class Tour(HBox):
 
     def begin(self) -> None:
         """Show the first caption."""
+        if self._place >= 0:
+            return
         if not self.children:
             post = self._explorer.post
             self.caption = note("ew-tour-caption")
             self.buttons = {
-                "Next": button(
-                    "Next", "ew-tour-next", "Next caption", lambda: post(self.next), icon="arrow-right"
-                ),
+                "Next": button("Next", "ew-tour-next", "Next caption (Enter)", lambda: post(self.next)),
                 "Close": button(
                     "Close",
                     "ew-tour-close",
-                    "Leave the tour; the chain and the display stay",
-                    lambda: post(self.close_tour),
-                    icon="times",
+                    "Leave the tour (Esc); your chain comes back",
+                    lambda: post(self.leave),
                 ),
             }
+            assign(self.buttons["Next"], button_style="primary")
             self.children = (self.caption, *self.buttons.values())
-        self._place = -1
+        self._restore = self._explorer.remember()
         show_if(self, True)
         self.next()
+        self.buttons["Next"].focus()
 
     def next(self) -> None:
-        """Show the next caption; after the last one, close the tour."""
+        """Show the next caption; after the last one, leave the tour."""
         if self._place + 1 == len(STOPS):
-            self.close_tour()
+            self.leave()
             return
+        self._point_at("")
         self._place += 1
         stop = STOPS[self._place]
         stop.act(self._explorer)
-        show_if(self.buttons["Next"], self._place + 1 < len(STOPS))
+        self._point_at(stop.part)
+        last = self._place + 1 == len(STOPS)
+        assign(self.buttons["Next"], description="End" if last else "Next")
         assign(self.caption, value=escape(f"{self._place + 1} of {len(STOPS)} · {stop.caption}"))
 
-    def close_tour(self) -> None:
-        """Hide the captions."""
+    def _point_at(self, part: str) -> None:
+        """Dim everything but one part of the page; an empty text: nothing is dimmed."""
+        before = [name for name in self._explorer._dom_classes if name.startswith("ew-at-")]
+        for name in (*before, *(() if part else ("ew-touring",))):
+            self._explorer.remove_class(name)
+        if part:
+            self._explorer.add_class("ew-touring")
+            self._explorer.add_class(f"ew-at-{part.removeprefix('ew-')}")
+
+    def leave(self) -> None:
+        """Hide the captions, and bring back what was there before."""
         self._place = -1
         show_if(self, False)
+        self._point_at("")
+        self._restore()
