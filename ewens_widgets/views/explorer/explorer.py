@@ -255,7 +255,7 @@ class Explorer(Programmed):
                     self.panel.notice,
                     self.sections,
                 ),
-                "ew-column-partition": (self.views["partition"],),
+                "ew-column-partition": (),
                 "ew-column-similarity": (),
                 "ew-column-chain": (),
             },
@@ -316,12 +316,12 @@ class Explorer(Programmed):
         for name, is_so in hidden.items():
             (self.add_class if is_so else self.remove_class)(name)
         # What is not seen is not on the page: bqplot cannot draw a figure without a size.
-        shown = {2: ("tree", "heatmap"), 3: ("counts", "theta", "traces")}
+        shown = {1: ("partition",), 2: ("tree", "heatmap"), 3: ("counts", "theta", "traces")}
         for place, names in shown.items():
             chosen = names if all_shown else [name for name in names if name in _FRONT]
-            more = (self.transform,) if place == 3 else ()
-            boxes = (*(views[name] for name in chosen[:1]), *more, *(views[name] for name in chosen[1:]))
-            assign(self.columns.children[place], children=boxes)
+            # Where there is room: beside three pictures below the bars, otherwise below the points.
+            more = (self.transform,) if place == (1 if all_shown else 3) else ()
+            assign(self.columns.children[place], children=(*(views[name] for name in chosen), *more))
             for name in names:
                 views[name].is_seen = name in chosen
                 views[name].redraw()

@@ -415,12 +415,13 @@ class Tour(HBox):
 
     def _point_at(self, part: str) -> None:
         """Dim everything but one part of the page; an empty text: nothing is dimmed."""
-        before = [name for name in self._explorer._dom_classes if name.startswith("ew-at-")]
-        for name in (*before, *(() if part else ("ew-touring",))):
-            self._explorer.remove_class(name)
+        for stop in STOPS:
+            self._explorer.remove_class(f"ew-at-{stop.part.removeprefix('ew-')}")
         if part:
             self._explorer.add_class("ew-touring")
             self._explorer.add_class(f"ew-at-{part.removeprefix('ew-')}")
+        else:
+            self._explorer.remove_class("ew-touring")
 
     def leave(self) -> None:
         """Hide the captions, and bring back what was there before."""
