@@ -38,6 +38,7 @@ _NAMES = {
     "labels_csv": "analysis.export",
     "log_likelihood": "model.likelihood",
     "MoveInspector": "views.labs.move_inspector",
+    "PointsLab": "views.labs.points_lab",
     "Posterior": "model.posterior",
     "PriorLab": "views.labs.prior_lab",
     "read_table": "tables",

@@ -174,7 +174,12 @@ NO_CALLS = {
     *("ArchiveError", "ChainsError", "DataWarning", "Event", "Gamma", "State", "TableError", "short_runs"),
     *("Chains", "Explorer", "Posterior", "DrawTable", "Trace", "diagnose", "read_table", "report"),
     *("resume_chains", "to_arviz", "until"),
-    *("AffineLab", "PriorLab", "exact_posterior"),  # Of few objects by their nature, and refused beyond.
+    *(
+        "AffineLab",
+        "PointsLab",
+        "PriorLab",
+        "exact_posterior",
+    ),  # Of few objects by their nature, and refused beyond.
 }
 
 

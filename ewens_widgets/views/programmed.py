@@ -238,9 +238,9 @@ class Programmed(Dashboard):
 
     @property
     def selected_index(self) -> Sequence[Any]:
-        """Names of the selected rows, such as the index of a DataFrame; their positions if they have none."""
-        names = self.dataset.row_names
-        return list(self.selection) if names is None else [names[row] for row in self.selection]
+        """The selected rows in the index of a DataFrame, or by name; their positions if they have neither."""
+        index = self.dataset.row_names if self.dataset.index is None else self.dataset.index
+        return list(self.selection) if index is None else [index[row] for row in self.selection]
 
     def view(self, name: str) -> "LoneView":
         """Return one picture as a widget for a layout of your own; it follows the same chain.

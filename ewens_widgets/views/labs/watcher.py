@@ -105,7 +105,7 @@ class Watcher(Programmed):
     Made by `watch`.
     """
 
-    css_class = "ew-watcher ew-fills"
+    css_class = "ew-watcher ew-even ew-fills"
 
     def __init__(
         self,

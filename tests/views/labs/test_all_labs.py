@@ -1,4 +1,4 @@
-"""What the four labs have in common: still pictures, messages, names, hints, and errors that explain."""
+"""What the labs have in common: still pictures, messages, names, hints, and errors that explain."""
 
 import asyncio
 import base64
@@ -32,7 +32,7 @@ def advance(lab: Dashboard, count: int) -> None:
     """Show a later state, by some iterations, guests or stages."""
     if isinstance(lab, ew.MoveInspector):
         lab.show_stage(lab.stage + count)
-    elif isinstance(lab, ew.ChainsView):
+    elif hasattr(lab, "player"):
         lab.player.step_sync(count)
         lab.player.refresh()
     else:
@@ -44,6 +44,7 @@ LABS: dict[str, Callable[[], Dashboard]] = {
     "affine": lambda: ew.AffineLab(square(), draws=100, burn_in=50),
     "chains": lambda: ew.ChainsView(square(), chains=3, model="I", iterations=120, burn_in=20),
     "inspector": lambda: ew.MoveInspector(square(), model="I", seed=3),
+    "points": lambda: ew.PointsLab(square(), iterations=120, burn_in=20),
     "prior": lambda: ew.PriorLab(concentration=2.0, n=30, n_components=10),
 }
 every_lab = pytest.mark.parametrize("make", LABS.values(), ids=LABS)
@@ -83,7 +84,7 @@ def test_a_frame_makes_no_widget_and_sends_one_message_a_widget_at_most(
             advance(lab, -1)
         else:
             engine = getattr(lab, "player", None) or lab._worker
-            (engine.step_sync if isinstance(lab, ew.ChainsView) else engine.run_sync)(1)
+            (engine.step_sync if hasattr(lab, "player") else engine.run_sync)(1)
             wire.clear()
             engine.refresh()
         assert wire.updates()
@@ -108,7 +109,7 @@ def test_every_control_has_a_hint(make: Callable[[], Dashboard]) -> None:
     for widget in widgets_below(make()):
         is_control = widget.has_trait("disabled") and widget.has_trait("tooltip")
         if is_control and type(widget).__name__ != "Play":
-            assert widget.tooltip, widget
+            assert widget.tooltip or getattr(widget, "tooltips", ()), widget
 
 
 @pytest.mark.parametrize("kind", [ew.AffineLab, ew.ChainsView, ew.MoveInspector])
@@ -181,6 +182,14 @@ CHAINS = [
     ({"initial": "middle"}, ValueError, "initial must be one of"),
     ({"source": [[0.0, 1.0], [np.inf, 2.0], [1.0, 1.0]]}, ValueError, "contain infinity"),
 ]
+POINTS = [
+    ({"points": [[1.0, 2.0, 3.0]]}, ValueError, "a table of two columns"),
+    ({"points": [[1.0, np.nan]]}, ValueError, "finite numbers"),
+    ({"points": np.zeros((501, 2))}, ValueError, "room for 500 points; got 501"),
+    ({"points": "IV.AAAA"}, ValueError, "no text of a points lab"),
+    ({"points": "I.AAA"}, ValueError, "no text of a points lab"),
+    ({"points": "I.____"}, ValueError, "do not fit on the sheet"),
+]
 INSPECTOR = [
     ({"source": ew.datasets.unit_square(seed=0), "data": np.eye(2)}, TypeError, "data= is for a sampler"),
     ({"move": "jump"}, ValueError, "no move 'jump'"),
@@ -193,6 +202,7 @@ FAULTS = [
         (ew.PriorLab, PRIOR),
         (ew.ChainsView, CHAINS),
         (ew.MoveInspector, INSPECTOR),
+        (ew.PointsLab, POINTS),
     )
     for fault in (*faults, ({"colour": "red"}, TypeError, "colour"))
 ]
