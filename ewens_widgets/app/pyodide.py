@@ -284,11 +284,11 @@ def write_browser_module(target: str) -> None:
     from ewens_widgets.sampling.moves.schedule import resolve_schedule
     from ewens_widgets.sampling.state import first_state
 
-    calls = []
+    calls: list[Any] = []
     for shapes, moves in product(("common", "own"), ("default", "paper-2")):
         posterior = Posterior.from_data([[0.0], [1.0], [3.0]], shapes=shapes)
         driver = Driver(posterior, resolve_schedule(moves, shapes), np.zeros((3, 3)), as_printed=False)
         driver.load(first_state(posterior, None, np.random.Generator(np.random.PCG64(0))))
-        calls += driver.trials()
+        calls += driver.trials().values()
     gc.disable()  # As `make_code` does.
     write_atomically(target, make_module(calls))

@@ -235,14 +235,8 @@ def dependent_columns(
 ) -> list[Dependence]:
     """Columns that depend linearly on those before them: on one (a copy) or on several.
 
-    Parameters
-    ----------
-    matrix
-        Data in any units; constant columns are skipped.
-    tolerance
-        Largest 1 − R² of a dependent column.
-    fewest
-        With fewer rows nothing is reported; 1 if it is known that the rank is too small.
+    A dependent column has 1 − R² of at most the tolerance; constant ones are skipped. With fewer rows than
+    `fewest` nothing is reported; it is 1 if the rank is known to be too small.
     """
     if matrix.shape[1] < 2 or len(matrix) < fewest or len(matrix) * matrix.shape[1] ** 2 > _COPY_CELLS:
         return []
@@ -308,15 +302,7 @@ def dependence_text(found: Sequence[Dependence], names: Sequence[str] | None) ->
 
 
 def warn_of_dependence(columns: FloatArray, model: ModelName, names: Sequence[str] | None) -> None:
-    """Warn, under models I and II, of columns that depend on others and so count twice.
-
-    Parameters
-    ----------
-    columns
-        The data.
-    model, names
-        For the message.
-    """
+    """Warn, under models I and II, of columns that depend on others and so count twice."""
     found = dependent_columns(columns)
     if found:
         listed = named_columns([column for column, _, _ in found], names)

@@ -24,7 +24,6 @@ for new rows, densities for its Jacobian, and pictures for its inverse.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,19 +76,13 @@ class AffineMap:
         return turned - float(np.log(self.scale).sum())
 
 
-class Canonical(NamedTuple):
-    """Canonical coordinates of data (n × d), and the map to them."""
-
-    coordinates: FloatArray
-    map: AffineMap
-
-
 def canonical_coordinates(
     matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None, has_axes: bool = False
-) -> Canonical:
+) -> tuple[FloatArray, AffineMap]:
     """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
 
-    With `has_axes` the axes of model III are fixed by the data too, and d + 1 rows are enough.
+    Returned with the coordinates is the map to them. With `has_axes` the axes of model III are fixed by the
+    data too, and d + 1 rows are enough.
 
     Messages use the `names` of the columns, or their numbers. Columns that depend linearly on others are
     refused by model III; I and II warn of them.
@@ -107,14 +100,14 @@ def canonical_coordinates(
     scale = np.maximum(np.ldexp(lengths / np.sqrt(n_objects), exponents), np.nextafter(0.0, 1.0))
     if model != "III":
         warn_of_dependence(centred, model, names)
-        return Canonical(np.ascontiguousarray(centred * np.sqrt(n_objects)), AffineMap(centre, scale))
+        return np.ascontiguousarray(centred * np.sqrt(n_objects)), AffineMap(centre, scale)
     representative, whitening, shift = _whitened(centred, precision, names)
     if has_axes:
         axes = _axes(representative)
         representative, whitening = np.asarray(representative @ axes.T), whitening @ axes.T
     representative *= np.sqrt(n_objects)
     centre = centre + scale * shift * np.sqrt(n_objects)
-    return Canonical(np.ascontiguousarray(representative), AffineMap(centre, scale, whitening))
+    return np.ascontiguousarray(representative), AffineMap(centre, scale, whitening)
 
 
 def _centred(

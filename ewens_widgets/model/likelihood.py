@@ -119,7 +119,7 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
     matrix = check_data(X)
     canonical = check_labels(labels, matrix.shape[0])
     ratio = check_theta(theta)
-    coordinates = canonical_coordinates(matrix, name, column_names(X)).coordinates
+    coordinates = canonical_coordinates(matrix, name, column_names(X))[0]
     n_objects, n_features = coordinates.shape
     sizes, sums = cluster_statistics(coordinates, canonical)
     residuals = coordinates - (sums / sizes[:, None])[canonical]

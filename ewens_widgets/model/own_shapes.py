@@ -121,26 +121,21 @@ def statistics_of(coordinates: FloatArray, labels: NDArray[np.intp], model: Mode
 def log_marginals(
     clusters: ClusterStatistics, theta: ArrayLike, nu: ArrayLike, sigma: ArrayLike, model: ModelName
 ) -> FloatArray:
-    """Log marginal likelihoods log m_b of clusters, 0 for empty ones.
+    """Log marginal likelihoods log m_b of clusters (…, K), 0 for empty ones.
 
-    Parameters
-    ----------
-    clusters
-        Their statistics; leading axes are partitions, or clusters one by one.
-    theta, nu, sigma
-        Parameters, Σ in the form of the model. Their leading axes go with those of the statistics before
-        the clusters', by the rules of broadcasting.
-    model
-        Covariance model.
-
-    Returns
-    -------
-    array of shape (…, K)
+    Σ has the form of the model. Leading axes of the parameters go with those of the statistics before the
+    clusters', by the rules of broadcasting.
     """
     n_features = clusters.sums.shape[-1]
     ratio, likeness = np.asarray(theta)[..., None], np.asarray(nu)[..., None]
     sizes = clusters.sizes
-    log_base, log_volume = _log_volumes(clusters, ratio, likeness, sigma, model)
+    base, volume = _volumes(clusters, ratio, likeness, sigma, model)
+    if model == "III":
+        log_base, log_volume = np.linalg.slogdet(base)[1], np.linalg.slogdet(volume)[1]
+    else:
+        log_base, log_volume = np.log(base), np.log(volume)
+        if model == "II":
+            log_base, log_volume = log_base.sum(axis=-1), log_volume.sum(axis=-1)
     before = prior_degrees(likeness, n_features, model)
     after = before + unit_degrees(n_features, model) * sizes
     log_constant = log_size_constants(sizes, np.asarray(nu), n_features, model)
@@ -172,18 +167,6 @@ def log_size_constants(sizes: FloatArray, nu: FloatArray, n_features: int, model
 def _log_gamma(x: FloatArray, dimension: int) -> FloatArray:
     """Log of the multivariate Gamma function without its power of π, which cancels in all ratios."""
     return np.asarray(sum(gammaln(x - 0.5 * column) for column in range(dimension)), dtype=np.float64)
-
-
-def _log_volumes(
-    clusters: ClusterStatistics, ratio: FloatArray, likeness: FloatArray, sigma: ArrayLike, model: ModelName
-) -> tuple[FloatArray, FloatArray]:
-    """Log |νΣ| and log |A|, summed over columns for II."""
-    base, volume = _volumes(clusters, ratio, likeness, sigma, model)
-    if model == "III":
-        return np.linalg.slogdet(base)[1], np.linalg.slogdet(volume)[1]
-    if model == "II":
-        return np.log(base).sum(axis=-1), np.log(volume).sum(axis=-1)
-    return np.log(base), np.log(volume)
 
 
 def _volumes(
@@ -231,12 +214,7 @@ def cluster_shapes(
 
 
 def log_predictive(
-    rows: FloatArray,
-    clusters: ClusterStatistics,
-    theta: float,
-    nu: float,
-    sigma: ArrayLike,
-    model: ModelName,
+    rows: FloatArray, clusters: ClusterStatistics, theta: float, nu: float, sigma: ArrayLike, model: ModelName
 ) -> FloatArray:
     """Log densities of new rows in canonical coordinates (m × d) in each of K clusters (m × K).
 

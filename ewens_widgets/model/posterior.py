@@ -86,14 +86,14 @@ class Posterior:
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
         for array in (self.coordinates, self.theta_grid, self.nu_grid):
-            array.setflags(write=False)
+            _read_only(array)
         _ = self.log_theta_prior  # refuses a grid and an alpha that do not go together
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+                _read_only(value)
 
     @classmethod
     def from_data(
@@ -113,16 +113,16 @@ class Posterior:
         if family == "common" and nu_grid is not None:
             raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
         matrix, names = check_data(X), column_names(X)
-        canonical = canonical_coordinates(matrix, name, names, has_axes=family == "own")
+        coordinates, own_map = canonical_coordinates(matrix, name, names, has_axes=family == "own")
         return cls(
-            coordinates=on_exact_grid(canonical.coordinates),
+            coordinates=on_exact_grid(coordinates),
             model=name,
             prior=resolve_prior(prior, concentration),
             alpha=check_positive("alpha", alpha),
             theta_grid=default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid),
             shapes=family,
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
-            map=canonical.map,
+            map=own_map,
         )
 
     @property
@@ -159,23 +159,17 @@ class Posterior:
     @cached_property
     def log_theta_prior(self) -> FloatArray:
         """Log prior probabilities of the grid's values."""
-        values = log_theta_prior(self.theta_grid, self.alpha)
-        values.setflags(write=False)
-        return values
+        return _read_only(log_theta_prior(self.theta_grid, self.alpha))
 
     @cached_property
     def log_count_weights(self) -> FloatArray:
         """Log V(K) for K = 0, …, n, with log p(B) = log V(K) + Σ_b log W(n_b)."""
-        weights = self.prior.log_count_weights(self.n_objects)
-        weights.setflags(write=False)
-        return weights
+        return _read_only(self.prior.log_count_weights(self.n_objects))
 
     @cached_property
     def log_size_weights(self) -> FloatArray:
         """Log W(m) for m = 0, …, n."""
-        weights = self.prior.log_size_weights(self.n_objects)
-        weights.setflags(write=False)
-        return weights
+        return _read_only(self.prior.log_size_weights(self.n_objects))
 
     def count_weights(self, most: int) -> FloatArray:
         """Log V(0), …, log V(most); for many objects some priors would take very long to compute all."""
@@ -183,8 +177,7 @@ class Posterior:
             return self.log_count_weights[: most + 1]
         known: FloatArray = self.__dict__.get("_first_count_weights", np.empty(0))
         if known.size <= most:
-            known = self.prior.log_count_weights(self.n_objects, min(2 * most, self.n_objects))
-            known.setflags(write=False)
+            known = _read_only(self.prior.log_count_weights(self.n_objects, min(2 * most, self.n_objects)))
             self.__dict__["_first_count_weights"] = known
         return known[: most + 1]
 
@@ -289,6 +282,11 @@ class Posterior:
 
 def _normalised(log_weights: FloatArray) -> FloatArray:
     return np.asarray(np.exp(log_weights - logsumexp(log_weights)), dtype=np.float64)
+
+
+def _read_only(values: FloatArray) -> FloatArray:
+    values.setflags(write=False)
+    return values
 
 
 def check_shapes(shapes: str) -> ShapesName:

@@ -48,17 +48,8 @@ def _mark(function: Any, types: tuple[Any, ...]) -> Path | None:  # noqa: ANN401
 class Code:
     """Machine code of a function for arguments of certain types: ready, or made by a child process.
 
-    Parameters
-    ----------
-    function
-        What is called. A function that is not compiled is always ready.
-    types
-        Types of its arguments, as numba has them.
-
-    Attributes
-    ----------
-    is_known
-        Whether machine code was ready when it was last looked for.
+    A plain function, without types, is always ready. `is_known` says whether machine code was ready when it
+    was last looked for.
     """
 
     def __init__(self, function: Any, types: tuple[Any, ...]) -> None:  # noqa: ANN401 - numba has no types
@@ -123,16 +114,7 @@ def at_once(function: Callable[..., Any], arguments: Sequence[Any]) -> Callable[
 def run_aside(command: Sequence[str], given: bytes = b"") -> threading.Thread:
     """Start a process that has none of our streams and goes on when we end or are interrupted.
 
-    Parameters
-    ----------
-    command
-        Program and arguments.
-    given
-        What it reads from its standard input.
-
-    Returns
-    -------
-    A thread that ends when the process does.
+    It reads what is `given` from its standard input. The thread that is returned ends when the process does.
     """
     process = subprocess.Popen(  # noqa: S603 - callers name this interpreter
         command,
@@ -150,12 +132,9 @@ def run_aside(command: Sequence[str], given: bytes = b"") -> threading.Thread:
 
 
 def make_code(given: IO[bytes]) -> None:
-    """Compile a function and put its machine code on disk: all that a child process does.
+    """Compile the function whose module, name and types of arguments are given, for the disk.
 
-    Parameters
-    ----------
-    given
-        Names a module and a function in it, and the types of its arguments.
+    This is all that a child process does.
     """
     module, name, types = pickle.load(given)  # noqa: S301 - from our parent
     function = getattr(import_module(module), name)

@@ -58,13 +58,6 @@ def is_set(variable: str) -> bool:
     return os.environ.get(variable, "") not in ("", "0")
 
 
-def _of_kind(table: Mapping[type, Callable[..., Any]], kind: type) -> Callable[..., Any]:
-    if kind not in table:
-        known = ", ".join(entry.__name__ for entry in table)
-        raise TypeError(f"there is no such operation for {kind.__name__}; there is one for {known}")
-    return table[kind]
-
-
 def _find_folder(chosen: str, package: Path = _PACKAGE) -> Path | None:
     """Make a folder for the machine code of these sources, and remove those of older sources.
 
@@ -180,20 +173,20 @@ else:
 
 
 def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:
-    """One operation that each family of shapes does in its own way.
+    """One operation that each family of shapes does in its own way, given the function of each workspace.
 
     Callers are written once. The kind of the workspace, the second argument, decides; in compiled code it is
     known when the code is compiled, so a loop decides nothing, and only families that are used are compiled.
     Called from Python, the operation is interpreted.
-
-    Parameters
-    ----------
-    table
-        The function of each kind of workspace; all take the same arguments.
     """
 
     def operation(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
-        return interpreted(_of_kind(table, type(arguments[1])))(*arguments)
+        if type(arguments[1]) not in table:
+            known = ", ".join(kind.__name__ for kind in table)
+            raise TypeError(
+                f"there is no such operation for {type(arguments[1]).__name__}; there is one for {known}"
+            )
+        return interpreted(table[type(arguments[1])])(*arguments)
 
     _announce(operation, table)
     return operation
@@ -204,13 +197,7 @@ _plain_modules: dict[str, dict[str, Any]] = {}
 
 @functools.cache
 def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function as plain Python, which calls others as plain Python too.
-
-    Parameters
-    ----------
-    function
-        Compiled, or not: then it is returned as it is.
-    """
+    """The same function as plain Python, which calls others as plain Python too."""
     plain = getattr(function, "py_func", None)
     if plain is None:
         return function

@@ -98,12 +98,7 @@ def _on_grid(name: str, meaning: str, **optional: Any) -> Iterator[Column]:  # n
         return values
 
     yield Column(
-        f"{name}_index",
-        f"Index of {name} on its grid.",
-        below=name,
-        written=np.int64,
-        constant=0,
-        **optional,
+        f"{name}_index", f"Index of {name} on its grid.", below=name, written=np.int64, constant=0, **optional
     )
     yield Column(name, meaning, make=value, saved=False, arviz="posterior", **optional)
     yield Column(

@@ -18,6 +18,7 @@ Python; an interrupt raised just there is not expected, and crashes the process.
 call is raised after it.
 """
 
+import copy
 import math
 import signal
 import threading
@@ -40,15 +41,10 @@ from ewens_widgets.model.priors.partition_prior import log_rising_factorial
 from ewens_widgets.sampling.cold_start import Code, code_for, must_wait
 from ewens_widgets.sampling.compiled import by_family, entry, inlined, interpreted, jit
 from ewens_widgets.sampling.draws import Records, axis_sizes, make_records
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.family import draw_parameters, log_joint
 from ewens_widgets.sampling.kernel.partition_changes import draw_concentration
 from ewens_widgets.sampling.kernel.workspace import (
-    CLUSTERS,
-    COUNT_STEP,
-    LOG_CONCENTRATION,
-    NOTHING,
-    NU,
-    THETA,
     AnyProblem,
     AnyWorkspace,
     Outcome,
@@ -106,8 +102,8 @@ class Schedule(NamedTuple):
 def _log_posterior(problem: AnyProblem, workspace: AnyWorkspace, schedule: Schedule) -> float:
     """Unnormalised log posterior of partition and parameters (and of λ where it has a prior)."""
     n_objects = problem.coordinates.shape[0]
-    n_clusters = workspace.integers[CLUSTERS]
-    log_concentration = workspace.reals[LOG_CONCENTRATION]
+    n_clusters = workspace.integers[at.CLUSTERS]
+    log_concentration = workspace.reals[at.LOG_CONCENTRATION]
     concentration = math.exp(log_concentration)
     total = log_joint(problem, workspace)
     if schedule.log_counts.shape[0] > 0:
@@ -123,22 +119,6 @@ def _log_posterior(problem: AnyProblem, workspace: AnyWorkspace, schedule: Sched
         total -= schedule.log_normaliser
         total += (schedule.shape - 1.0) * log_concentration - schedule.rate * concentration
     return total
-
-
-@inlined
-def _write_canonical(workspace: AnyWorkspace, out: NDArray[np.int32]) -> None:
-    """Write the labels in order of first appearance."""
-    names = workspace.members  # Scratch between moves.
-    n_clusters = workspace.integers[CLUSTERS]
-    for b in range(n_clusters):
-        names[b] = -1
-    following = 0
-    for i in range(out.shape[0]):
-        slot = workspace.labels[i]
-        if names[slot] < 0:
-            names[slot] = following
-            following += 1
-        out[i] = names[slot]
 
 
 @jit
@@ -163,7 +143,7 @@ def _record_nothing(records: Records, workspace: Workspace, row: int) -> None:
 @jit
 def _record_own(records: Records, workspace: OwnWorkspace, row: int) -> None:
     """Write down ν, its conditional probabilities, and Σ as it is packed."""
-    records.nu_index[row] = workspace.integers[NU]
+    records.nu_index[row] = workspace.integers[at.NU]
     for v in range(workspace.nu_weights.shape[0]):
         records.nu_weights[row, v] = workspace.nu_weights[v]
     place = 0
@@ -182,12 +162,20 @@ def record(
     problem: AnyProblem, workspace: AnyWorkspace, schedule: Schedule, records: Records, row: int
 ) -> None:
     """Write down the state at the end of an iteration."""
-    records.theta_index[row] = workspace.integers[THETA]
-    records.n_clusters[row] = workspace.integers[CLUSTERS]
-    records.concentration[row] = math.exp(workspace.reals[LOG_CONCENTRATION])
+    records.theta_index[row] = workspace.integers[at.THETA]
+    records.n_clusters[row] = workspace.integers[at.CLUSTERS]
+    records.concentration[row] = math.exp(workspace.reals[at.LOG_CONCENTRATION])
     records.log_posterior[row] = _log_posterior(problem, workspace, schedule)
     _record_shapes(records, workspace, row)
-    _write_canonical(workspace, records.labels[row])
+    names, following = workspace.members, 0  # Scratch between moves; labels are named as they first appear.
+    for b in range(workspace.integers[at.CLUSTERS]):
+        names[b] = -1
+    for i in range(workspace.labels.shape[0]):
+        slot = workspace.labels[i]
+        if names[slot] < 0:
+            names[slot] = following
+            following += 1
+        records.labels[row, i] = names[slot]
 
 
 @entry
@@ -267,18 +255,10 @@ class _Segment:
 
 
 class Driver:
-    """Advances a chain by blocks of iterations.
+    """Advances a chain by blocks of iterations; without moves, only the parameters are drawn.
 
-    Parameters
-    ----------
-    posterior
-        What to sample.
-    schedule
-        Moves of an iteration; without any, only θ and λ are drawn.
-    pairs
-        Distances between objects, where a move needs them.
-    as_printed
-        Use the paper's printed acceptance ratio in split-merge moves.
+    `pairs` are the distances between objects, where a move needs them; `as_printed` uses the paper's printed
+    acceptance ratio in split-merge moves.
     """
 
     def __init__(
@@ -287,7 +267,8 @@ class Driver:
         self._posterior = posterior
         self._schedule = tuple(schedule)
         self._problem = make_problem(posterior)
-        self._log_counts = _log_counts(posterior, self._problem)
+        nothing = np.zeros(0, dtype=np.int64)
+        self._no_moves = Schedule(nothing, nothing, nothing, True, *_prior_terms(posterior, self._problem))
         groups = _grouped(schedule) or [[]]
         self._segments = [self._segment(group, schedule, pairs, as_printed) for group in groups]
         self._has_guests = any(segment.guests for segment in self._segments)
@@ -321,16 +302,11 @@ class Driver:
         options = [made.move.options(as_printed) for made in moves]
         known = [] if loop == _AS_GUESTS else moves
         kernels = import_module(loop).KERNELS if known else {}
-        prior, n_objects = self._posterior.concentration, self._posterior.n_objects
-        compiled = Schedule(
+        compiled = self._no_moves._replace(
             kinds=np.array([kernels[made.move.kernel] for made in known], dtype=np.int64),
             repeats=np.array([made.repeats for made in known], dtype=np.int64),
             places=np.array(places, dtype=np.int64),
             begins=not places or places[0] == 0,
-            shape=prior.shape if isinstance(prior, Gamma) else 0.0,
-            rate=prior.rate if isinstance(prior, Gamma) else 0.0,
-            log_normaliser=_log_normaliser(prior, n_objects),
-            log_counts=self._log_counts,
         )
         needed = pairs if any(made.move.needs_distances for made in moves) else None
         if loop == _AS_GUESTS:
@@ -350,37 +326,27 @@ class Driver:
     def state(self) -> State:
         """Copy the state that the chain is in."""
         with self._lock:
+            own, model, packed = self._workspace, self._posterior.model, np.empty(0)
+            if isinstance(own, OwnWorkspace):
+                packed = pack_sigma(
+                    {"I": own.sigma[0, 0], "II": own.sigma[0], "III": own.sigma}[model], model
+                )
             return State(
-                labels=self._workspace.labels.copy(),
-                theta_index=int(self._workspace.integers[THETA]),
-                log_concentration=float(self._workspace.reals[LOG_CONCENTRATION]),
+                labels=own.labels.copy(),
+                theta_index=int(own.integers[at.THETA]),
+                log_concentration=float(own.reals[at.LOG_CONCENTRATION]),
                 iteration=self.iteration,
-                generator=_plain(self._generator.bit_generator.state),
-                nu_index=int(self._workspace.integers[NU]),
-                sigma=self._sigma(),
+                generator=copy.deepcopy(dict(self._generator.bit_generator.state)),
+                nu_index=int(own.integers[at.NU]),
+                sigma=packed.copy(),
             )
 
-    def _sigma(self) -> FloatArray:
-        """Copy the packed scale of own shapes; empty where shapes are common."""
-        if not isinstance(self._workspace, OwnWorkspace):
-            return np.empty(0)
-        sigma = self._workspace.sigma
-        form = {"I": sigma[0, 0], "II": sigma[0], "III": sigma}[self._posterior.model]
-        return pack_sigma(form, self._posterior.model).copy()
-
     def advance(
-        self, rows: int, thin: int = 1, wanted: int = NOTHING, room: int = 0
+        self, rows: int, thin: int = 1, wanted: int = at.NOTHING, room: int = 0
     ) -> tuple[Records, Outcome]:
         """Advance by rows × thin iterations; return a record of every thin-th, and the last proposal.
 
-        Parameters
-        ----------
-        rows, thin
-            Records to write, and iterations for each.
-        wanted
-            What to tell of the last proposal: NOTHING, a REPORT (or True), or an ACCOUNT.
-        room
-            Notes that an account may take.
+        What is `wanted` of that is NOTHING, a REPORT (or True), or an ACCOUNT with `room` for so many notes.
         """
         while not self.prepare():
             self.wait()
@@ -437,15 +403,11 @@ class Driver:
 
     # Machine code.
 
-    def _trial(self, segment: _Segment) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The call that would run one iteration of a segment, for those who compile it ahead."""
-        records = make_records(1, self._sizes)
-        outcome = make_outcome(self._posterior.n_objects, NOTHING, 0)
-        return self._call(segment, records, outcome, 1, 1)
-
-    def trials(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]]:
-        """Calls of all loops that an iteration runs in."""
-        return [self._trial(segment) for segment in self._segments if segment.loop != _AS_GUESTS]
+    def trials(self) -> dict[str, tuple[Callable[..., None], tuple[Any, ...]]]:
+        """The calls that would run one iteration, by loop, for those who compile them ahead."""
+        records, outcome = make_records(1, self._sizes), make_outcome(self._posterior.n_objects)
+        own = [segment for segment in self._segments if segment.loop != _AS_GUESTS]
+        return {segment.loop: self._call(segment, records, outcome, 1, 1) for segment in own}
 
     def prepare(self) -> bool:
         """Have machine code made where there is none yet; say whether a block can be run now.
@@ -476,14 +438,14 @@ class Driver:
         if self._has_guests:
             return True
         if segment.loop not in self._codes:
-            self._codes[segment.loop] = code_for(*self._trial(segment))
+            self._codes[segment.loop] = code_for(*self.trials()[segment.loop])
         return self._codes[segment.loop].is_at_hand()
 
     def _guess(self) -> float:
         """Seconds that an interpreted iteration may take, to a factor of two or so; as measured."""
         n_objects, n_features = self._problem.coordinates.shape
         width = n_features**2 if self._problem.model == 3 else n_features
-        n_clusters = int(self._workspace.integers[CLUSTERS])
+        n_clusters = int(self._workspace.integers[at.CLUSTERS])
         micro = 5.0 * n_objects
         for made in self._schedule:
             if made.move.is_sweep:
@@ -519,20 +481,17 @@ class Driver:
                 import_module(segment.loop).forget(segment.memory)
 
 
-def _log_counts(posterior: Posterior, problem: AnyProblem) -> FloatArray:
-    """Log V(K) for as many clusters as the kernels allow; empty under Ewens' prior, which has λ instead."""
-    if posterior.concentration is not None:
-        return np.empty(0)
-    impossible = np.flatnonzero(problem.log_prior[COUNT_STEP] == -np.inf)
-    most = int(impossible[0]) if impossible.size else posterior.n_objects
-    return np.array(posterior.count_weights(min(most, posterior.n_objects)))
-
-
-def _log_normaliser(concentration: float | Gamma | None, n_objects: int) -> float:
-    """What the log posterior lacks besides products over clusters and objects; 0 where there is no λ."""
-    if isinstance(concentration, Gamma):
-        return math.lgamma(concentration.shape) - concentration.shape * math.log(concentration.rate)
-    return 0.0 if concentration is None else float(log_rising_factorial(concentration, n_objects))
+def _prior_terms(posterior: Posterior, problem: AnyProblem) -> tuple[float, float, float, FloatArray]:
+    """Shape, rate, normaliser and counts of a `Schedule`; the counts reach as far as the kernels allow."""
+    prior, n_objects = posterior.concentration, posterior.n_objects
+    if isinstance(prior, Gamma):
+        log_normaliser = math.lgamma(prior.shape) - prior.shape * math.log(prior.rate)
+        return prior.shape, prior.rate, log_normaliser, np.empty(0)
+    if prior is not None:
+        return 0.0, 0.0, float(log_rising_factorial(prior, n_objects)), np.empty(0)
+    impossible = np.flatnonzero(problem.log_prior[at.COUNT_STEP] == -np.inf)
+    most = min(int(impossible[0]) if impossible.size else n_objects, n_objects)
+    return 0.0, 0.0, 0.0, np.array(posterior.count_weights(most))
 
 
 def _grouped(schedule: Sequence[Repeated]) -> list[list[int]]:
@@ -556,8 +515,3 @@ def _rows_of(records: Records, begin: int, end: int | None = None) -> Records:
     """Some rows of the records, by default one, as records."""
     rows = slice(begin, begin + 1 if end is None else end)
     return records._replace(**{name: values[rows] for name, values in records._asdict().items()})
-
-
-def _plain(generator: Any) -> dict[str, Any]:  # noqa: ANN401 - NumPy types it so
-    """Copy the state of a generator, deep enough that it does not change with the generator."""
-    return {key: dict(value) if isinstance(value, dict) else value for key, value in generator.items()}

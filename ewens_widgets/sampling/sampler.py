@@ -31,16 +31,9 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import canonical_labels
+from ewens_widgets.sampling import draws as tables
 from ewens_widgets.sampling.archive import read_archive, refused, write_archive
-from ewens_widgets.sampling.draws import (
-    BlockSizer,
-    DrawTable,
-    Event,
-    StepReport,
-    draw_bytes,
-    label_type,
-    read_only,
-)
+from ewens_widgets.sampling.draws import DrawTable, Event, StepReport
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
 from ewens_widgets.sampling.moves.move import pair_distances
@@ -135,7 +128,15 @@ class Sampler:
         raw = np.array(check_data(X)) if metric == "euclidean" else None
         generator = np.random.Generator(np.random.PCG64(seed))
         first = first_state(posterior, initial, generator)
-        _warn_of_a_slow_start(first.labels, schedule)
+        n_clusters = int(first.labels.max()) + 1
+        is_slow = posterior.n_objects * n_clusters > _SLOW_SWEEP
+        if is_slow and any(entry.move.is_sweep for entry in schedule):
+            warnings.warn(
+                f"starting from {n_clusters} clusters, the first sweeps compare each object with "
+                "all of them, which takes long and cannot be interrupted; use "
+                'initial="k-means".',
+                stacklevel=2,
+            )
         self._assemble(posterior, schedule, raw, acceptance, first, first)
 
     @classmethod
@@ -256,7 +257,7 @@ class Sampler:
         """
         n = None if n is None else check_count("the number of iterations", n, 0)
         block = None if block is None else check_count("the block", block, 1)
-        sizer = BlockSizer(self._largest_block())
+        sizer = tables.BlockSizer(self._largest_block())
         done = 0
         while n is None or done < n:
             rows = block or sizer.size(_WATCHED_SECONDS)
@@ -309,7 +310,7 @@ class Sampler:
         """Make an empty recorder with room for so many draws; it is refused where they would not fit."""
         draws, n_objects = check_count("draws", draws, 1), self.posterior.n_objects
         check_fits(
-            draws * n_objects * label_type(n_objects)(0).itemsize,
+            draws * n_objects * tables.label_type(n_objects)(0).itemsize,
             f"{draws} draws of the labels of {n_objects} objects",
             "Keep fewer draws, e.g. by a larger thin.",
         )
@@ -430,21 +431,18 @@ class Sampler:
         self.acceptance = acceptance
         self.raw_data = raw  # Only where distances are wanted in the units of the data.
         self.first_state = first
-        self._driver = Driver(posterior, schedule, self._pairs(), acceptance == "as-printed")
+        pairs, n_objects = None, posterior.n_objects
+        if any(entry.move.needs_distances for entry in schedule):
+            check_fits(
+                16 * n_objects**2,
+                f"the distances between {n_objects} objects",
+                'Use moves="default", which needs none, or fewer rows.',
+            )
+            pairs = pair_distances(posterior.coordinates if raw is None else raw)
+        self._driver = Driver(posterior, schedule, pairs, acceptance == "as-printed")
         self._block = 0  # Number of the block that was run last; a generator of events checks it.
         self._pending = None
         self._driver.load(current)
-
-    def _pairs(self) -> FloatArray | None:
-        if not any(entry.move.needs_distances for entry in self.schedule):
-            return None
-        n_objects = self.posterior.n_objects
-        check_fits(
-            16 * n_objects**2,
-            f"the distances between {n_objects} objects",
-            'Use moves="default", which needs none, or fewer rows.',
-        )
-        return pair_distances(self.posterior.coordinates if self.raw_data is None else self.raw_data)
 
     def _run(
         self, rows: int, thin: int = 1, report: bool = False, recorder: DrawTable | None = None
@@ -481,7 +479,7 @@ class Sampler:
         go_on: Callable[[], bool],
     ) -> None:
         """Run draws × thin iterations in blocks, recording every thin-th if there is a recorder."""
-        sizer = BlockSizer(self._largest_block())
+        sizer = tables.BlockSizer(self._largest_block())
         remaining = draws * thin
         while remaining and go_on():
             grown, started = sizer.size(_UNWATCHED_SECONDS), time.perf_counter()
@@ -502,7 +500,7 @@ class Sampler:
                     bar.refresh()
 
     def _largest_block(self) -> int:
-        return max(1, _RECORD_BYTES // draw_bytes(self.posterior, len(self.schedule), written=True))
+        return max(1, _RECORD_BYTES // tables.draw_bytes(self.posterior, len(self.schedule), written=True))
 
     def _stand_at_last_event(self) -> None:
         """Where events of the last block are still to be given out, go back to the last one that has been."""
@@ -531,19 +529,7 @@ def _report(outcome: Outcome) -> StepReport | None:
     if not outcome.flags[PROPOSED]:
         return None
     return StepReport(
-        proposed_labels=read_only(canonical_labels(outcome.labels)),
+        proposed_labels=tables.read_only(canonical_labels(outcome.labels)),
         accepted=bool(outcome.flags[ACCEPTED]),
         log_ratio=float(outcome.reals[LOG_RATIO]),
     )
-
-
-def _warn_of_a_slow_start(labels: NDArray[np.intp], schedule: tuple[Repeated, ...]) -> None:
-    n_clusters = int(labels.max()) + 1
-    sweeps = any(entry.move.is_sweep for entry in schedule)
-    if sweeps and labels.size * n_clusters > _SLOW_SWEEP:
-        warnings.warn(
-            f"starting from {n_clusters} clusters, the first sweeps compare each of {labels.size} "
-            "objects with all of them, which takes long and cannot be interrupted; use "
-            'initial="k-means".',
-            stacklevel=3,
-        )

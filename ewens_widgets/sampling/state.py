@@ -107,22 +107,18 @@ def initial_labels(
         is_papers = posterior.shapes == "common" and posterior.concentration is not None
         initial = "singletons" if is_papers else "one-cluster"
     if not isinstance(initial, str):
-        return _check_possible(check_labels(initial, n_objects), most)
-    if initial == "singletons":
-        return _check_possible(np.arange(n_objects), most)
-    if initial == "one-cluster":
-        return np.zeros(n_objects, dtype=np.intp)
-    if initial == "k-means":
-        return _k_means(posterior, rng)
-    if initial == "prior":
+        labels = check_labels(initial, n_objects)
+    elif initial == "prior":
         return posterior.prior.sample(n_objects, rng)
-    raise ValueError(f"initial must be one of {', '.join(INITIAL)}, or one label an object; got {initial!r}.")
-
-
-def _check_possible(labels: NDArray[np.intp], most: float) -> NDArray[np.intp]:
-    """Refuse to start from more clusters than the prior allows."""
-    n_clusters = int(labels.max()) + 1
-    if n_clusters > most:
+    elif initial == "k-means":
+        return _k_means(posterior, rng)
+    elif initial in INITIAL:
+        labels = np.arange(n_objects) * (initial == "singletons")
+    else:
+        raise ValueError(
+            f"initial must be one of {', '.join(INITIAL)}, or one label an object; got {initial!r}."
+        )
+    if (n_clusters := int(labels.max()) + 1) > most:
         raise ValueError(
             f"the prior allows at most {most:.0f} clusters, but the chain is to start from {n_clusters}; use "
             'initial="one-cluster", "k-means" or "prior".'
@@ -132,7 +128,11 @@ def _check_possible(labels: NDArray[np.intp], most: float) -> NDArray[np.intp]:
 
 def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.random.Generator) -> State:
     """State before the first iteration: a partition, and parameters in the middle of what they can be."""
-    labels = initial_labels(posterior, initial, rng)
+    labels, sigma = initial_labels(posterior, initial, rng), np.empty(0)
+    if posterior.shapes == "own":  # Half of the total variance, which is 1 in canonical coordinates.
+        half = 0.5 * np.eye(posterior.n_features)
+        form = {"I": half[0, 0], "II": np.diag(half), "III": half}[posterior.model]
+        sigma = np.array(pack_sigma(form, posterior.model))
     return State(
         labels=labels.astype(np.int64),
         theta_index=posterior.theta_grid.size // 2,
@@ -140,17 +140,8 @@ def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.r
         iteration=0,
         generator=dict(rng.bit_generator.state),
         nu_index=posterior.nu_grid.size // 2,
-        sigma=_first_sigma(posterior),
+        sigma=sigma,
     )
-
-
-def _first_sigma(posterior: Posterior) -> FloatArray:
-    """Half of the total variance, which is 1 in canonical coordinates."""
-    if posterior.shapes == "common":
-        return np.empty(0)
-    n_features = posterior.n_features
-    form = {"I": np.array(0.5), "II": np.full(n_features, 0.5), "III": 0.5 * np.eye(n_features)}
-    return pack_sigma(form[posterior.model], posterior.model)
 
 
 def _k_means(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -225,15 +216,8 @@ def unpack_state(settings: Mapping[str, Any], labels: NDArray[Any], posterior: P
         raise ValueError(
             f"its state is inconsistent: {', '.join(wrong)} cannot be those of a chain on its data"
         )
-    return State(
-        labels.astype(np.int64),
-        theta_index,
-        log_concentration,
-        iteration,
-        dict(settings["generator"]),
-        nu_index,
-        sigma,
-    )
+    own = dict(settings["generator"])
+    return State(labels.astype(np.int64), theta_index, log_concentration, iteration, own, nu_index, sigma)
 
 
 def _is_scale(sigma: FloatArray, posterior: Posterior) -> bool:
@@ -333,20 +317,13 @@ def unpack_session(content: bytes) -> Session:
 
 
 def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Dataset:
-    for name in ("name", "description"):
-        if not isinstance(texts[name], str):
-            raise TypeError(f"the {name} of its data is no text")
-    return Dataset(
-        X=arrays["X"],
-        labels=arrays.get("labels"),
-        name=texts["name"],
-        feature_names=tuple(texts["feature_names"]),
-        description=texts["description"],
-        label_names=None if texts["label_names"] is None else tuple(texts["label_names"]),
-        row_names=None if texts["row_names"] is None else tuple(texts["row_names"]),
-        same_units=texts["same_units"] is True,
-        noun=texts["noun"],
-    )
+    if not all(isinstance(texts[name], str) for name in ("name", "description")):
+        raise TypeError("the name or the description of its data is no text")
+    given: dict[str, Any] = {
+        name: tuple(texts[name]) if isinstance(texts[name], list) else texts[name] for name in _TEXTS
+    }
+    given["same_units"] = texts["same_units"] is True
+    return Dataset(X=arrays["X"], labels=arrays.get("labels"), **given)
 
 
 def _run_settings(given: Mapping[str, Any], n_objects: int) -> dict[str, Any]:

@@ -16,12 +16,11 @@ where :math:`\hat\Sigma = M/n` of the *merged* state (its trace over d for model
 *θ* has the exact discrete conditional :math:`p(\theta_g \mid B, Y) \propto p(\theta_g) \, L(B, \theta_g)`.
 """
 
-import math
-
 import numpy as np
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.partition_changes import (
     choose,
     from_logs,
@@ -35,9 +34,9 @@ from ewens_widgets.sampling.kernel.scatter import (
     cholesky,
     dot,
     exchange_diagonal,
+    fill_scatter,
     fill_scatter_matrix,
     log_partition_terms,
-    log_product,
     log_scale,
     log_scale_after,
     multiply,
@@ -45,38 +44,10 @@ from ewens_widgets.sampling.kernel.scatter import (
     refresh,
     settle,
     split_coefficients,
+    square_sums,
     update_inverse,
 )
-from ewens_widgets.sampling.kernel.workspace import (
-    CHANGED,
-    CLUSTERS,
-    GAP,
-    MEAN,
-    PRECISION,
-    SIDE_SIZES,
-    SIDE_SUMS,
-    SIZE_STEP,
-    THETA,
-    Problem,
-    Workspace,
-)
-
-__all__ = [
-    "attach",
-    "detach",
-    "draw_parameters",
-    "join_side",
-    "log_change_of_detaching",
-    "log_change_of_merge",
-    "log_change_of_split",
-    "log_joint",
-    "log_odds",
-    "make_merge",
-    "make_split",
-    "open_sides",
-    "relocate",
-    "weigh_sides",
-]
+from ewens_widgets.sampling.kernel.workspace import Problem, Workspace
 
 
 @inlined
@@ -88,9 +59,8 @@ def _store_entry(workspace: Workspace, slot: int, feature: int, value: float) ->
 
 @inlined
 def _log_scale_change(problem: Problem, workspace: Workspace) -> float:
-    before = log_scale(problem, workspace)
-    after = log_scale_after(problem, workspace)
-    return -0.5 * problem.coordinates.shape[0] * (after - before)
+    change = log_scale_after(problem, workspace) - log_scale(problem, workspace)
+    return -0.5 * problem.coordinates.shape[0] * change
 
 
 @inlined
@@ -109,7 +79,7 @@ def _prior_change_of_split(
 @inlined
 def _set_exchange(problem: Problem, workspace: Workspace, size: int, moved: int) -> None:
     """Write the coefficients of the split of `moved` from `size` objects."""
-    theta = problem.theta[workspace.integers[THETA]]
+    theta = problem.theta[workspace.integers[at.THETA]]
     split_coefficients(theta, float(problem.exponent), float(size), float(moved), workspace.coefficients)
 
 
@@ -120,8 +90,8 @@ def _set_split(problem: Problem, workspace: Workspace, slot: int, moved: int, mo
     _set_exchange(problem, workspace, size, moved)
     for r in range(moved_sum.shape[0]):
         whole = workspace.sums[slot, r]
-        workspace.vectors[MEAN, r] = whole / size
-        workspace.vectors[GAP, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
+        workspace.vectors[at.MEAN, r] = whole / size
+        workspace.vectors[at.GAP, r] = moved_sum[r] / moved - (whole - moved_sum[r]) / (size - moved)
 
 
 @inlined
@@ -134,8 +104,8 @@ def _set_merge(problem: Problem, workspace: Workspace, slot: int, other: int) ->
         workspace.coefficients[k] = -workspace.coefficients[k]
     for r in range(workspace.sums.shape[1]):
         own, joining = workspace.sums[slot, r], workspace.sums[other, r]
-        workspace.vectors[MEAN, r] = (own + joining) / total
-        workspace.vectors[GAP, r] = joining / other_size - own / size
+        workspace.vectors[at.MEAN, r] = (own + joining) / total
+        workspace.vectors[at.GAP, r] = joining / other_size - own / size
 
 
 @inlined
@@ -144,7 +114,7 @@ def _log_change_of_leaving(
 ) -> float:
     """Set up the exchange for `moved` objects leaving `slot`; return log π(after) − log π(before)."""
     _set_split(problem, workspace, slot, moved, moved_sum)
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     change = _prior_change_of_split(problem, workspace, workspace.sizes[slot], moved, n_clusters)
     return _log_scale_change(problem, workspace) + change
 
@@ -152,7 +122,7 @@ def _log_change_of_leaving(
 @inlined
 def log_change_of_split(problem: Problem, workspace: Workspace, slot: int, moved: int) -> float:
     """Set up the split of `slot` into its sides, which were weighed; return log π(after) − log π(before)."""
-    return _log_change_of_leaving(problem, workspace, slot, moved, workspace.vectors[SIDE_SUMS + 1])
+    return _log_change_of_leaving(problem, workspace, slot, moved, workspace.vectors[at.SIDE_SUMS + 1])
 
 
 @inlined
@@ -166,7 +136,7 @@ def log_change_of_detaching(problem: Problem, workspace: Workspace, item: int) -
 def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other: int) -> float:
     """Set up the exchange for merging two clusters; return log π(after) − log π(before)."""
     _set_merge(problem, workspace, slot, other)
-    total, fewer = workspace.sizes[slot] + workspace.sizes[other], workspace.integers[CLUSTERS] - 1
+    total, fewer = workspace.sizes[slot] + workspace.sizes[other], workspace.integers[at.CLUSTERS] - 1
     change = _prior_change_of_split(problem, workspace, total, workspace.sizes[other], fewer)
     return _log_scale_change(problem, workspace) - change
 
@@ -174,7 +144,7 @@ def log_change_of_merge(problem: Problem, workspace: Workspace, slot: int, other
 @jit
 def weigh_sides(problem: Problem, workspace: Workspace, count: int) -> None:
     """Sum the gathered members on side 1; the sums of the other side follow."""
-    moved_sum = workspace.vectors[SIDE_SUMS + 1]
+    moved_sum = workspace.vectors[at.SIDE_SUMS + 1]
     for r in range(moved_sum.shape[0]):
         moved_sum[r] = 0.0
     for k in range(count):
@@ -190,16 +160,16 @@ def make_split(problem: Problem, workspace: Workspace, slot: int) -> int:
     Objects with side 1 leave `slot` for the new one. The members of the cluster and their sides stand at the
     beginning of `members` and `sides`.
     """
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     moved = label_moved(workspace, workspace.sizes[slot])
-    _finish_split(problem, workspace, slot, moved, workspace.vectors[SIDE_SUMS + 1])
+    _finish_split(problem, workspace, slot, moved, workspace.vectors[at.SIDE_SUMS + 1])
     return fresh
 
 
 @inlined
 def _exchange_scatter(problem: Problem, workspace: Workspace) -> bool:
     """Change the scatter by the exchange that was set up; return whether it was too ill-conditioned."""
-    workspace.integers[CHANGED] = 1
+    workspace.integers[at.CHANGED] = 1
     if problem.model == 2:  # A call costs as much as this exchange.
         exchange_diagonal(workspace)
         return False
@@ -212,13 +182,13 @@ def _finish_split(
 ) -> None:
     """Change scatter, sizes and sums for the split that was set up, once the labels have been changed."""
     ill_conditioned = _exchange_scatter(problem, workspace)
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     workspace.sizes[slot] -= moved
     workspace.sizes[fresh] = moved
     for r in range(moved_sum.shape[0]):
         _store_entry(workspace, fresh, r, moved_sum[r])
         _store_entry(workspace, slot, r, workspace.sums[slot, r] - moved_sum[r])
-    workspace.integers[CLUSTERS] = fresh + 1
+    workspace.integers[at.CLUSTERS] = fresh + 1
     if problem.model != 2:
         settle(problem, workspace, slot, fresh, ill_conditioned)
 
@@ -237,7 +207,7 @@ def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int)
     workspace.sizes[slot] += workspace.sizes[other]
     for r in range(workspace.sums.shape[1]):
         _store_entry(workspace, slot, r, workspace.sums[slot, r] + workspace.sums[other, r])
-    last = workspace.integers[CLUSTERS] - 1
+    last = workspace.integers[at.CLUSTERS] - 1
     _drop_slot(workspace, other)
     kept = other if slot == last else slot
     if problem.model != 2:
@@ -247,7 +217,7 @@ def _finish_merge(problem: Problem, workspace: Workspace, slot: int, other: int)
 @jit
 def _drop_slot(workspace: Workspace, slot: int) -> None:
     """Free an emptied slot by moving the last one into it."""
-    last = workspace.integers[CLUSTERS] - 1
+    last = workspace.integers[at.CLUSTERS] - 1
     if slot != last:
         rename(workspace, last, slot)
         workspace.sizes[slot] = workspace.sizes[last]
@@ -255,14 +225,14 @@ def _drop_slot(workspace: Workspace, slot: int) -> None:
         for r in range(workspace.sums.shape[1]):
             _store_entry(workspace, slot, r, workspace.sums[last, r])
     workspace.sizes[last] = 0
-    workspace.integers[CLUSTERS] = last
+    workspace.integers[at.CLUSTERS] = last
 
 
 @jit
 def detach(problem: Problem, workspace: Workspace, item: int) -> int:
     """Make an object that has company a cluster of its own; return its new slot."""
     slot = workspace.labels[item]
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     _set_split(problem, workspace, slot, 1, problem.coordinates[item])
     workspace.labels[item] = fresh
     _finish_split(problem, workspace, slot, 1, problem.coordinates[item])
@@ -281,7 +251,7 @@ def attach(problem: Problem, workspace: Workspace, item: int, target: int) -> No
 @jit
 def relocate(problem: Problem, workspace: Workspace, item: int, target: int) -> None:
     """Move an object to another slot; the one after the last stands for a new cluster."""
-    fresh = target == workspace.integers[CLUSTERS]
+    fresh = target == workspace.integers[at.CLUSTERS]
     if workspace.sizes[workspace.labels[item]] > 1:
         detach(problem, workspace, item)
     if not fresh:
@@ -296,17 +266,17 @@ def open_sides(problem: Problem, workspace: Workspace, merging: bool) -> None:
     """
     _merged_precision(problem, workspace, merging)
     for side in range(2):
-        workspace.reals[SIDE_SIZES + side] = 1.0
+        workspace.reals[at.SIDE_SIZES + side] = 1.0
         for r in range(workspace.vectors.shape[1]):
-            workspace.vectors[SIDE_SUMS + side, r] = problem.coordinates[workspace.members[side], r]
+            workspace.vectors[at.SIDE_SUMS + side, r] = problem.coordinates[workspace.members[side], r]
 
 
 @inlined
 def join_side(problem: Problem, workspace: Workspace, item: int, side: int) -> None:
     """Put an object on a side."""
-    workspace.reals[SIDE_SIZES + side] += 1.0
+    workspace.reals[at.SIDE_SIZES + side] += 1.0
     for r in range(workspace.vectors.shape[1]):
-        workspace.vectors[SIDE_SUMS + side, r] += problem.coordinates[item, r]
+        workspace.vectors[at.SIDE_SUMS + side, r] += problem.coordinates[item, r]
 
 
 @jit
@@ -315,7 +285,7 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
 
     The merged state is the current one, or (`merging`) what it becomes by the exchange that has been set up.
     """
-    precision = workspace.vectors[PRECISION]
+    precision = workspace.vectors[at.PRECISION]
     if problem.model == 3:
         for r in range(workspace.inverse.shape[0]):
             for c in range(workspace.inverse.shape[0]):
@@ -325,7 +295,7 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
         return
     factor = 1.0 if merging else 0.0
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     if problem.model == 1:
         change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
         precision[:] = 1.0 / (workspace.scatter[0] + factor * change)
@@ -338,9 +308,9 @@ def _merged_precision(problem: Problem, workspace: Workspace, merging: bool) -> 
 @jit
 def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
     """Log odds that an object joins side 1 rather than side 0."""
-    near, far = workspace.vectors[SIDE_SUMS], workspace.vectors[SIDE_SUMS + 1]
-    near_members, far_members = workspace.reals[SIDE_SIZES], workspace.reals[SIDE_SIZES + 1]
-    theta_index = workspace.integers[THETA]
+    near, far = workspace.vectors[at.SIDE_SUMS], workspace.vectors[at.SIDE_SUMS + 1]
+    near_members, far_members = workspace.reals[at.SIDE_SIZES], workspace.reals[at.SIDE_SIZES + 1]
+    theta_index = workspace.integers[at.THETA]
     log_grown = problem.log_grown[theta_index]
     theta = problem.theta[theta_index]
     vector = problem.coordinates[item]
@@ -360,7 +330,7 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
         multiply(workspace.matrix, difference, image)
         far_form = dot(difference, image)
     else:
-        precision = workspace.vectors[PRECISION]
+        precision = workspace.vectors[at.PRECISION]
         for r in range(vector.shape[0]):
             near_gap = vector[r] - near_pull * near[r]
             far_gap = vector[r] - far_pull * far[r]
@@ -370,8 +340,8 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
     near_log_variance = log_grown[near_size + 1] - log_grown[near_size]
     far_log_variance = log_grown[far_size + 1] - log_grown[far_size]
     return (
-        problem.log_prior[SIZE_STEP, far_size]
-        - problem.log_prior[SIZE_STEP, near_size]
+        problem.log_prior[at.SIZE_STEP, far_size]
+        - problem.log_prior[at.SIZE_STEP, near_size]
         - 0.5 * vector.shape[0] * (far_log_variance - near_log_variance)
         - 0.5 * (far_form / (1.0 + far_pull) - near_form / (1.0 + near_pull))
     )
@@ -379,32 +349,20 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
 
 @jit
 def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -> None:
-    """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`."""
+    """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`; changes the scatter."""
     n_objects, n_features = problem.coordinates.shape
-    n_clusters = workspace.integers[CLUSTERS]
     if problem.model == 1:
-        for b in range(n_clusters):
-            workspace.gram[b] = dot(workspace.sums[b], workspace.sums[b])
+        square_sums(workspace)
     for g in range(problem.theta.shape[0]):
         log_det_gamma = 0.0
-        for b in range(n_clusters):
+        for b in range(workspace.integers[at.CLUSTERS]):
             log_det_gamma += problem.log_grown[g, workspace.sizes[b]]
-        if problem.model == 1:
-            trace = 1.0
-            for b in range(n_clusters):
-                trace -= problem.shrinkage[g, workspace.sizes[b]] * workspace.gram[b]
-            scale = n_features * math.log(trace)
-        elif problem.model == 2:
-            diagonal = workspace.scatter
-            diagonal[:] = 1.0
-            for b in range(n_clusters):
-                factor = problem.shrinkage[g, workspace.sizes[b]]
-                for r in range(n_features):
-                    diagonal[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
-            scale = log_product(diagonal)
-        else:
+        if problem.model == 3:
             fill_scatter_matrix(problem, workspace, g, workspace.matrix)
             scale = cholesky(workspace.matrix)
+        else:
+            fill_scatter(problem, workspace, g)
+            scale = log_scale(problem, workspace)
         out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
 
 
@@ -417,13 +375,13 @@ def draw_parameters(
     Most moves of the paper are rejected: the weights are kept for as long as the partition stays the same.
     """
     kept = workspace.theta_weights
-    if workspace.integers[CHANGED] == 1:
+    if workspace.integers[at.CHANGED] == 1:
         _theta_log_weights(problem, workspace, kept)
         from_logs(kept, kept.shape[0])
-        workspace.integers[CHANGED] = 0
+        workspace.integers[at.CHANGED] = 0
     chosen = choose(kept, kept.shape[0], rng.random())
     if chosen >= 0:
-        workspace.integers[THETA] = chosen
+        workspace.integers[at.THETA] = chosen
     normalise(kept, weights)
     refresh(problem, workspace)
 
@@ -432,9 +390,9 @@ def draw_parameters(
 def log_joint(problem: Problem, workspace: Workspace) -> float:
     """Log of prior of θ, likelihood, and the factors W of the prior of the partition."""
     n_objects = problem.coordinates.shape[0]
-    total = problem.log_theta_prior[workspace.integers[THETA]] - 0.5 * n_objects * log_scale(
+    total = problem.log_theta_prior[workspace.integers[at.THETA]] - 0.5 * n_objects * log_scale(
         problem, workspace
     )
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         total += log_partition_terms(problem, workspace, workspace.sizes[b])
     return total

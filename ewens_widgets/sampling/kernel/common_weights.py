@@ -28,6 +28,7 @@ import numpy as np
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.partition_changes import log_opening
 from ewens_widgets.sampling.kernel.scatter import (
     ILL_CONDITIONED,
@@ -39,21 +40,7 @@ from ewens_widgets.sampling.kernel.scatter import (
     quadratic,
     split_coefficients,
 )
-from ewens_widgets.sampling.kernel.workspace import (
-    CLUSTERS,
-    FRESH,
-    FRESH_LIFTS,
-    GAP,
-    LOG_DETERMINANT,
-    LONE,
-    LONE_LIFTS,
-    MEAN,
-    THETA,
-    Problem,
-    Workspace,
-)
-
-__all__ = ["conditional_weights", "tabulate"]
+from ewens_widgets.sampling.kernel.workspace import Problem, Workspace
 
 # A factor of model II's scale is at least about 1 / (1 + θn), above 1e-16: the product of so many cannot
 # underflow, whatever λ is, as its factor is kept near 1 (see `tabulate`).
@@ -116,7 +103,7 @@ def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) 
 @inlined
 def _overlaps(workspace: Workspace, vector: FloatArray, out: FloatArray) -> None:
     """Write the inner products of a vector with all cluster sums to `out`, running along the clusters."""
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     for b in range(n_clusters):
         out[b] = 0.0
     for r in range(vector.shape[0]):
@@ -135,7 +122,7 @@ def tabulate(problem: Problem, workspace: Workspace) -> None:
     of one that is alone, beside which there is one cluster less. For model II the factor is that times a
     power of _LIFT, ``reals[FRESH_LIFTS]`` or ``reals[LONE_LIFTS]``.
     """
-    theta_index, n_clusters = workspace.integers[THETA], workspace.integers[CLUSTERS]
+    theta_index, n_clusters = workspace.integers[at.THETA], workspace.integers[at.CLUSTERS]
     shrinkage, handicap = problem.shrinkage[theta_index], problem.handicap[theta_index]
     present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
     for b in range(n_clusters):
@@ -145,14 +132,14 @@ def tabulate(problem: Problem, workspace: Workspace) -> None:
         log_opening(problem, workspace, n_clusters),
         log_opening(problem, workspace, max(n_clusters - 1, 1)),
     )
-    _tabulate_opening(problem, workspace, fresh, FRESH)
+    _tabulate_opening(problem, workspace, fresh, at.FRESH)
     if lone == fresh:  # as it is under Ewens' prior
-        workspace.reals[LONE], workspace.reals[LONE_LIFTS] = (
-            workspace.reals[FRESH],
-            workspace.reals[FRESH_LIFTS],
+        workspace.reals[at.LONE], workspace.reals[at.LONE_LIFTS] = (
+            workspace.reals[at.FRESH],
+            workspace.reals[at.FRESH_LIFTS],
         )
     else:
-        _tabulate_opening(problem, workspace, lone, LONE)
+        _tabulate_opening(problem, workspace, lone, at.LONE)
 
 
 @inlined
@@ -167,11 +154,11 @@ def _tabulate_opening(problem: Problem, workspace: Workspace, log_step: float, p
 @inlined
 def _values_one(problem: Problem, workspace: Workspace, item: int) -> None:
     """Model I: write scale times handicap with the object in each slot, and in a new one (but for λ)."""
-    shrinkage = problem.shrinkage[workspace.integers[THETA]]
+    shrinkage = problem.shrinkage[workspace.integers[at.THETA]]
     vector = problem.coordinates[item]
     own = workspace.labels[item]
     own_size = workspace.sizes[own]
-    handicap = problem.handicap[workspace.integers[THETA]]
+    handicap = problem.handicap[workspace.integers[at.THETA]]
     values, overlaps = workspace.candidates[0], workspace.candidates[1]
     present, following, handicaps = workspace.slots[0], workspace.slots[1], workspace.slots[2]
     _overlaps(workspace, vector, overlaps)
@@ -180,7 +167,7 @@ def _values_one(problem: Problem, workspace: Workspace, item: int) -> None:
     base = (
         workspace.scatter[0] + shrinkage[own_size] * workspace.gram[own] - shrinkage[own_size - 1] * reduced
     )
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     for b in range(n_clusters):
         gram = workspace.gram[b]
         grown = gram + 2.0 * overlaps[b] + square
@@ -192,14 +179,14 @@ def _values_one(problem: Problem, workspace: Workspace, item: int) -> None:
 @inlined
 def _values_two(problem: Problem, workspace: Workspace, item: int) -> None:
     """Model II: the same, products over features; `candidates[1]` counts how often each was lifted."""
-    shrinkage = problem.shrinkage[workspace.integers[THETA]]
-    handicap = problem.handicap[workspace.integers[THETA]]
+    shrinkage = problem.shrinkage[workspace.integers[at.THETA]]
+    handicap = problem.handicap[workspace.integers[at.THETA]]
     n_features = problem.coordinates.shape[1]
     vector = problem.coordinates[item]
     own = workspace.labels[item]
     own_shrinkage = shrinkage[workspace.sizes[own]]
     rest_shrinkage = shrinkage[workspace.sizes[own] - 1]
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     own_handicap = handicap[workspace.sizes[own] - 1]
     # The loop over slots counts the object twice in its own; the right product has a place behind the others.
     fresh, stay = n_clusters, n_clusters + 1
@@ -255,16 +242,16 @@ def _level(values: FloatArray, lifts: FloatArray, count: int) -> None:
 def _values_three(problem: Problem, workspace: Workspace, item: int) -> None:
     """Model III: the same, with determinants relative to the present one, from products with A p and A q."""
     n_objects = float(problem.coordinates.shape[0])
-    theta = problem.theta[workspace.integers[THETA]]
+    theta = problem.theta[workspace.integers[at.THETA]]
     vector = problem.coordinates[item]
     own = workspace.labels[item]
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     values, with_items, scratch = workspace.candidates[0], workspace.candidates[1], workspace.candidates[2]
     grams, handicaps = workspace.candidates[3], workspace.slots[2]
-    handicap = problem.handicap[workspace.integers[THETA]]
+    handicap = problem.handicap[workspace.integers[at.THETA]]
     size = float(workspace.sizes[own])
     coefficients, plane = workspace.coefficients, workspace.plane
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     determinant = 1.0
     if size == 1.0:
         multiply(workspace.inverse, vector, workspace.first)
@@ -317,11 +304,13 @@ def _values_afresh(problem: Problem, workspace: Workspace, item: int) -> None:
 
     The scatter of every candidate is summed over the objects as in `model.likelihood`, without subtracting.
     """
-    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
-    handicap = problem.handicap[workspace.integers[THETA]]
+    own, n_clusters = workspace.labels[item], workspace.integers[at.CLUSTERS]
+    handicap = problem.handicap[workspace.integers[at.THETA]]
     for target in range(n_clusters + (workspace.sizes[own] > 1)):
         others = workspace.sizes[target] - (target == own) if target < n_clusters else 0
-        log_ratio = _log_determinant_with(problem, workspace, item, target) - workspace.reals[LOG_DETERMINANT]
+        log_ratio = (
+            _log_determinant_with(problem, workspace, item, target) - workspace.reals[at.LOG_DETERMINANT]
+        )
         workspace.candidates[0, target] = handicap[others] * math.exp(log_ratio)
 
 
@@ -329,9 +318,9 @@ def _values_afresh(problem: Problem, workspace: Workspace, item: int) -> None:
 def _log_determinant_with(problem: Problem, workspace: Workspace, item: int, target: int) -> float:
     """Log determinant of M/n with the object in another slot; O(nd²) operations."""
     n_objects, n_features = problem.coordinates.shape
-    theta = problem.theta[workspace.integers[THETA]]
-    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
-    matrix, mean = workspace.matrix, workspace.vectors[MEAN]
+    theta = problem.theta[workspace.integers[at.THETA]]
+    own, n_clusters = workspace.labels[item], workspace.integers[at.CLUSTERS]
+    matrix, mean = workspace.matrix, workspace.vectors[at.MEAN]
     matrix[:] = 0.0
     for i in range(n_objects):
         slot = target if i == item else workspace.labels[i]
@@ -377,7 +366,7 @@ def _write_values(problem: Problem, workspace: Workspace, item: int) -> int:
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
     for that. What `tabulate` writes must be up to date.
     """
-    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
+    own, n_clusters = workspace.labels[item], workspace.integers[at.CLUSTERS]
     alone = workspace.sizes[own] == 1
     if problem.model == 1:
         _values_one(problem, workspace, item)
@@ -387,7 +376,7 @@ def _write_values(problem: Problem, workspace: Workspace, item: int) -> int:
         _values_three(problem, workspace, item)
     values = workspace.candidates[0]
     # An object that is alone has its own slot in place of a new one.
-    opening = LONE if alone else FRESH
+    opening = at.LONE if alone else at.FRESH
     fresh = own if alone else n_clusters
     values[fresh] *= workspace.reals[opening]
     new_lifts = workspace.reals[opening + 1]

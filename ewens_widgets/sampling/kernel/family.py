@@ -19,73 +19,31 @@
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from ewens_widgets.sampling.compiled import by_family
 from ewens_widgets.sampling.kernel import common_family, common_weights, own_draws, own_family, scatter
 from ewens_widgets.sampling.kernel.workspace import OwnWorkspace, Workspace
 
-__all__ = [
-    "attach",
-    "conditional_weights",
-    "detach",
-    "draw_parameters",
-    "join_side",
-    "log_change_of_detaching",
-    "log_change_of_merge",
-    "log_change_of_split",
-    "log_joint",
-    "log_odds",
-    "make_merge",
-    "make_split",
-    "open_sides",
-    "refresh",
-    "relocate",
-    "tabulate",
-    "weigh_sides",
-]
 
-refresh: Callable[..., None] = by_family({Workspace: scatter.refresh, OwnWorkspace: own_family.refresh})
-draw_parameters: Callable[..., None] = by_family(
-    {Workspace: common_family.draw_parameters, OwnWorkspace: own_draws.draw_parameters}
-)
-log_joint: Callable[..., float] = by_family(
-    {Workspace: common_family.log_joint, OwnWorkspace: own_draws.log_joint}
-)
-log_change_of_split: Callable[..., float] = by_family(
-    {Workspace: common_family.log_change_of_split, OwnWorkspace: own_family.log_change_of_split}
-)
-log_change_of_merge: Callable[..., float] = by_family(
-    {Workspace: common_family.log_change_of_merge, OwnWorkspace: own_family.log_change_of_merge}
-)
-log_change_of_detaching: Callable[..., float] = by_family(
-    {Workspace: common_family.log_change_of_detaching, OwnWorkspace: own_family.log_change_of_detaching}
-)
-weigh_sides: Callable[..., None] = by_family(
-    {Workspace: common_family.weigh_sides, OwnWorkspace: own_family.weigh_sides}
-)
-make_split: Callable[..., int] = by_family(
-    {Workspace: common_family.make_split, OwnWorkspace: own_family.make_split}
-)
-make_merge: Callable[..., None] = by_family(
-    {Workspace: common_family.make_merge, OwnWorkspace: own_family.make_merge}
-)
-detach: Callable[..., int] = by_family({Workspace: common_family.detach, OwnWorkspace: own_family.detach})
-attach: Callable[..., None] = by_family({Workspace: common_family.attach, OwnWorkspace: own_family.attach})
-relocate: Callable[..., None] = by_family(
-    {Workspace: common_family.relocate, OwnWorkspace: own_family.relocate}
-)
-tabulate: Callable[..., None] = by_family(
-    {Workspace: common_weights.tabulate, OwnWorkspace: own_family.tabulate}
-)
-conditional_weights: Callable[..., int] = by_family(
-    {Workspace: common_weights.conditional_weights, OwnWorkspace: own_family.conditional_weights}
-)
-open_sides: Callable[..., None] = by_family(
-    {Workspace: common_family.open_sides, OwnWorkspace: own_family.open_sides}
-)
-log_odds: Callable[..., float] = by_family(
-    {Workspace: common_family.log_odds, OwnWorkspace: own_family.log_odds}
-)
-join_side: Callable[..., None] = by_family(
-    {Workspace: common_family.join_side, OwnWorkspace: own_family.join_side}
-)
+def _operation(name: str, common: Any = common_family, own: Any = own_family) -> Callable[..., Any]:  # noqa: ANN401
+    return by_family({Workspace: getattr(common, name), OwnWorkspace: getattr(own, name)})
+
+
+refresh: Callable[..., None] = _operation("refresh", scatter)
+draw_parameters: Callable[..., None] = _operation("draw_parameters", own=own_draws)
+log_joint: Callable[..., float] = _operation("log_joint", own=own_draws)
+log_change_of_split: Callable[..., float] = _operation("log_change_of_split")
+log_change_of_merge: Callable[..., float] = _operation("log_change_of_merge")
+log_change_of_detaching: Callable[..., float] = _operation("log_change_of_detaching")
+weigh_sides: Callable[..., None] = _operation("weigh_sides")
+make_split: Callable[..., int] = _operation("make_split")
+make_merge: Callable[..., None] = _operation("make_merge")
+detach: Callable[..., int] = _operation("detach")
+attach: Callable[..., None] = _operation("attach")
+relocate: Callable[..., None] = _operation("relocate")
+tabulate: Callable[..., None] = _operation("tabulate", common_weights)
+conditional_weights: Callable[..., int] = _operation("conditional_weights", common_weights)
+open_sides: Callable[..., None] = _operation("open_sides")
+log_odds: Callable[..., float] = _operation("log_odds")
+join_side: Callable[..., None] = _operation("join_side")

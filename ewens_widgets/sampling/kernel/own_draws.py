@@ -32,24 +32,18 @@ import numpy as np
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.own_shapes import SMALLEST_PIVOT
 from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.own_family import (
+    base_factor,
     fill_volume,
     log_cluster,
+    log_volume_at,
     refresh,
     renew,
 )
 from ewens_widgets.sampling.kernel.partition_changes import choose, from_logs, normalise
 from ewens_widgets.sampling.kernel.scatter import cholesky, dot, log_product
-from ewens_widgets.sampling.kernel.workspace import (
-    CLUSTERS,
-    LOG_BASE,
-    NU,
-    THETA,
-    OwnProblem,
-    OwnWorkspace,
-)
-
-__all__ = ["draw_parameters", "log_joint"]
+from ewens_widgets.sampling.kernel.workspace import OwnProblem, OwnWorkspace
 
 _LEAST_ALONG = 0.5
 # Where κ is infinite, s sᵀ/κ is nothing.
@@ -69,7 +63,7 @@ def _solve_lower(factor: FloatArray, vector: FloatArray, out: FloatArray) -> Non
 @jit
 def _add_theta_weights(problem: OwnProblem, workspace: OwnWorkspace, slot: int, out: FloatArray) -> None:
     """Add the log marginal likelihoods of a cluster for every θ, but for what does not depend on it."""
-    size, nu_index = workspace.sizes[slot], workspace.integers[NU]
+    size, nu_index = workspace.sizes[slot], workspace.integers[at.NU]
     n_features = problem.coordinates.shape[1]
     power = problem.half_degrees[nu_index] + problem.half_unit * size
     sums, squares, base = workspace.sums[slot], workspace.squares[slot], workspace.base
@@ -104,12 +98,12 @@ def _draw_theta(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Gen
     weights = workspace.theta_weights
     for g in range(weights.shape[0]):
         weights[g] = problem.log_theta_prior[g]
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         _add_theta_weights(problem, workspace, b, weights)
     from_logs(weights, weights.shape[0])
     chosen = choose(weights, weights.shape[0], rng.random())
     if chosen >= 0:
-        workspace.integers[THETA] = chosen
+        workspace.integers[at.THETA] = chosen
 
 
 @jit
@@ -124,37 +118,13 @@ def _log_sigma_volume(problem: OwnProblem, workspace: OwnWorkspace) -> float:
     return cholesky(workspace.matrix)
 
 
-@jit
-def _log_volume_at(problem: OwnProblem, workspace: OwnWorkspace, slot: int, factor: float) -> float:
-    """Log |A| of a slot where νΣ (model I: νdσ²) is this factor times Σ."""
-    kappa = 1.0 / problem.theta[workspace.integers[THETA]] + workspace.sizes[slot]
-    sums, squares, sigma = workspace.sums[slot], workspace.squares[slot], workspace.sigma
-    if problem.model == 3:
-        fill_volume(workspace, slot, factor, kappa)
-        return cholesky(workspace.matrix)
-    if problem.model == 2:
-        volume = workspace.first
-        for r in range(sums.shape[0]):
-            base = factor * sigma[0, r]
-            volume[r] = max(base + squares[0, r] - sums[r] * sums[r] / kappa, base)
-        return log_product(volume)
-    base = factor * sigma[0, 0]
-    return math.log(max(base + squares[0, 0] - dot(sums, sums) / kappa, base))
-
-
-@inlined
-def _base_factor(problem: OwnProblem, nu_index: int) -> float:
-    """How many times Σ the base is: ν, of model I νd."""
-    return problem.nu[nu_index] * (problem.coordinates.shape[1] if problem.model == 1 else 1.0)
-
-
 @inlined
 def _sigma_ratio(problem: OwnProblem, present: int, nu_index: int, along: float) -> float:
     """How Σ changes with ν: not at all (0), so that a (νΣ)⁻¹ stays (1), or between these."""
     if along == 0.0:
         return 1.0
-    before = _base_factor(problem, present) / problem.half_degrees[present]
-    after = _base_factor(problem, nu_index) / problem.half_degrees[nu_index]
+    before = base_factor(problem, present) / problem.half_degrees[present]
+    after = base_factor(problem, nu_index) / problem.half_degrees[nu_index]
     return math.exp(along * math.log(before / after))
 
 
@@ -175,17 +145,18 @@ def _is_above_floor(problem: OwnProblem, workspace: OwnWorkspace, ratio: float) 
 @jit
 def _draw_nu(problem: OwnProblem, workspace: OwnWorkspace, along: float, rng: np.random.Generator) -> None:
     """Draw ν given θ and Σ (`along` is 0), given θ and the mean of the precisions (1), or between these."""
-    weights, present = workspace.nu_weights, workspace.integers[NU]
+    weights, present = workspace.nu_weights, workspace.integers[at.NU]
     log_sigma = _log_sigma_volume(problem, workspace)
     columns = 1 if problem.model == 1 else problem.coordinates.shape[1]
     for v in range(weights.shape[0]):
         half = problem.half_degrees[v]
-        factor = _base_factor(problem, v) * _sigma_ratio(problem, present, v, along)
-        weights[v] = workspace.integers[CLUSTERS] * half * (log_sigma + columns * math.log(factor))
-        for b in range(workspace.integers[CLUSTERS]):
+        factor = base_factor(problem, v) * _sigma_ratio(problem, present, v, along)
+        weights[v] = workspace.integers[at.CLUSTERS] * half * (log_sigma + columns * math.log(factor))
+        for b in range(workspace.integers[at.CLUSTERS]):
             size = workspace.sizes[b]
-            log_volume = _log_volume_at(problem, workspace, b, factor)
-            weights[v] += problem.log_constant[v, size] - (half + problem.half_unit * size) * log_volume
+            kappa = 1.0 / problem.theta[workspace.integers[at.THETA]] + size
+            volume = log_volume_at(problem, workspace, b, factor, kappa, workspace.first)
+            weights[v] += problem.log_constant[v, size] - (half + problem.half_unit * size) * volume
     from_logs(weights, weights.shape[0])
     chosen = choose(weights, weights.shape[0], rng.random())
     normalise(weights, weights)
@@ -194,7 +165,7 @@ def _draw_nu(problem: OwnProblem, workspace: OwnWorkspace, along: float, rng: np
     ratio = _sigma_ratio(problem, present, chosen, along)
     if along > 0.0 and not _is_above_floor(problem, workspace, ratio):
         return
-    workspace.integers[NU] = chosen
+    workspace.integers[at.NU] = chosen
     for r in range(workspace.sigma.shape[0]):
         for c in range(workspace.sigma.shape[1]):
             workspace.sigma[r, c] *= ratio
@@ -247,14 +218,14 @@ def _take_gram(root: FloatArray, sigma: FloatArray, drawn: FloatArray, factor: F
 @jit
 def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Generator) -> None:
     """Model III: draw the precisions of the clusters, and then Σ."""
-    nu_index, n_clusters = workspace.integers[NU], workspace.integers[CLUSTERS]
+    nu_index, n_clusters = workspace.integers[at.NU], workspace.integers[at.CLUSTERS]
     nu, degrees = problem.nu[nu_index], 2.0 * problem.half_degrees[nu_index]
     total, root, matrix = workspace.base, workspace.triangle, workspace.matrix
     for r in range(total.shape[0]):
         for c in range(total.shape[0]):
             total[r, c] = 0.0
     for b in range(n_clusters):
-        kappa = 1.0 / problem.theta[workspace.integers[THETA]] + workspace.sizes[b]
+        kappa = 1.0 / problem.theta[workspace.integers[at.THETA]] + workspace.sizes[b]
         fill_volume(workspace, b, nu, kappa)
         cholesky(matrix)
         _draw_root(matrix, degrees + workspace.sizes[b], rng, root)
@@ -267,10 +238,10 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
 @jit
 def _draw_variances(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Generator) -> None:
     """Models I and II: the same for each variance."""
-    nu_index, n_clusters = workspace.integers[NU], workspace.integers[CLUSTERS]
-    half, theta = problem.half_degrees[nu_index], problem.theta[workspace.integers[THETA]]
+    nu_index, n_clusters = workspace.integers[at.NU], workspace.integers[at.CLUSTERS]
+    half, theta = problem.half_degrees[nu_index], problem.theta[workspace.integers[at.THETA]]
     sigma = workspace.sigma[0]
-    factor = problem.nu[nu_index] * (problem.coordinates.shape[1] if problem.model == 1 else 1.0)
+    factor = base_factor(problem, nu_index)
     for r in range(sigma.shape[0]):
         total = 0.0
         for b in range(n_clusters):
@@ -306,14 +277,14 @@ def draw_parameters(
 @inlined
 def log_joint(problem: OwnProblem, workspace: OwnWorkspace) -> float:
     """Log of the priors of θ, ν and Σ, likelihood, and the factors W of the prior of the partition."""
-    n_features, nu = problem.coordinates.shape[1], problem.nu[workspace.integers[NU]]
-    total = problem.log_theta_prior[workspace.integers[THETA]] - math.log(problem.nu.shape[0])
+    n_features, nu = problem.coordinates.shape[1], problem.nu[workspace.integers[at.NU]]
+    total = problem.log_theta_prior[workspace.integers[at.THETA]] - math.log(problem.nu.shape[0])
     # The prior of Σ from log |νΣ|, which is at hand; model I has dσ² there.
     if problem.model == 1:
-        total -= workspace.reals[LOG_BASE] - math.log(nu * n_features)
+        total -= workspace.reals[at.LOG_BASE] - math.log(nu * n_features)
     else:
         power = 0.5 * (n_features + 1.0) if problem.model == 3 else 1.0
-        total -= power * (workspace.reals[LOG_BASE] - n_features * math.log(nu))
-    for b in range(workspace.integers[CLUSTERS]):
+        total -= power * (workspace.reals[at.LOG_BASE] - n_features * math.log(nu))
+    for b in range(workspace.integers[at.CLUSTERS]):
         total += log_cluster(problem, workspace, b)
     return total

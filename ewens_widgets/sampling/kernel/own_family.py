@@ -22,46 +22,10 @@ import math
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.partition_changes import from_logs, label_moved, log_opening, rename
 from ewens_widgets.sampling.kernel.scatter import cholesky, dot, invert, log_product, multiply
-from ewens_widgets.sampling.kernel.workspace import (
-    CHANGED,
-    CLUSTERS,
-    EMPTY,
-    FRESH,
-    LOG_BASE,
-    LONE,
-    MERGED,
-    NU,
-    SIDE,
-    SIZE_STEP,
-    SIZE_WEIGHT,
-    THETA,
-    OwnProblem,
-    OwnWorkspace,
-)
-
-__all__ = [
-    "attach",
-    "conditional_weights",
-    "detach",
-    "fill_volume",
-    "join_side",
-    "log_change_of_detaching",
-    "log_change_of_merge",
-    "log_change_of_split",
-    "log_cluster",
-    "log_odds",
-    "make_merge",
-    "make_split",
-    "open_sides",
-    "refresh",
-    "relocate",
-    "renew",
-    "set_shape",
-    "tabulate",
-    "weigh_sides",
-]
+from ewens_widgets.sampling.kernel.workspace import OwnProblem, OwnWorkspace
 
 # A determinant that shrinks by more than this has lost digits: the shape is then computed from the squares.
 _ILL_CONDITIONED = 1e-4
@@ -74,7 +38,7 @@ _UNKNOWN = -1.0  # No growth of A is below zero where an object joins.
 
 @inlined
 def _kappa(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> float:
-    return 1.0 / problem.theta[workspace.integers[THETA]] + size
+    return 1.0 / problem.theta[workspace.integers[at.THETA]] + size
 
 
 @jit
@@ -89,22 +53,39 @@ def fill_volume(workspace: OwnWorkspace, slot: int, factor: float, kappa: float)
 
 
 @jit
-def _set_volume(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
-    """Compute the log determinant of A from the squares, A itself (I, II) or its Cholesky factor (III)."""
-    kappa = _kappa(problem, workspace, workspace.sizes[slot])
+def log_volume_at(
+    problem: OwnProblem, workspace: OwnWorkspace, slot: int, factor: float, kappa: float, out: FloatArray
+) -> float:
+    """Log |A| of a slot where νΣ (model I: νdσ²) is this factor times Σ.
+
+    Leaves A in `out` for models I and II, its Cholesky factor in `matrix` for III.
+    """
+    sums, squares, sigma = workspace.sums[slot], workspace.squares[slot], workspace.sigma
     if problem.model == 3:
-        fill_volume(workspace, slot, problem.nu[workspace.integers[NU]], kappa)
-        workspace.log_volume[slot] = cholesky(workspace.matrix)
-        return
-    sums, squares, shape = workspace.sums[slot], workspace.squares[slot, 0], workspace.shape[slot, 0]
-    base = workspace.base[0]
+        fill_volume(workspace, slot, factor, kappa)
+        return cholesky(workspace.matrix)
     if problem.model == 2:
         for r in range(sums.shape[0]):
-            shape[r] = max(base[r] + squares[r] - sums[r] * sums[r] / kappa, base[r])
-        workspace.log_volume[slot] = log_product(shape)
-    else:
-        shape[0] = max(base[0] + squares[0] - dot(sums, sums) / kappa, base[0])
-        workspace.log_volume[slot] = math.log(shape[0])
+            base = factor * sigma[0, r]
+            out[r] = max(base + squares[0, r] - sums[r] * sums[r] / kappa, base)
+        return log_product(out)
+    base = factor * sigma[0, 0]
+    out[0] = max(base + squares[0, 0] - dot(sums, sums) / kappa, base)
+    return math.log(out[0])
+
+
+@inlined
+def base_factor(problem: OwnProblem, nu_index: int) -> float:
+    """How many times Σ the base is: ν, of model I νd."""
+    return problem.nu[nu_index] * (problem.coordinates.shape[1] if problem.model == 1 else 1.0)
+
+
+@inlined
+def _set_volume(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
+    """Compute the log determinant of A of a slot, A itself (I, II) or its Cholesky factor (III)."""
+    kappa, shape = _kappa(problem, workspace, workspace.sizes[slot]), workspace.shape[slot, 0]
+    factor = base_factor(problem, workspace.integers[at.NU])
+    workspace.log_volume[slot] = log_volume_at(problem, workspace, slot, factor, kappa, shape)
 
 
 @jit
@@ -127,7 +108,7 @@ def _set_centre(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None
 @jit
 def _set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute νΣ, its log determinant and, for model III, its inverse; and the cluster without objects."""
-    nu, n_features = problem.nu[workspace.integers[NU]], problem.coordinates.shape[1]
+    nu, n_features = problem.nu[workspace.integers[at.NU]], problem.coordinates.shape[1]
     sigma, base = workspace.sigma, workspace.base
     factor = nu * n_features if problem.model == 1 else nu
     for r in range(sigma.shape[0]):
@@ -137,18 +118,18 @@ def _set_base(problem: OwnProblem, workspace: OwnWorkspace) -> None:
         for r in range(n_features):
             for c in range(r + 1):
                 workspace.matrix[r, c] = base[r, c]
-        workspace.reals[LOG_BASE] = cholesky(workspace.matrix)
+        workspace.reals[at.LOG_BASE] = cholesky(workspace.matrix)
         invert(workspace.matrix, workspace.base_inverse)
     else:
-        workspace.reals[LOG_BASE] = log_product(base[0])
-    _empty(problem, workspace, EMPTY)
+        workspace.reals[at.LOG_BASE] = log_product(base[0])
+    _empty(problem, workspace, at.EMPTY)
 
 
 @jit
 def _rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute the squares of all clusters from the objects."""
     squares = workspace.squares
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         for r in range(squares.shape[1]):
             for c in range(squares.shape[2]):
                 squares[b, r, c] = 0.0
@@ -159,9 +140,9 @@ def _rebuild_squares(problem: OwnProblem, workspace: OwnWorkspace) -> None:
 @inlined
 def renew(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Bring the squares up to date, where the partition has changed, and νΣ."""
-    if workspace.integers[CHANGED] == 1:
+    if workspace.integers[at.CHANGED] == 1:
         _rebuild_squares(problem, workspace)
-        workspace.integers[CHANGED] = 0
+        workspace.integers[at.CHANGED] = 0
     _set_base(problem, workspace)
 
 
@@ -169,7 +150,7 @@ def renew(problem: OwnProblem, workspace: OwnWorkspace) -> None:
 def refresh(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     """Compute all statistics of the current partition and parameters from the objects."""
     renew(problem, workspace)
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         set_shape(problem, workspace, b)
     for i in range(workspace.alone.shape[0]):
         workspace.alone[i] = _UNKNOWN
@@ -194,24 +175,24 @@ def _add_squares(problem: OwnProblem, workspace: OwnWorkspace, slot: int, item: 
 @inlined
 def log_cluster(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> float:
     """All that a slot adds to the log posterior besides the factor V: log W(m) + log m_b."""
-    size, nu_index = workspace.sizes[slot], workspace.integers[NU]
+    size, nu_index = workspace.sizes[slot], workspace.integers[at.NU]
     half = problem.half_degrees[nu_index]
     return (
-        problem.log_prior[SIZE_WEIGHT, size]
+        problem.log_prior[at.SIZE_WEIGHT, size]
         + problem.log_constant[nu_index, size]
-        + half * workspace.reals[LOG_BASE]
+        + half * workspace.reals[at.LOG_BASE]
         - (half + problem.half_unit * size) * workspace.log_volume[slot]
-        - 0.5 * problem.coordinates.shape[1] * problem.log_grown[workspace.integers[THETA], size]
+        - 0.5 * problem.coordinates.shape[1] * problem.log_grown[workspace.integers[at.THETA], size]
     )
 
 
 @inlined
 def _log_size_term(problem: OwnProblem, workspace: OwnWorkspace, size: int) -> float:
     """What of the log weight of joining a cluster depends on its size alone."""
-    nu_index, theta_index = workspace.integers[NU], workspace.integers[THETA]
+    nu_index, theta_index = workspace.integers[at.NU], workspace.integers[at.THETA]
     grown = problem.log_grown[theta_index, size + 1] - problem.log_grown[theta_index, size]
     step = problem.log_constant[nu_index, size + 1] - problem.log_constant[nu_index, size]
-    return problem.log_prior[SIZE_STEP, size] + step - 0.5 * problem.coordinates.shape[1] * grown
+    return problem.log_prior[at.SIZE_STEP, size] + step - 0.5 * problem.coordinates.shape[1] * grown
 
 
 @jit
@@ -330,7 +311,7 @@ def _empty(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> None:
     """Make a slot a cluster without objects."""
     workspace.sizes[slot] = 0
     workspace.ages[slot] = 0
-    workspace.log_volume[slot] = workspace.reals[LOG_BASE]
+    workspace.log_volume[slot] = workspace.reals[at.LOG_BASE]
     for r in range(workspace.sums.shape[1]):
         workspace.sums[slot, r] = 0.0
         workspace.means[slot, r] = 0.0
@@ -410,27 +391,27 @@ def _copy_slot(workspace: OwnWorkspace, source: int, target: int) -> None:
 @jit
 def _drop_slot(workspace: OwnWorkspace, slot: int) -> None:
     """Free an emptied slot by moving the last one into it."""
-    last = workspace.integers[CLUSTERS] - 1
+    last = workspace.integers[at.CLUSTERS] - 1
     if slot != last:
         rename(workspace, last, slot)
         _copy_slot(workspace, last, slot)
     workspace.sizes[last] = 0
-    workspace.integers[CLUSTERS] = last
+    workspace.integers[at.CLUSTERS] = last
 
 
 @jit
 def weigh_sides(problem: OwnProblem, workspace: OwnWorkspace, count: int) -> None:
     """Compute the statistics of the two sides that the gathered members are on."""
     for side in range(2):
-        _empty(problem, workspace, SIDE + side)
+        _empty(problem, workspace, at.SIDE + side)
     for k in range(count):
-        item, slot = workspace.members[k], SIDE + workspace.sides[k]
+        item, slot = workspace.members[k], at.SIDE + workspace.sides[k]
         workspace.sizes[slot] += 1
         for r in range(workspace.sums.shape[1]):
             workspace.sums[slot, r] += problem.coordinates[item, r]
     _square_sides(problem, workspace)
     for side in range(2):
-        set_shape(problem, workspace, SIDE + side)
+        set_shape(problem, workspace, at.SIDE + side)
 
 
 @jit
@@ -440,9 +421,9 @@ def _square_sides(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     for side in range(2):
         for r in range(squares.shape[1]):
             for c in range(squares.shape[2]):
-                squares[SIDE + side, r, c] = 0.0
-    for k in range(workspace.sizes[SIDE] + workspace.sizes[SIDE + 1]):
-        _add_squares(problem, workspace, SIDE + workspace.sides[k], workspace.members[k], 1.0)
+                squares[at.SIDE + side, r, c] = 0.0
+    for k in range(workspace.sizes[at.SIDE] + workspace.sizes[at.SIDE + 1]):
+        _add_squares(problem, workspace, at.SIDE + workspace.sides[k], workspace.members[k], 1.0)
 
 
 @jit
@@ -453,8 +434,8 @@ def log_change_of_split(
     moved: int,  # noqa: ARG001 - the sides know their sizes
 ) -> float:
     """Log π(after) − log π(before) of splitting a slot into the two sides that were weighed."""
-    change = log_opening(problem, workspace, workspace.integers[CLUSTERS])
-    change += log_cluster(problem, workspace, SIDE) + log_cluster(problem, workspace, SIDE + 1)
+    change = log_opening(problem, workspace, workspace.integers[at.CLUSTERS])
+    change += log_cluster(problem, workspace, at.SIDE) + log_cluster(problem, workspace, at.SIDE + 1)
     return change - log_cluster(problem, workspace, slot)
 
 
@@ -462,21 +443,25 @@ def log_change_of_split(
 def log_change_of_detaching(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> float:
     """Log π(after) − log π(before) of an object's leaving its company for a cluster of its own."""
     tabulate(problem, workspace)
-    return _log_weight_alone(problem, workspace, item, FRESH) - _log_weight_at_home(problem, workspace, item)
+    return _log_weight_alone(problem, workspace, item, at.FRESH) - _log_weight_at_home(
+        problem, workspace, item
+    )
 
 
 @jit
 def log_change_of_merge(problem: OwnProblem, workspace: OwnWorkspace, slot: int, other: int) -> float:
     """Set up the merge of two clusters; return log π(after) − log π(before)."""
-    workspace.sizes[MERGED] = workspace.sizes[slot] + workspace.sizes[other]
+    workspace.sizes[at.MERGED] = workspace.sizes[slot] + workspace.sizes[other]
     for r in range(workspace.sums.shape[1]):
-        workspace.sums[MERGED, r] = workspace.sums[slot, r] + workspace.sums[other, r]
+        workspace.sums[at.MERGED, r] = workspace.sums[slot, r] + workspace.sums[other, r]
     for r in range(workspace.squares.shape[1]):
         for c in range(workspace.squares.shape[2]):
-            workspace.squares[MERGED, r, c] = workspace.squares[slot, r, c] + workspace.squares[other, r, c]
-    _set_volume(problem, workspace, MERGED)
-    change = log_cluster(problem, workspace, MERGED) - log_opening(
-        problem, workspace, workspace.integers[CLUSTERS] - 1
+            workspace.squares[at.MERGED, r, c] = (
+                workspace.squares[slot, r, c] + workspace.squares[other, r, c]
+            )
+    _set_volume(problem, workspace, at.MERGED)
+    change = log_cluster(problem, workspace, at.MERGED) - log_opening(
+        problem, workspace, workspace.integers[at.CLUSTERS] - 1
     )
     return change - log_cluster(problem, workspace, slot) - log_cluster(problem, workspace, other)
 
@@ -488,13 +473,13 @@ def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int:
     Objects with side 1 leave `slot` for the new one. The members of the cluster and their sides stand at the
     beginning of `members` and `sides`.
     """
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     label_moved(workspace, workspace.sizes[slot])
     _square_sides(problem, workspace)
-    _copy_slot(workspace, SIDE, slot)
-    _copy_slot(workspace, SIDE + 1, fresh)
-    workspace.integers[CLUSTERS] = fresh + 1
-    workspace.integers[CHANGED] = 1
+    _copy_slot(workspace, at.SIDE, slot)
+    _copy_slot(workspace, at.SIDE + 1, fresh)
+    workspace.integers[at.CLUSTERS] = fresh + 1
+    workspace.integers[at.CHANGED] = 1
     return fresh
 
 
@@ -502,22 +487,22 @@ def make_split(problem: OwnProblem, workspace: OwnWorkspace, slot: int) -> int:
 def make_merge(problem: OwnProblem, workspace: OwnWorkspace, slot: int, other: int) -> None:
     """Carry out the merge that was set up: `other` joins `slot`, and its own slot is dropped."""
     rename(workspace, other, slot)
-    set_shape(problem, workspace, MERGED)
-    _copy_slot(workspace, MERGED, slot)
+    set_shape(problem, workspace, at.MERGED)
+    _copy_slot(workspace, at.MERGED, slot)
     _drop_slot(workspace, other)
-    workspace.integers[CHANGED] = 1
+    workspace.integers[at.CHANGED] = 1
 
 
 @jit
 def detach(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> int:
     """Make an object that has company a cluster of its own; return its new slot."""
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     _exchange(problem, workspace, workspace.labels[item], item, -1)
     _empty(problem, workspace, fresh)
     _exchange(problem, workspace, fresh, item, 1)
     workspace.labels[item] = fresh
-    workspace.integers[CLUSTERS] = fresh + 1
-    workspace.integers[CHANGED] = 1
+    workspace.integers[at.CLUSTERS] = fresh + 1
+    workspace.integers[at.CHANGED] = 1
     return fresh
 
 
@@ -528,14 +513,14 @@ def attach(problem: OwnProblem, workspace: OwnWorkspace, item: int, target: int)
     _exchange(problem, workspace, target, item, 1)
     workspace.labels[item] = target
     _drop_slot(workspace, slot)
-    workspace.integers[CHANGED] = 1
+    workspace.integers[at.CHANGED] = 1
 
 
 @jit
 def relocate(problem: OwnProblem, workspace: OwnWorkspace, item: int, target: int) -> None:
     """Move an object to another slot; the one after the last stands for a new cluster."""
     slot = workspace.labels[item]
-    if target == workspace.integers[CLUSTERS]:
+    if target == workspace.integers[at.CLUSTERS]:
         detach(problem, workspace, item)
     elif workspace.sizes[slot] == 1:
         attach(problem, workspace, item, target)
@@ -543,7 +528,7 @@ def relocate(problem: OwnProblem, workspace: OwnWorkspace, item: int, target: in
         _exchange(problem, workspace, slot, item, -1)
         _exchange(problem, workspace, target, item, 1)
         workspace.labels[item] = target
-        workspace.integers[CHANGED] = 1
+        workspace.integers[at.CHANGED] = 1
 
 
 @jit
@@ -553,12 +538,12 @@ def tabulate(problem: OwnProblem, workspace: OwnWorkspace) -> None:
     ``reals[FRESH]`` is the term of a new cluster of an object in company, ``reals[LONE]`` that of one that is
     alone, beside which there is one cluster less.
     """
-    n_clusters, half = workspace.integers[CLUSTERS], problem.half_degrees[workspace.integers[NU]]
+    n_clusters, half = workspace.integers[at.CLUSTERS], problem.half_degrees[workspace.integers[at.NU]]
     for b in range(n_clusters):
         _tabulate_slot(problem, workspace, b, half)
-    term = _log_size_term(problem, workspace, 0) - problem.half_unit * workspace.reals[LOG_BASE]
-    workspace.reals[FRESH] = term + log_opening(problem, workspace, n_clusters)
-    workspace.reals[LONE] = term + log_opening(problem, workspace, max(n_clusters - 1, 1))
+    term = _log_size_term(problem, workspace, 0) - problem.half_unit * workspace.reals[at.LOG_BASE]
+    workspace.reals[at.FRESH] = term + log_opening(problem, workspace, n_clusters)
+    workspace.reals[at.LONE] = term + log_opening(problem, workspace, max(n_clusters - 1, 1))
 
 
 @inlined
@@ -583,7 +568,7 @@ def _log_weight_at_home(problem: OwnProblem, workspace: OwnWorkspace, item: int)
     """Log weight of the cluster that an object is in, in company."""
     slot = workspace.labels[item]
     size = workspace.sizes[slot] - 1
-    half = problem.half_degrees[workspace.integers[NU]] + problem.half_unit * size
+    half = problem.half_degrees[workspace.integers[at.NU]] + problem.half_unit * size
     shrinkage = _log_shrinkage(problem, workspace, item)
     term = _log_size_term(problem, workspace, size) - problem.half_unit * workspace.log_volume[slot]
     return term + half * shrinkage
@@ -595,10 +580,10 @@ def _log_weight_alone(problem: OwnProblem, workspace: OwnWorkspace, item: int, p
 
     The growth that it needs is the same until the parameters are drawn again, so it is written down.
     """
-    half, growth = problem.half_degrees[workspace.integers[NU]], workspace.alone[item]
+    half, growth = problem.half_degrees[workspace.integers[at.NU]], workspace.alone[item]
     if growth == _UNKNOWN:
         kappa = _kappa(problem, workspace, 0)
-        growth = _log_growth(problem, workspace, EMPTY, item, kappa / (kappa + 1.0))
+        growth = _log_growth(problem, workspace, at.EMPTY, item, kappa / (kappa + 1.0))
         workspace.alone[item] = growth
     return workspace.reals[place] - (half + problem.half_unit) * growth
 
@@ -610,17 +595,17 @@ def conditional_weights(problem: OwnProblem, workspace: OwnWorkspace, item: int)
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
     for that. What `tabulate` writes must be up to date.
     """
-    own, n_clusters = workspace.labels[item], workspace.integers[CLUSTERS]
+    own, n_clusters = workspace.labels[item], workspace.integers[at.CLUSTERS]
     weights = workspace.weights
     for b in range(n_clusters):
         if b != own:
             weights[b] = _log_weight_joining(problem, workspace, item, b)
     count = n_clusters
     if workspace.sizes[own] == 1:
-        weights[own] = _log_weight_alone(problem, workspace, item, LONE)
+        weights[own] = _log_weight_alone(problem, workspace, item, at.LONE)
     else:
         weights[own] = _log_weight_at_home(problem, workspace, item)
-        weights[n_clusters] = _log_weight_alone(problem, workspace, item, FRESH)
+        weights[n_clusters] = _log_weight_alone(problem, workspace, item, at.FRESH)
         count = n_clusters + 1
     from_logs(weights, count)
     return count
@@ -633,10 +618,10 @@ def open_sides(
     merging: bool,  # noqa: ARG001 - sides of own shapes do not look at the merged state
 ) -> None:
     """Begin an allocation: the first two of the gathered members found the sides 0 and 1."""
-    half = problem.half_degrees[workspace.integers[NU]]
+    half = problem.half_degrees[workspace.integers[at.NU]]
     for side in range(2):
-        _empty(problem, workspace, SIDE + side)
-        _tabulate_slot(problem, workspace, SIDE + side, half)
+        _empty(problem, workspace, at.SIDE + side)
+        _tabulate_slot(problem, workspace, at.SIDE + side, half)
         _log_weight_on_side(problem, workspace, workspace.members[side], side)
         join_side(problem, workspace, workspace.members[side], side)
 
@@ -647,19 +632,19 @@ def join_side(problem: OwnProblem, workspace: OwnWorkspace, item: int, side: int
 
     Squares are left to those who need them, `make_split` above all: most splits are rejected.
     """
-    slot = SIDE + side
+    slot = at.SIDE + side
     log_growth = workspace.slots[_GROWTH, slot]
     _change_shape(problem, workspace, slot, item, 1, log_growth, workspace.images[side])
     if workspace.ages[slot] > _OLD:
         _square_sides(problem, workspace)
         set_shape(problem, workspace, slot)
-    _tabulate_slot(problem, workspace, slot, problem.half_degrees[workspace.integers[NU]])
+    _tabulate_slot(problem, workspace, slot, problem.half_degrees[workspace.integers[at.NU]])
 
 
 @inlined
 def _log_weight_on_side(problem: OwnProblem, workspace: OwnWorkspace, item: int, side: int) -> float:
     """Log weight of joining a side; what its shape changes by if the object joins it is kept."""
-    slot = SIDE + side
+    slot = at.SIDE + side
     factor, image = workspace.slots[_FACTOR, slot], workspace.images[side]
     growth = _log_growth_with_image(problem, workspace, slot, item, factor, image)
     workspace.slots[_GROWTH, slot] = growth

@@ -24,26 +24,8 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.workspace import (
-    CLUSTERS,
-    COUNT_STEP,
-    LOG_CONCENTRATION,
-    AnyProblem,
-    AnyWorkspace,
-)
-
-__all__ = [
-    "choose",
-    "count_moved",
-    "draw_concentration",
-    "from_logs",
-    "gather_members",
-    "label_moved",
-    "log_opening",
-    "normalise",
-    "rename",
-    "single_split",
-]
+from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace
 
 
 @inlined
@@ -89,21 +71,21 @@ def normalise(weights: FloatArray, out: FloatArray) -> None:
 def draw_concentration(workspace: AnyWorkspace, shape: float, rate: float, rng: np.random.Generator) -> None:
     """Draw λ given the number of clusters."""
     n_objects = workspace.labels.shape[0]
-    n_clusters = workspace.integers[CLUSTERS]
-    concentration = math.exp(workspace.reals[LOG_CONCENTRATION])
+    n_clusters = workspace.integers[at.CLUSTERS]
+    concentration = math.exp(workspace.reals[at.LOG_CONCENTRATION])
     auxiliary = rng.beta(concentration + 1.0, float(n_objects))
     inverse_scale = rate - math.log(auxiliary)
     odds = (shape + n_clusters - 1.0) / (n_objects * inverse_scale)
     extra = 1.0 if rng.random() * (1.0 + odds) < odds else 0.0
     drawn = rng.standard_gamma(shape + n_clusters - 1.0 + extra) / inverse_scale
     # The logarithm is what the moves use; a draw that underflows to zero would poison it.
-    workspace.reals[LOG_CONCENTRATION] = math.log(max(drawn, 1e-300))
+    workspace.reals[at.LOG_CONCENTRATION] = math.log(max(drawn, 1e-300))
 
 
 @inlined
 def log_opening(problem: AnyProblem, workspace: AnyWorkspace, n_clusters: int) -> float:
     """Log V(K+1)/V(K): what the prior gives for one cluster more than K."""
-    return workspace.reals[LOG_CONCENTRATION] + problem.log_prior[COUNT_STEP, n_clusters]
+    return workspace.reals[at.LOG_CONCENTRATION] + problem.log_prior[at.COUNT_STEP, n_clusters]
 
 
 @inlined
@@ -117,7 +99,7 @@ def rename(workspace: AnyWorkspace, slot: int, target: int) -> None:
 @inlined
 def label_moved(workspace: AnyWorkspace, count: int) -> int:
     """Give the gathered members on side 1 the slot after the last; return how many they are."""
-    fresh = workspace.integers[CLUSTERS]
+    fresh = workspace.integers[at.CLUSTERS]
     moved = 0
     for k in range(count):
         if workspace.sides[k] == 1:

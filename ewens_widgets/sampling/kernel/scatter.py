@@ -24,37 +24,8 @@ import math
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.workspace import (
-    CLUSTERS,
-    GAP,
-    LOG_DETERMINANT,
-    MEAN,
-    SIZE_WEIGHT,
-    THETA,
-    Problem,
-    Workspace,
-)
-
-__all__ = [
-    "apply_exchange",
-    "cholesky",
-    "dot",
-    "exchange_diagonal",
-    "fill_scatter_matrix",
-    "invert",
-    "log_partition_terms",
-    "log_product",
-    "log_scale",
-    "log_scale_after",
-    "multiply",
-    "plane_determinant",
-    "plane_inverse",
-    "quadratic",
-    "refresh",
-    "settle",
-    "split_coefficients",
-    "update_inverse",
-]
+from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.workspace import Problem, Workspace
 
 # A determinant ratio below this has lost digits: the inverse is then computed afresh.
 ILL_CONDITIONED = 1e-6
@@ -119,14 +90,14 @@ def log_scale(problem: Problem, workspace: Workspace) -> float:
         return problem.coordinates.shape[1] * math.log(workspace.scatter[0])
     if problem.model == 2:
         return log_product(workspace.scatter)
-    return workspace.reals[LOG_DETERMINANT]
+    return workspace.reals[at.LOG_DETERMINANT]
 
 
 @inlined
 def log_partition_terms(problem: Problem, workspace: Workspace, size: int) -> float:
     """All that a cluster of this size adds to the log posterior, besides the scatter and the factor V."""
-    log_grown = problem.log_grown[workspace.integers[THETA], size]
-    return problem.log_prior[SIZE_WEIGHT, size] - 0.5 * problem.coordinates.shape[1] * log_grown
+    log_grown = problem.log_grown[workspace.integers[at.THETA], size]
+    return problem.log_prior[at.SIZE_WEIGHT, size] - 0.5 * problem.coordinates.shape[1] * log_grown
 
 
 @jit
@@ -161,7 +132,7 @@ def fill_scatter_matrix(problem: Problem, workspace: Workspace, theta_index: int
         for c in range(r):
             matrix[r, c] = 0.0
         matrix[r, r] = 1.0
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         factor = problem.shrinkage[theta_index, workspace.sizes[b]]
         for r in range(size):
             scaled = factor * workspace.sums[b, r]
@@ -189,31 +160,42 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
             inverse[c, r] = entry
 
 
+@inlined
+def fill_scatter(problem: Problem, workspace: Workspace, theta_index: int) -> None:
+    """Models I and II: write the scatter for one value of θ; model I needs the squares of the sums."""
+    scatter = workspace.scatter
+    for r in range(1 if problem.model == 1 else scatter.shape[0]):
+        scatter[r] = 1.0
+    for b in range(workspace.integers[at.CLUSTERS]):
+        factor = problem.shrinkage[theta_index, workspace.sizes[b]]
+        if problem.model == 1:
+            scatter[0] -= factor * workspace.gram[b]
+        else:
+            for r in range(scatter.shape[0]):
+                scatter[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
+
+
+@inlined
+def square_sums(workspace: Workspace) -> None:
+    """Model I: compute the squares of all cluster sums."""
+    for b in range(workspace.integers[at.CLUSTERS]):
+        workspace.gram[b] = dot(workspace.sums[b], workspace.sums[b])
+
+
 @jit
 def refresh(problem: Problem, workspace: Workspace) -> None:
     """Compute the scatter of the current partition and θ from the cluster sums."""
-    theta_index = workspace.integers[THETA]
-    n_clusters = workspace.integers[CLUSTERS]
-    n_features = problem.coordinates.shape[1]
-    if problem.model == 1:
-        trace = 1.0
-        for b in range(n_clusters):
-            workspace.gram[b] = dot(workspace.sums[b], workspace.sums[b])
-            trace -= problem.shrinkage[theta_index, workspace.sizes[b]] * workspace.gram[b]
-        workspace.scatter[0] = trace
-    elif problem.model == 2:
-        for r in range(n_features):
-            workspace.scatter[r] = 1.0
-        for b in range(n_clusters):
-            factor = problem.shrinkage[theta_index, workspace.sizes[b]]
-            for r in range(n_features):
-                workspace.scatter[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
-    else:
+    theta_index = workspace.integers[at.THETA]
+    if problem.model == 3:
         fill_scatter_matrix(problem, workspace, theta_index, workspace.matrix)
-        workspace.reals[LOG_DETERMINANT] = cholesky(workspace.matrix)
+        workspace.reals[at.LOG_DETERMINANT] = cholesky(workspace.matrix)
         invert(workspace.matrix, workspace.inverse)
-        for b in range(n_clusters):
+        for b in range(workspace.integers[at.CLUSTERS]):
             _refresh_gram(problem, workspace, b)
+    else:
+        if problem.model == 1:
+            square_sums(workspace)
+        fill_scatter(problem, workspace, theta_index)
 
 
 @jit
@@ -246,7 +228,7 @@ def log_scale_after(problem: Problem, workspace: Workspace) -> float:
     """`log_scale` as it would be after the exchange in the workspace; nothing is changed."""
     n_features = problem.coordinates.shape[1]
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     if problem.model == 1:
         return n_features * math.log(
             workspace.scatter[0]
@@ -273,15 +255,15 @@ def log_scale_after(problem: Problem, workspace: Workspace) -> float:
     determinant = plane_determinant(alpha, beta, gamma, gram_mean, crossed, gram_gap)
     if not determinant > ILL_CONDITIONED:
         return _log_determinant_after(problem, workspace)
-    return workspace.reals[LOG_DETERMINANT] + math.log(determinant)
+    return workspace.reals[at.LOG_DETERMINANT] + math.log(determinant)
 
 
 @jit
 def _log_determinant_after(problem: Problem, workspace: Workspace) -> float:
     """Model III: the same from the cluster sums, where products with the inverse have lost their digits."""
-    matrix, mean, gap = workspace.matrix, workspace.vectors[MEAN], workspace.vectors[GAP]
+    matrix, mean, gap = workspace.matrix, workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    fill_scatter_matrix(problem, workspace, workspace.integers[THETA], matrix)
+    fill_scatter_matrix(problem, workspace, workspace.integers[at.THETA], matrix)
     for r in range(matrix.shape[0]):
         for c in range(r + 1):
             crossed = mean[r] * gap[c] + gap[r] * mean[c]
@@ -303,7 +285,7 @@ def plane_determinant(
 def exchange_diagonal(workspace: Workspace) -> None:
     """Model II: change the scatter by the exchange in the workspace. Nothing has to be settled afterwards."""
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     for r in range(mean.shape[0]):
         workspace.scatter[r] += quadratic(alpha, beta, gamma, mean[r], gap[r])
 
@@ -315,7 +297,7 @@ def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
     To be followed by the change of sizes and sums, and then by `settle`.
     """
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     if problem.model == 1:
         change = alpha * dot(mean, mean) + 2.0 * beta * dot(mean, gap) + gamma * dot(gap, gap)
         workspace.scatter[0] += change
@@ -324,13 +306,13 @@ def apply_exchange(problem: Problem, workspace: Workspace) -> bool:
     if not determinant > ILL_CONDITIONED:
         return True
     h_mean, h_crossed, h_gap = workspace.plane[0], workspace.plane[1], workspace.plane[2]
-    for b in range(workspace.integers[CLUSTERS]):
+    for b in range(workspace.integers[at.CLUSTERS]):
         along_mean, along_gap = (
             dot(workspace.sums[b], workspace.first),
             dot(workspace.sums[b], workspace.second),
         )
         workspace.gram[b] -= quadratic(h_mean, h_crossed, h_gap, along_mean, along_gap)
-    workspace.reals[LOG_DETERMINANT] += math.log(determinant)
+    workspace.reals[at.LOG_DETERMINANT] += math.log(determinant)
     return False
 
 
@@ -341,7 +323,7 @@ def update_inverse(workspace: Workspace, inverse: FloatArray) -> float:
     Leaves A p in `first`, A q in `second` and H in `plane`. An ill-conditioned change is not made.
     """
     alpha, beta, gamma = workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]
-    mean, gap = workspace.vectors[MEAN], workspace.vectors[GAP]
+    mean, gap = workspace.vectors[at.MEAN], workspace.vectors[at.GAP]
     image_mean, image_gap = workspace.first, workspace.second
     multiply(inverse, mean, image_mean)
     multiply(inverse, gap, image_gap)

@@ -25,11 +25,10 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels, check_labels
 from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.family import conditional_weights, refresh, relocate, tabulate
 from ewens_widgets.sampling.kernel.partition_changes import choose
 from ewens_widgets.sampling.kernel.workspace import (
-    ACCOUNT,
-    WANTED,
     AnyProblem,
     AnyWorkspace,
     Outcome,
@@ -49,8 +48,6 @@ from ewens_widgets.sampling.moves.move import (
     count,
     frozen,
 )
-
-__all__ = ["Gibbs", "conditional_probabilities", "gibbs_sweep"]
 
 # Notes: a slot and its weight; the object, the slot that it was drawn to join, and the uniform draw.
 _CANDIDATE, _DRAWN = OWN, OWN + 1
@@ -72,7 +69,7 @@ def gibbs_sweep(
         candidates = conditional_weights(problem, workspace, item)
         uniform = rng.random()
         target = choose(workspace.weights, candidates, uniform)
-        if outcome.flags[WANTED] == ACCOUNT:
+        if outcome.flags[at.WANTED] == at.ACCOUNT:
             _note_draw(outcome, workspace.weights, candidates, item, target, uniform)
         if target >= 0 and target != workspace.labels[item]:
             relocate(problem, workspace, item, target)

@@ -31,6 +31,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.family import (
     join_side,
     log_change_of_merge,
@@ -43,8 +44,6 @@ from ewens_widgets.sampling.kernel.family import (
 )
 from ewens_widgets.sampling.kernel.partition_changes import count_moved, gather_members, single_split
 from ewens_widgets.sampling.kernel.workspace import (
-    ACCOUNT,
-    WANTED,
     AnyProblem,
     AnyWorkspace,
     Outcome,
@@ -65,8 +64,6 @@ from ewens_widgets.sampling.moves.move import (
     Notes,
     Scene,
 )
-
-__all__ = ["InformedSplitMerge", "informed_split_merge", "log_proposal", "shuffle"]
 
 _MODULUS = 2147483647  # Of the "minimal standard" generator that orders the members.
 
@@ -111,7 +108,7 @@ def _allocate(
     (`merging`) must have been set up before. The sides are weighed afterwards.
     """
     members, sides = workspace.members, workspace.sides
-    is_noted = outcome.flags[WANTED] == ACCOUNT
+    is_noted = outcome.flags[at.WANTED] == at.ACCOUNT
     open_sides(problem, workspace, merging)
     for side in range(2):
         sides[side] = side
@@ -148,7 +145,7 @@ def _tell(
     """Report the proposal; given the pair, only a split has a choice."""
     log_forward, log_backward = (0.0, log_sides) if merging else (log_sides, 0.0)
     report(outcome, labels, log_ratio, log_uniform, log_forward, log_backward)
-    if outcome.flags[WANTED] == ACCOUNT:
+    if outcome.flags[at.WANTED] == at.ACCOUNT:
         note(outcome, FORWARD, 0 if merging else 1, 0, log_forward)
         note(outcome, BACKWARD, 1 if merging else 0, 0, log_backward)
     slot, fresh = labels[members[0]], labels.shape[0]
@@ -170,7 +167,7 @@ def informed_split_merge(
     order = rng.random()
     log_uniform = math.log(1.0 - rng.random())
     slot, other = workspace.labels[item], workspace.labels[partner]
-    wanted = outcome.flags[WANTED]
+    wanted = outcome.flags[at.WANTED]
     merging = slot != other
     log_ratio = 0.0
     if merging:
@@ -178,7 +175,7 @@ def informed_split_merge(
         # The probability of the reverse proposal is at most one, so often the merge is lost already.
         if log_ratio <= log_uniform and not wanted:
             return 0
-    if wanted == ACCOUNT:
+    if wanted == at.ACCOUNT:
         note(outcome, CORES, item, partner, 0.0)
     count = gather_members(workspace, slot, other)
     shuffle(workspace, count, item, partner, order)
@@ -254,11 +251,7 @@ class InformedSplitMerge(Move):
 
 @entry
 def _replay(
-    problem: AnyProblem,
-    workspace: AnyWorkspace,
-    count: int,
-    outcome: Outcome,
-    rng: np.random.Generator,
+    problem: AnyProblem, workspace: AnyWorkspace, count: int, outcome: Outcome, rng: np.random.Generator
 ) -> float:
     """Log probability of the sides of the members, the current state being the merged one."""
     refresh(problem, workspace)

@@ -41,38 +41,8 @@ from scipy.spatial.distance import pdist, squareform
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.compiled import COMPILED, guest
-from ewens_widgets.sampling.kernel.workspace import (
-    LOG_BACKWARD,
-    LOG_FORWARD,
-    LOG_UNIFORM,
-    NOTED,
-    PROPOSED,
-    Outcome,
-)
-
-__all__ = [
-    "BACKWARD",
-    "CORES",
-    "FORWARD",
-    "MEMBER",
-    "MOVES",
-    "OWN",
-    "Allocation",
-    "BareProposal",
-    "Choice",
-    "Factor",
-    "Move",
-    "Notes",
-    "Option",
-    "Scene",
-    "Way",
-    "count",
-    "from_log",
-    "frozen",
-    "pair_distances",
-    "register",
-    "signed",
-]
+from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.workspace import Outcome
 
 IntArray = NDArray[np.intp]
 
@@ -261,7 +231,7 @@ class Notes:
     def __init__(self, slots: NDArray[np.int64], outcome: Outcome, factors: tuple[str, ...]) -> None:
         self.slots = slots
         self._outcome = outcome
-        self._rows = outcome.notes[: outcome.flags[NOTED]]
+        self._rows = outcome.notes[: outcome.flags[at.NOTED]]
         self._factors = factors
 
     @property
@@ -309,16 +279,16 @@ class Notes:
 
     def account(self, kind: str, **details: Any) -> BareProposal:  # noqa: ANN401 - of BareProposal
         """Put the account of a Metropolis step together: what was chosen is given, the rest is known."""
-        if not self._outcome.flags[PROPOSED]:
+        if not self._outcome.flags[at.PROPOSED]:
             return BareProposal(self.labels, kind="nothing", **details)
         reals = self._outcome.reals
         return BareProposal(
             labels=self.labels,
             proposed=frozen(canonical_labels(self._outcome.labels)),
             kind=kind,
-            forward=self.way(FORWARD, float(reals[LOG_FORWARD])),
-            backward=self.way(BACKWARD, float(reals[LOG_BACKWARD])),
-            log_uniform=float(reals[LOG_UNIFORM]),
+            forward=self.way(FORWARD, float(reals[at.LOG_FORWARD])),
+            backward=self.way(BACKWARD, float(reals[at.LOG_BACKWARD])),
+            log_uniform=float(reals[at.LOG_UNIFORM]),
             **details,
         )
 
