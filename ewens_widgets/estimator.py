@@ -107,6 +107,8 @@ class AffineClustering(
         Shape of the prior of the variance ratio θ.
     theta_grid
         Values of θ; powers of two from 1/8 to 1024 by default.
+    centre
+        ``"mean"``: the centre of the data is treated as known; ``"unknown"``: it is drawn (see `Sampler`).
     moves
         Schedule of the chains: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
     initial
@@ -183,6 +185,7 @@ class AffineClustering(
         concentration: Concentration | None = None,
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
+        centre: str = "mean",
         moves: Any = "default",  # noqa: ANN401 - what `Sampler` takes
         initial: Start | Sequence[Start] | None = None,
         n_chains: int = 4,
@@ -203,6 +206,7 @@ class AffineClustering(
         self.concentration = concentration
         self.alpha = alpha
         self.theta_grid = theta_grid
+        self.centre = centre
         self.moves = moves
         self.initial = initial
         self.n_chains = n_chains
@@ -350,6 +354,7 @@ class AffineClustering(
             "prior": self.prior,
             "alpha": self.alpha,
             "theta_grid": self.theta_grid,
+            "centre": self.centre,
             "moves": self.moves,
         }
         if self.concentration is not None:

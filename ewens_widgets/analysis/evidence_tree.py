@@ -56,7 +56,8 @@ from scipy.special import logsumexp
 from ewens_widgets.analysis.estimates import Draws
 from ewens_widgets.analysis.trees import Tree, tree_of_distance
 from ewens_widgets.memory import check_fits
-from ewens_widgets.model.own_shapes import ClusterStatistics, log_marginals, statistics_of, unpack_sigma
+from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
+from ewens_widgets.model.own_shapes import ClusterStatistics, about, log_marginals, statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 
@@ -85,6 +86,8 @@ class Evidence:
         """Log posterior lost by merging pairs of clusters, negative where a merge gains."""
         posterior, sizes = self.posterior, clusters.sizes
         n_objects, n_features = posterior.n_objects, posterior.n_features
+        if posterior.centre == "unknown":
+            return self._losses_of_orbit(clusters, left, right) + self._prior_losses(sizes, left, right)
         theta = posterior.theta_grid[:, None]
         log_grown, shrinkage = np.log1p(theta * sizes), theta / (1.0 + theta * sizes) / n_objects
         log_scale, change = _FORMS[posterior.model](clusters.sums, shrinkage)
@@ -102,6 +105,28 @@ class Evidence:
             # Weighted by the conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
             blocks.append(-logsumexp(log_weights[:, None] + log_ratios, axis=0))
         return np.concatenate(blocks) + self._prior_losses(sizes, left, right)
+
+    def _losses_of_orbit(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+        """The same without the prior where the centre is unknown: each merged partition is evaluated."""
+        posterior, (sizes, sums, _) = self.posterior, clusters
+
+        def log_total(sizes: FloatArray, sums: FloatArray) -> FloatArray:
+            known = posterior.n_objects, posterior.theta_grid, posterior.model, posterior.centre
+            values = log_likelihoods_from_statistics(sizes, sums, *known)
+            return np.asarray(logsumexp(values + posterior.log_theta_prior, axis=-1))
+
+        step = max(1, _BLOCK_ENTRIES // (posterior.theta_grid.size * sums.size))
+        blocks = [np.empty(0)]
+        for start in range(0, left.size, step):
+            a, b = left[start : start + step], right[start : start + step]
+            rows, merged = np.arange(a.size), []
+            for values in (sizes, sums):
+                all_values = np.repeat(values[None], a.size, axis=0)
+                all_values[rows, a] += values[b]
+                all_values[rows, b] = 0.0
+                merged.append(all_values)
+            blocks.append(log_total(sizes, sums) - log_total(merged[0], merged[1]))
+        return np.concatenate(blocks)
 
     def all_losses(self, clusters: ClusterStatistics) -> FloatArray:
         """Losses of all pairs, above the diagonal; infinite elsewhere."""
@@ -129,6 +154,7 @@ class OwnEvidence(Evidence):
     theta: FloatArray
     nu: FloatArray
     sigma: FloatArray = field(repr=False)
+    centres: FloatArray | None = field(default=None, repr=False)
 
     def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, averaged over the draws."""
@@ -155,7 +181,10 @@ class OwnEvidence(Evidence):
         return losses
 
     def _log_marginals(self, clusters: ClusterStatistics) -> FloatArray:
-        values = log_marginals(clusters, self.theta, self.nu, self.sigma, self.posterior.model)
+        model = self.posterior.model
+        if self.centres is not None:
+            clusters = about(clusters, self.centres, model)
+        values = log_marginals(clusters, self.theta, self.nu, self.sigma, model)
         return np.asarray(values.mean(axis=0), dtype=np.float64)
 
 
@@ -176,8 +205,10 @@ def evidence_of(
             "with own shapes, losses are averaged over draws of the parameters; the trace has none."
         )
     chosen = start + np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.intp))
-    sigma = unpack_sigma(draws.column("sigma")[chosen], posterior.n_features, posterior.model)
-    return OwnEvidence(posterior, draws.theta[chosen], draws.column("nu")[chosen], sigma)
+    packed = draws.column("sigma")[chosen]
+    centres = posterior.shift(packed) if posterior.centre == "unknown" else None
+    nu = draws.column("nu")[chosen]
+    return OwnEvidence(posterior, draws.theta[chosen], nu, posterior.scale(packed), centres)
 
 
 class Merges(NamedTuple):

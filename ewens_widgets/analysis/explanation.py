@@ -178,6 +178,10 @@ def explain(
     as_printed
         Decide by the ratio that the paper prints, if it differs.
     """
+    if posterior.shapes == "common" and posterior.centre == "unknown":
+        raise ValueError(
+            'proposals are explained for a known centre, whose moves are the same; use centre="mean" here.'
+        )
     schedule = (Repeated(move),)  # refuses a move of a kind that is not registered
     if move.is_sweep:
         return Sweep(posterior, state, move).draw(0)

@@ -24,6 +24,10 @@ matrix of rank three,
 
 and a new cluster is the case :math:`n_b = 0, s_b = 0`. Determinants follow from 3 × 3 ones, so a new object
 costs O(d² + K d) a draw, however many objects there are.
+
+With an unknown centre S (see `model.likelihood`) grows by :math:`(y - \hat y_b)(y - \hat y_b)^T / w_b`, where
+:math:`\hat m = v/c`, :math:`\hat y_b = \hat m + q_b (s_b - n_b \hat m)` and
+:math:`w_b = 1 + q_b + (1 + \theta n_b)^{-2} / c`: the density of y is a Student density.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.model.likelihood import cluster_statistics
-from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of, unpack_sigma
+from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive
 from ewens_widgets.model.priors.ewens import Ewens
 
 if TYPE_CHECKING:
@@ -112,7 +116,7 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
         log_density = logsumexp(
             join_log_weights(posterior, labels, theta, concentration, new, nu, sigma), axis=1
         )
-        if posterior.shapes == "common":
+        if posterior.shapes == "common" and posterior.centre == "mean":
             log_prior = _log_seats(posterior, labels, concentration)
             log_density = log_density - logsumexp(log_prior + _common_log_mass(posterior, labels, theta))
         total = np.logaddexp(total, log_density)
@@ -154,6 +158,8 @@ def join_log_weights(
     log_prior = _log_seats(posterior, labels, concentration)
     if posterior.shapes == "own":
         log_likelihood = _own_log_likelihood(posterior, labels, theta, nu, sigma, new)
+    elif posterior.centre == "unknown":
+        log_likelihood = _orbit_log_density(posterior, labels, theta, new)
     else:
         log_likelihood = _common_log_likelihood(posterior, labels, theta, new)
     return np.asarray(log_prior + log_likelihood, dtype=np.float64)
@@ -178,9 +184,9 @@ def _own_log_likelihood(
     if sigma is None:
         raise ValueError("own shapes need the scale Σ beside the partition.")
     model, n_features = posterior.model, posterior.n_features
-    known = statistics_of(posterior.coordinates, labels, model)
+    known, new = posterior.statistics(labels, sigma), new - posterior.shift(sigma)
     clusters = ClusterStatistics(*(np.append(values, np.zeros_like(values[:1]), axis=0) for values in known))
-    scale = unpack_sigma(sigma, n_features, model)
+    scale = posterior.scale(sigma)
     step = max(1, _BLOCK_ENTRIES // (clusters.sizes.size * n_features))
     blocks = [
         log_predictive(new[start : start + step], clusters, theta, nu, scale, model)
@@ -206,6 +212,40 @@ def _common_log_likelihood(
     log_scale = np.concatenate(blocks) if blocks else np.empty((0, sizes.size))
     grown = -0.5 * (n_features * log_det + (n_objects + 1) * log_scale + draw.log_scale)
     return np.asarray(grown, dtype=np.float64)
+
+
+def _orbit_log_density(posterior: "Posterior", labels: IntArray, theta: float, new: FloatArray) -> FloatArray:
+    """Log densities of new objects in each cluster and in a new one, one shape and an unknown centre."""
+    sizes, sums = cluster_statistics(posterior.coordinates, labels)
+    sizes, sums = np.append(sizes, 0.0), np.vstack([sums, np.zeros(sums.shape[1])])
+    n_objects, d = posterior.coordinates.shape
+    weights = 1.0 / (1.0 + theta * sizes)
+    total, pull = weights @ sizes, theta * weights
+    centre = weights @ sums / total
+    sums = sums - sizes[:, None] * centre
+    own = posterior.coordinates - centre
+    scatter = own.T @ own - (sums.T * pull) @ sums
+    expected, spread = centre + pull[:, None] * sums, 1.0 + pull + weights**2 / total
+    power = 0.5 * n_objects * (d if posterior.model == "I" else 1)
+    step = max(1, _BLOCK_ENTRIES // (sizes.size * d))
+    blocks = [np.empty((0, sizes.size))]
+    for start in range(0, len(new), step):
+        gaps = new[start : start + step, None] - expected
+        if posterior.model == "II":
+            forms = np.log1p(gaps**2 / spread[:, None] / np.diag(scatter)).sum(axis=2)
+        elif posterior.model == "III":
+            solved = np.linalg.solve(scatter, gaps.reshape(-1, d).T).T.reshape(gaps.shape)
+            forms = np.log1p(np.sum(gaps * solved, axis=2) / spread)
+        else:
+            forms = np.log1p(np.sum(gaps**2, axis=2) / spread / np.trace(scatter))
+        blocks.append(-power * forms)
+    if posterior.model == "II":
+        log_constant = d * (gammaln(power) - gammaln(power - 0.5))
+    else:
+        log_constant = gammaln(power) - gammaln(power - 0.5 * d)
+    log_constant -= 0.5 * (d * np.log(np.pi) + _log_scale(scatter, posterior.model))
+    log_density = np.concatenate(blocks) + log_constant - 0.5 * d * np.log(spread)
+    return np.asarray(log_density, dtype=np.float64)
 
 
 def _common_log_mass(posterior: "Posterior", labels: IntArray, theta: float) -> FloatArray:

@@ -40,6 +40,7 @@ from ewens_widgets.model.checks import (
 _SMALLEST_POWER = -1074  # Of two, that is not zero; all numbers are multiples of it.
 _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
 _EQUALLY_FAR = 1e-6  # Relative difference of squared distances that does not count.
+_ROUNDING = 1e-24  # Share of the largest squared distance that is rounding only.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
@@ -77,12 +78,17 @@ class AffineMap:
 
 
 def canonical_coordinates(
-    matrix: FloatArray, model: ModelName, names: Sequence[str] | None = None, has_axes: bool = False
+    matrix: FloatArray,
+    model: ModelName,
+    names: Sequence[str] | None = None,
+    has_axes: bool = False,
+    is_oriented: bool = False,
 ) -> tuple[FloatArray, AffineMap]:
     """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
 
     Returned with the coordinates is the map to them. With `has_axes` the axes of model III are fixed by the
-    data too, and d + 1 rows are enough.
+    data too, and d + 1 rows are enough. With `is_oriented` they are fixed for all models (for II, their
+    signs), as draws of a direction need it.
 
     Messages use the `names` of the columns, or their numbers. Columns that depend linearly on others are
     refused by model III; I and II warn of them.
@@ -100,9 +106,13 @@ def canonical_coordinates(
     scale = np.maximum(np.ldexp(lengths / np.sqrt(n_objects), exponents), np.nextafter(0.0, 1.0))
     if model != "III":
         warn_of_dependence(centred, model, names)
-        return np.ascontiguousarray(centred * np.sqrt(n_objects)), AffineMap(centre, scale)
+        coordinates, turned = centred * np.sqrt(n_objects), None
+        if is_oriented:
+            turned = _axes(coordinates).T if model == "I" else np.diag(_signs(coordinates))
+            coordinates = coordinates @ turned
+        return np.ascontiguousarray(coordinates), AffineMap(centre, scale, turned)
     representative, whitening, shift = _whitened(centred, precision, names)
-    if has_axes:
+    if has_axes or is_oriented:
         axes = _axes(representative)
         representative, whitening = np.asarray(representative @ axes.T), whitening @ axes.T
     representative *= np.sqrt(n_objects)
@@ -184,18 +194,31 @@ def _whitened(
 def _axes(whitened: FloatArray) -> FloatArray:
     """Orthonormal axes, one a row, that the farthest objects span, one after the other.
 
-    Of objects that are equally far up to rounding, as in data on a grid, the first is used.
+    Of objects that are equally far up to rounding, as in data on a grid, the first is used. Where the objects
+    span fewer directions, any axes for the others will do.
     """
     axes = np.empty((whitened.shape[1],) * 2)
-    rest = whitened.copy()
+    rest, farthest = whitened.copy(), 0.0
     for number in range(len(axes)):
         squares = np.einsum("ir,ir->i", rest, rest)
+        farthest = max(farthest, float(squares.max()))
+        if squares.max() < _ROUNDING * farthest:
+            whole = np.linalg.qr(np.vstack([axes[:number], np.eye(len(axes))]).T)[0].T
+            axes[number:] = whole[number:]
+            break
         axis = rest[int(np.argmax(squares > (1.0 - _EQUALLY_FAR) * squares.max()))]
         for _ in range(2):  # A second pass removes rounding errors.
             axis = axis - axes[:number].T @ (axes[:number] @ axis)
         axes[number] = axis / np.linalg.norm(axis)
         rest -= np.outer(rest @ axes[number], axes[number])
     return axes
+
+
+def _signs(coordinates: FloatArray) -> FloatArray:
+    """Signs that make the farthest object positive in each column; the first of those equally far."""
+    squares = coordinates * coordinates
+    places = np.argmax(squares > (1.0 - _EQUALLY_FAR) * squares.max(axis=0), axis=0)
+    return np.asarray(np.sign(coordinates[places, np.arange(coordinates.shape[1])]))
 
 
 def on_exact_grid(coordinates: FloatArray) -> FloatArray:

@@ -75,14 +75,13 @@ def exact_posterior(
     theta_grid: ArrayLike | None = None,
     *,
     prior: PartitionPrior | None = None,
+    centre: str = "mean",
 ) -> ExactPosterior:
     """Enumerate the posterior of at most 9 objects (21 147 partitions).
 
     The parameters are those of `Sampler` with common shapes. Tests compare samplers with this posterior.
     """
-    posterior = Posterior.from_data(
-        X, model=model, concentration=concentration, alpha=alpha, theta_grid=theta_grid, prior=prior
-    )
+    posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid, prior=prior, centre=centre)
     n_objects = posterior.n_objects
     if n_objects > LARGEST_EXACT:
         size = f"{bell_number(n_objects):.3g}" if n_objects <= 200 else "too many"
@@ -105,7 +104,7 @@ def _log_joint(posterior: Posterior, labels: NDArray[np.int8]) -> FloatArray:
     sizes = membership.sum(axis=2).astype(np.float64)
     sums = np.matmul(membership, posterior.coordinates)
     log_likelihoods = log_likelihoods_from_statistics(
-        sizes, sums, posterior.n_objects, posterior.theta_grid, posterior.model
+        sizes, sums, posterior.n_objects, posterior.theta_grid, posterior.model, posterior.centre
     )
     counts = labels.max(axis=1).astype(np.intp) + 1
     by_size = posterior.log_size_weights[sizes.astype(np.intp)].sum(axis=1)

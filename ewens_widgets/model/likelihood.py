@@ -26,7 +26,21 @@ nothing: with :math:`b(i)` for the cluster of object i,
 
     M = \sum_i \Bigl(y_i - \frac{s_{b(i)}}{n_{b(i)}}\Bigr) \Bigl(y_i - \frac{s_{b(i)}}{n_{b(i)}}\Bigr)^T
         + \sum_b \frac{s_b s_b^T}{n_b (1 + \theta n_b)}.
+
+**The centre.** All this treats the mean of the data as known, as the paper does. But centred data have
+another distribution. With an unknown centre, :math:`v = \sum_b s_b / (1 + \theta n_b)`,
+:math:`c = \sum_b n_b / (1 + \theta n_b)` and :math:`S = M - v v^T / c`, the likelihood is
+
+.. math::
+
+    -\tfrac d2 (\log\det\Gamma + \log c) - \tfrac{n-1}2 \, \bigl(d \log \operatorname{tr} S \;|\;
+    \textstyle\sum_r \log S_{rr} \;|\; \log\det S\bigr) ,
+
+the density of the data up to the model's transformations, exactly. For one cluster it does not depend on
+:math:`\theta`.
 """
+
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +57,15 @@ from ewens_widgets.model.checks import (
 from ewens_widgets.model.coordinates import canonical_coordinates
 from ewens_widgets.partition import check_labels
 
+CentreName = Literal["mean", "unknown"]
+
+
+def check_centre(centre: str) -> CentreName:
+    """Return what is known of the centre of the data; refuse other names."""
+    if centre not in get_args(CentreName):
+        raise ValueError(f'centre must be "mean" (treated as known) or "unknown"; got {centre!r}.')
+    return cast("CentreName", centre)
+
 
 def cluster_statistics(coordinates: FloatArray, labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
     """Sizes (K) and sums (K × d) of the clusters of a partition given by canonical labels."""
@@ -56,9 +79,14 @@ def cluster_sums(coordinates: FloatArray, labels: NDArray[np.integer]) -> FloatA
 
 
 def log_likelihoods_from_statistics(
-    sizes: FloatArray, sums: FloatArray, n_objects: int, theta_grid: FloatArray, model: ModelName
+    sizes: FloatArray,
+    sums: FloatArray,
+    n_objects: int,
+    theta_grid: FloatArray,
+    model: ModelName,
+    centre: CentreName = "mean",
 ) -> FloatArray:
-    """Profile log-likelihoods over a grid of θ, in canonical coordinates.
+    """Log-likelihoods over a grid of θ, in canonical coordinates: profiled, or with an unknown centre.
 
     Parameters
     ----------
@@ -69,33 +97,40 @@ def log_likelihoods_from_statistics(
         Number of objects.
     theta_grid
         Variance ratios, G of them.
-    model
-        Covariance model.
+    model, centre
+        Covariance model, and whether the centre is known.
 
     Returns
     -------
     array of shape (…, G)
     """
-    n_features = sums.shape[-1]
+    n_features, n_degrees = sums.shape[-1], n_objects
     grown = 1.0 + theta_grid[:, None] * sizes[..., None, :]
     log_det_gamma = np.log(grown).sum(axis=-1)
     shrinkage = theta_grid[:, None] / grown / n_objects
+    off = np.zeros((*log_det_gamma.shape, n_features))  # the square root of v vᵀ / (c n)
+    if centre == "unknown":
+        total, n_degrees = np.sum(sizes[..., None, :] / grown, axis=-1), n_objects - 1
+        log_det_gamma = log_det_gamma + np.log(total)
+        off = np.matmul(1.0 / grown, sums) / np.sqrt(total * n_objects)[..., None]
     if model == "I":
         squares = np.sum(sums * sums, axis=-1)
-        trace = 1.0 - np.sum(shrinkage * squares[..., None, :], axis=-1) / n_features
-        log_scale = n_features * np.log(trace)
+        trace = np.sum(shrinkage * squares[..., None, :], axis=-1) + np.sum(off * off, axis=-1)
+        log_scale = n_features * np.log(1.0 - trace / n_features)
     elif model == "II":
-        diagonal = 1.0 - np.matmul(shrinkage, sums * sums)
+        diagonal = 1.0 - np.matmul(shrinkage, sums * sums) - off * off
         log_scale = np.log(diagonal).sum(axis=-1)
     else:
         weighted = np.swapaxes(shrinkage[..., None] * sums[..., None, :, :], -1, -2)
         scatter = np.eye(n_features) - np.matmul(weighted, sums[..., None, :, :])
-        log_scale = np.linalg.slogdet(scatter)[1]
-    return np.asarray(-0.5 * n_features * log_det_gamma - 0.5 * n_objects * log_scale, dtype=np.float64)
+        log_scale = np.linalg.slogdet(scatter - off[..., :, None] * off[..., None, :])[1]
+    return np.asarray(-0.5 * n_features * log_det_gamma - 0.5 * n_degrees * log_scale, dtype=np.float64)
 
 
-def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, model: str = "III") -> float:
-    """Profile log-likelihood of a partition, unchanged by the model's transformations of the data.
+def log_likelihood(
+    X: ArrayLike | Dataset, labels: ArrayLike, theta: float, model: str = "III", centre: str = "mean"
+) -> float:
+    """Log-likelihood of a partition, unchanged by the model's transformations of the data.
 
     Parameters
     ----------
@@ -107,6 +142,9 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
         Variance ratio between and within clusters.
     model
         ``"I"``, ``"II"`` or ``"III"``.
+    centre
+        ``"mean"``: the paper's profile likelihood, which treats the mean of the data as known; or
+        ``"unknown"``: the likelihood of the data up to the model's transformations.
 
     Examples
     --------
@@ -115,17 +153,21 @@ def log_likelihood(X: ArrayLike | Dataset, labels: ArrayLike, theta: float, mode
     >>> ew.log_likelihood(data.X, data.labels, theta=16.0) > ew.log_likelihood(data.X, [0] * 80, theta=16.0)
     True
     """
-    name = check_model(model)
+    name, is_unknown = check_model(model), check_centre(centre) == "unknown"
     matrix = check_data(X)
     canonical = check_labels(labels, matrix.shape[0])
     ratio = check_theta(theta)
     coordinates = canonical_coordinates(matrix, name, column_names(X))[0]
     n_objects, n_features = coordinates.shape
     sizes, sums = cluster_statistics(coordinates, canonical)
-    residuals = coordinates - (sums / sizes[:, None])[canonical]
-    shrunken = sums / np.sqrt(sizes * (1.0 + ratio * sizes))[:, None]
-    log_scale = _log_scale(np.vstack([residuals, shrunken]) / np.sqrt(n_objects), name)
-    return float(-0.5 * n_features * np.log1p(ratio * sizes).sum() - 0.5 * n_objects * log_scale)
+    means, weights = sums / sizes[:, None], sizes / (1.0 + ratio * sizes)
+    residuals, log_det = coordinates - means[canonical], np.log1p(ratio * sizes).sum()
+    if is_unknown:
+        # S from the means about their own centre v/c: nothing is subtracted here either.
+        means, log_det = means - weights @ means / weights.sum(), log_det + np.log(weights.sum())
+    root = np.vstack([residuals, np.sqrt(weights)[:, None] * means]) / np.sqrt(n_objects)
+    n_degrees = n_objects - 1 if is_unknown else n_objects
+    return float(-0.5 * n_features * log_det - 0.5 * n_degrees * _log_scale(root, name))
 
 
 def _log_scale(root: FloatArray, model: ModelName) -> float:

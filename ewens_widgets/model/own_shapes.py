@@ -118,6 +118,20 @@ def statistics_of(coordinates: FloatArray, labels: NDArray[np.intp], model: Mode
     return ClusterStatistics(sizes, sums, cluster_squares(coordinates, labels, model))
 
 
+def about(clusters: ClusterStatistics, centre: FloatArray, model: ModelName) -> ClusterStatistics:
+    """Statistics of the same clusters about another centre (d), or about several along leading axes."""
+    off, sizes, sums = centre[..., None, :], clusters.sizes[..., None], clusters.sums
+    if model == "III":
+        crossed = sums[..., :, None] * off[..., None, :]
+        total = sizes[..., None] * off[..., :, None] * off[..., None, :]
+        squares = clusters.squares - crossed - np.swapaxes(crossed, -1, -2) + total
+    else:
+        lost = (2.0 * sums - sizes * off) * off
+        squares = clusters.squares - (lost if model == "II" else lost.sum(axis=-1))
+    moved = sums - sizes * off
+    return ClusterStatistics(np.broadcast_to(clusters.sizes, moved.shape[:-1]), moved, np.asarray(squares))
+
+
 def log_marginals(
     clusters: ClusterStatistics, theta: ArrayLike, nu: ArrayLike, sigma: ArrayLike, model: ModelName
 ) -> FloatArray:

@@ -29,8 +29,14 @@ from ewens_widgets.model.checks import (
     column_names,
 )
 from ewens_widgets.model.coordinates import AffineMap, canonical_coordinates, on_exact_grid
-from ewens_widgets.model.likelihood import cluster_statistics, log_likelihoods_from_statistics
+from ewens_widgets.model.likelihood import (
+    CentreName,
+    check_centre,
+    cluster_statistics,
+    log_likelihoods_from_statistics,
+)
 from ewens_widgets.model.own_shapes import (
+    ClusterStatistics,
     Shapes,
     cluster_shapes,
     log_marginals,
@@ -72,6 +78,9 @@ class Posterior:
         Values that the pooling ν of own shapes can take; one infinite value where shapes are common.
     map
         The map from the data to the coordinates; the identity where only coordinates were given.
+    centre
+        ``"mean"``: that of the data is treated as known; ``"unknown"``: it is integrated out, or, with own
+        shapes, a parameter that stands behind Σ wherever that is packed.
     """
 
     coordinates: FloatArray = field(repr=False)
@@ -82,6 +91,7 @@ class Posterior:
     shapes: ShapesName = "common"
     nu_grid: FloatArray = field(default_factory=lambda: np.array([np.inf]), repr=False)
     map: AffineMap = field(default_factory=AffineMap, repr=False)
+    centre: CentreName = "mean"
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
@@ -107,13 +117,16 @@ class Posterior:
         prior: PartitionPrior | None = None,
         shapes: str = "common",
         nu_grid: ArrayLike | None = None,
+        centre: str = "mean",
     ) -> "Posterior":
         """Check everything and bring the data to canonical coordinates."""
-        name, family = check_model(model), check_shapes(shapes)
+        name, family, checked_centre = check_model(model), check_shapes(shapes), check_centre(centre)
         if family == "common" and nu_grid is not None:
             raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
         matrix, names = check_data(X), column_names(X)
-        coordinates, own_map = canonical_coordinates(matrix, name, names, has_axes=family == "own")
+        coordinates, own_map = canonical_coordinates(
+            matrix, name, names, has_axes=family == "own", is_oriented=checked_centre == "unknown"
+        )
         return cls(
             coordinates=on_exact_grid(coordinates),
             model=name,
@@ -123,6 +136,7 @@ class Posterior:
             shapes=family,
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
             map=own_map,
+            centre=checked_centre,
         )
 
     @property
@@ -137,8 +151,10 @@ class Posterior:
 
     @property
     def sigma_length(self) -> int:
-        """Length of the packed scale Σ; 0 if shapes are common."""
-        return packed_length(self.n_features, self.model) if self.shapes == "own" else 0
+        """Length of the packed scale Σ, and the centre behind it if that is unknown; 0 for common shapes."""
+        if self.shapes == "common":
+            return 0
+        return packed_length(self.n_features, self.model) + self.n_features * (self.centre == "unknown")
 
     @property
     def concentration(self) -> Concentration | None:
@@ -201,12 +217,14 @@ class Posterior:
         """
         checked = self._checked(labels)
         if self.shapes == "own":
-            clusters, scale = statistics_of(self.coordinates, checked, self.model), self._scale(sigma)
+            clusters, scale = self.statistics(checked, sigma), self.scale(sigma)
             nu = np.full(self.theta_grid.size, self.nu_grid[nu_index])
             scales = np.broadcast_to(scale, (nu.size, *scale.shape))
             return np.asarray(log_marginals(clusters, self.theta_grid, nu, scales, self.model).sum(axis=-1))
         sizes, sums = cluster_statistics(self.coordinates, checked)
-        return log_likelihoods_from_statistics(sizes, sums, self.n_objects, self.theta_grid, self.model)
+        return log_likelihoods_from_statistics(
+            sizes, sums, self.n_objects, self.theta_grid, self.model, self.centre
+        )
 
     def log_density(
         self,
@@ -220,7 +238,7 @@ class Posterior:
         log_likelihood = float(self.log_likelihoods(labels, nu_index, sigma)[theta_index])
         log_joint = log_likelihood + float(self.log_theta_prior[theta_index])
         if self.shapes == "own":
-            log_joint += float(log_sigma_prior(self._scale(sigma), self.model)) - np.log(self.nu_grid.size)
+            log_joint += float(log_sigma_prior(self.scale(sigma), self.model)) - np.log(self.nu_grid.size)
         if concentration is None or not isinstance(self.concentration, Gamma):
             return log_joint + self.log_prior(labels)
         return (
@@ -242,8 +260,8 @@ class Posterior:
         """Exact conditional probabilities of ν given a partition, θ and Σ; 1 for common shapes."""
         if self.shapes == "common":
             return np.ones(1)
-        clusters = statistics_of(self.coordinates, self._checked(labels), self.model)
-        scale, theta = self._scale(sigma), np.full(self.nu_grid.size, self.theta_grid[theta_index])
+        clusters = self.statistics(self._checked(labels), sigma)
+        scale, theta = self.scale(sigma), np.full(self.nu_grid.size, self.theta_grid[theta_index])
         scales = np.broadcast_to(scale, (theta.size, *scale.shape))
         return _normalised(log_marginals(clusters, theta, self.nu_grid, scales, self.model).sum(axis=-1))
 
@@ -257,24 +275,43 @@ class Posterior:
         """
         checked = self._checked(labels)
         if self.shapes == "own":
-            clusters = statistics_of(self.coordinates, checked, self.model)
-            return cluster_shapes(clusters, theta, nu, self._scale(sigma), self.model)
+            clusters = self.statistics(checked, sigma)
+            found = cluster_shapes(clusters, theta, nu, self.scale(sigma), self.model)
+            return found._replace(centres=found.centres + self.shift(sigma))
         sizes, sums = cluster_statistics(self.coordinates, checked)
-        pull = theta / (1.0 + theta * sizes)
-        gram = self.coordinates.T @ self.coordinates
-        common = (gram - (pull[:, None] * sums).T @ sums) / self.n_objects
+        pull, weights = theta / (1.0 + theta * sizes), 1.0 / (1.0 + theta * sizes)
+        shift, n_degrees = np.zeros(self.n_features), self.n_objects
+        if self.centre == "unknown":  # Its posterior mean, v/c.
+            shift, n_degrees = weights @ sums / (weights @ sizes), self.n_objects - 1
+            sums = sums - sizes[:, None] * shift
+        own = self.coordinates - shift
+        common = (own.T @ own - (pull[:, None] * sums).T @ sums) / n_degrees
         if self.model == "I":
             common = np.trace(common) / self.n_features * np.eye(self.n_features)
         elif self.model == "II":
             common = np.diag(np.diag(common))
         covariances = np.broadcast_to(common, (sizes.size, *common.shape))
-        return Shapes(pull[:, None] * sums, np.asarray(covariances))
+        return Shapes(shift + pull[:, None] * sums, np.asarray(covariances))
 
-    def _scale(self, sigma: ArrayLike | None) -> FloatArray:
-        """The scale in the form of the model."""
+    def scale(self, sigma: ArrayLike | None) -> FloatArray:
+        """The scale Σ, or several along leading axes, in the form of the model."""
         if sigma is None:
             raise ValueError("own shapes need the scale Σ besides the partition.")
-        return unpack_sigma(sigma, self.n_features, self.model)
+        packed = np.asarray(sigma, dtype=np.float64)
+        if self.centre == "unknown":
+            packed = packed[..., : -self.n_features]
+        return unpack_sigma(packed, self.n_features, self.model)
+
+    def shift(self, sigma: ArrayLike | None) -> FloatArray:
+        """The centre that is packed behind Σ; zero where it is known."""
+        if sigma is None or self.centre == "mean":
+            return np.zeros(self.n_features)
+        return np.asarray(sigma, dtype=np.float64)[..., -self.n_features :]
+
+    def statistics(self, labels: NDArray[np.intp], sigma: ArrayLike | None) -> ClusterStatistics:
+        """Statistics of the clusters of a partition, about the centre of own shapes."""
+        coordinates = self.coordinates if self.centre == "mean" else self.coordinates - self.shift(sigma)
+        return statistics_of(coordinates, labels, self.model)
 
     def _checked(self, labels: ArrayLike) -> NDArray[np.intp]:
         return check_labels(labels, self.n_objects)

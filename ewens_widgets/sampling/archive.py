@@ -33,6 +33,7 @@ from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model import priors
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 from ewens_widgets.model.coordinates import AffineMap, check_canonical
+from ewens_widgets.model.likelihood import check_centre
 from ewens_widgets.model.posterior import Posterior, check_nu_grid, check_shapes
 from ewens_widgets.model.priors.ewens import Gamma
 
@@ -223,6 +224,7 @@ def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDAr
         "shapes": posterior.shapes,
         "prior": _pack_prior(posterior.prior),
         "alpha": posterior.alpha,
+        **({} if posterior.centre == "mean" else {"centre": posterior.centre}),
     }
     arrays = {
         "coordinates": posterior.coordinates,
@@ -272,6 +274,7 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
         shapes=shapes,
         nu_grid=np.array([np.inf]) if shapes == "common" else check_nu_grid(arrays["nu_grid"]),
         map=_affine_map(arrays, coordinates.shape[1]),
+        centre=check_centre(settings.get("centre", "mean")),
     )
 
 

@@ -138,7 +138,7 @@ _TABLE = (
     *_on_grid("nu", "Pooling ν of own shapes; infinite for common shapes.", varies=_is_own),
     Column(
         "sigma",
-        "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`).",
+        "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`); an unknown centre.",
         ("scale",),
         written=np.float64,
         constant=0.0,

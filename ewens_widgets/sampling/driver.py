@@ -152,6 +152,8 @@ def _record_own(records: Records, workspace: OwnWorkspace, row: int) -> None:
         for c in range(r + 1 if sigma.shape[0] > 1 else sigma.shape[1]):
             records.sigma[row, place] = sigma[r, c]
             place += 1
+    for r in range(records.sigma.shape[1] - place):  # behind Σ, where the centre is unknown
+        records.sigma[row, place + r] = workspace.centre[r]
 
 
 _record_shapes: Callable[..., None] = by_family({Workspace: _record_nothing, OwnWorkspace: _record_own})
@@ -291,8 +293,11 @@ class Driver:
             return {**kept, "_codes": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take everything, with a lock of its own."""
+        """Take everything, with a lock of its own, and coordinates that the chain can move."""
         self.__dict__.update(state, _lock=threading.RLock())
+        if self._posterior.centre == "unknown":
+            self._problem = make_problem(self._posterior)
+            self.load(self.state())
 
     def _segment(
         self, places: Sequence[int], schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
@@ -338,7 +343,7 @@ class Driver:
                 iteration=self.iteration,
                 generator=copy.deepcopy(dict(self._generator.bit_generator.state)),
                 nu_index=int(own.integers[at.NU]),
-                sigma=packed.copy(),
+                sigma=np.append(packed, own.centre) if packed.size < self._sizes["scale"] else packed.copy(),
             )
 
     def advance(

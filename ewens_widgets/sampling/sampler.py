@@ -89,6 +89,9 @@ class Sampler:
         ``Ewens(concentration)``.
     nu_grid
         Values of the pooling ν of own shapes; powers of two from 2 to 256 by default.
+    centre
+        ``"mean"``: the centre of the data is treated as known, as in the paper; ``"unknown"``: it is drawn,
+        so that the likelihood is that of the data up to the model's transformations.
 
     Examples
     --------
@@ -117,10 +120,10 @@ class Sampler:
         shapes: str = "common",
         prior: PartitionPrior | None = None,
         nu_grid: ArrayLike | None = None,
+        centre: str = "mean",
     ) -> None:
-        posterior = Posterior.from_data(
-            X, model, concentration, alpha, theta_grid, prior=prior, shapes=shapes, nu_grid=nu_grid
-        )
+        settings: dict[str, Any] = {"prior": prior, "shapes": shapes, "nu_grid": nu_grid, "centre": centre}
+        posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid, **settings)
         schedule = resolve_schedule(moves, posterior.shapes)
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")

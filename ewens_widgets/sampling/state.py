@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import FloatArray, check_data
-from ewens_widgets.model.own_shapes import SMALLEST_PIVOT, pack_sigma, unpack_sigma
+from ewens_widgets.model.own_shapes import SMALLEST_PIVOT, pack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens, Gamma
 from ewens_widgets.partition import check_labels
@@ -132,7 +132,9 @@ def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.r
     if posterior.shapes == "own":  # Half of the total variance, which is 1 in canonical coordinates.
         half = 0.5 * np.eye(posterior.n_features)
         form = {"I": half[0, 0], "II": np.diag(half), "III": half}[posterior.model]
-        sigma = np.array(pack_sigma(form, posterior.model))
+        sigma = np.zeros(posterior.sigma_length)  # with a centre of zero behind it, if that is unknown
+        packed = pack_sigma(form, posterior.model)
+        sigma[: packed.size] = packed
     return State(
         labels=labels.astype(np.int64),
         theta_index=posterior.theta_grid.size // 2,
@@ -226,7 +228,7 @@ def _is_scale(sigma: FloatArray, posterior: Posterior) -> bool:
         return False
     if not sigma.size:
         return True
-    form = unpack_sigma(sigma, posterior.n_features, posterior.model)
+    form = posterior.scale(sigma)
     if posterior.model != "III":
         return bool(np.all(form >= SMALLEST_PIVOT))
     try:

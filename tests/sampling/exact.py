@@ -116,10 +116,11 @@ def make_space(
     concentration: float = 1.0,
     theta_grid: ArrayLike | None = None,
     prior: ew.priors.PartitionPrior | None = None,
+    centre: str = "mean",
 ) -> Space:
     """Enumerate the posterior of a few objects."""
     return Space(
-        ew.exact_posterior(X, model=model, concentration=concentration, theta_grid=theta_grid, prior=prior)
+        ew.exact_posterior(X, model, concentration, theta_grid=theta_grid, prior=prior, centre=centre)
     )
 
 

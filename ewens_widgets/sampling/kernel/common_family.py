@@ -16,11 +16,14 @@ where :math:`\hat\Sigma = M/n` of the *merged* state (its trace over d for model
 *θ* has the exact discrete conditional :math:`p(\theta_g \mid B, Y) \propto p(\theta_g) \, L(B, \theta_g)`.
 """
 
+import math
+
 import numpy as np
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.centre import draw_centre, fill_residual, log_orbit_terms, release
 from ewens_widgets.sampling.kernel.partition_changes import (
     choose,
     from_logs,
@@ -350,19 +353,21 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
 @jit
 def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -> None:
     """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`; changes the scatter."""
-    n_objects, n_features = problem.coordinates.shape
+    n_features, is_centred = problem.coordinates.shape[1], problem.origin.shape[0] == 0
+    n_objects = problem.coordinates.shape[0] - (0 if is_centred else 1)
     if problem.model == 1:
         square_sums(workspace)
     for g in range(problem.theta.shape[0]):
         log_det_gamma = 0.0
         for b in range(workspace.integers[at.CLUSTERS]):
             log_det_gamma += problem.log_grown[g, workspace.sizes[b]]
-        if problem.model == 3:
+        if not is_centred:
+            log_det_gamma += math.log(fill_residual(problem, workspace, g))
+        elif problem.model == 3:
             fill_scatter_matrix(problem, workspace, g, workspace.matrix)
-            scale = cholesky(workspace.matrix)
         else:
             fill_scatter(problem, workspace, g)
-            scale = log_scale(problem, workspace)
+        scale = cholesky(workspace.matrix) if problem.model == 3 else log_scale(problem, workspace)
         out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
 
 
@@ -374,7 +379,9 @@ def draw_parameters(
 
     Most moves of the paper are rejected: the weights are kept for as long as the partition stays the same.
     """
-    kept = workspace.theta_weights
+    kept, is_centred = workspace.theta_weights, problem.origin.shape[0] == 0
+    if not is_centred:
+        release(problem, workspace)
     if workspace.integers[at.CHANGED] == 1:
         _theta_log_weights(problem, workspace, kept)
         from_logs(kept, kept.shape[0])
@@ -383,16 +390,21 @@ def draw_parameters(
     if chosen >= 0:
         workspace.integers[at.THETA] = chosen
     normalise(kept, weights)
+    if not is_centred:
+        if problem.model == 1:
+            square_sums(workspace)
+        draw_centre(problem, workspace, rng)
     refresh(problem, workspace)
 
 
 @inlined
 def log_joint(problem: Problem, workspace: Workspace) -> float:
     """Log of prior of θ, likelihood, and the factors W of the prior of the partition."""
-    n_objects = problem.coordinates.shape[0]
-    total = problem.log_theta_prior[workspace.integers[at.THETA]] - 0.5 * n_objects * log_scale(
-        problem, workspace
-    )
+    total = problem.log_theta_prior[workspace.integers[at.THETA]]
+    if problem.origin.shape[0] == 0:
+        total -= 0.5 * problem.coordinates.shape[0] * log_scale(problem, workspace)
+    else:
+        total += log_orbit_terms(problem, workspace)
     for b in range(workspace.integers[at.CLUSTERS]):
         total += log_partition_terms(problem, workspace, workspace.sizes[b])
     return total

@@ -33,6 +33,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.own_shapes import SMALLEST_PIVOT
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.centre import draw_own_centre, sum_clusters
 from ewens_widgets.sampling.kernel.own_family import (
     base_factor,
     fill_volume,
@@ -224,12 +225,22 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
     for r in range(total.shape[0]):
         for c in range(total.shape[0]):
             total[r, c] = 0.0
+    theta = problem.theta[workspace.integers[at.THETA]]
     for b in range(n_clusters):
-        kappa = 1.0 / problem.theta[workspace.integers[at.THETA]] + workspace.sizes[b]
+        kappa = 1.0 / theta + workspace.sizes[b]
         fill_volume(workspace, b, nu, kappa)
         cholesky(matrix)
         _draw_root(matrix, degrees + workspace.sizes[b], rng, root)
         _add_gram(root, nu, total)
+        if problem.origin.shape[0] > 0:
+            weight, image = 1.0 / (1.0 + theta * workspace.sizes[b]), workspace.second
+            _add_gram(root, weight * workspace.sizes[b], workspace.pull)
+            for c in range(image.shape[0]):
+                image[c] = 0.0
+                for r in range(image.shape[0]):
+                    image[c] += root[r, c] * workspace.sums[b, r]
+            for r in range(image.shape[0]):
+                workspace.first[r] += weight * dot(root[r], image)
     cholesky(total)
     _draw_root(total, n_clusters * degrees, rng, root)
     _take_gram(root, workspace.sigma, total, matrix)
@@ -251,7 +262,16 @@ def _draw_variances(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random
             off = dot(sums, sums) if problem.model == 1 else sums[r] * sums[r]
             base = factor * sigma[r]
             volume = max(base + workspace.squares[b, 0, r] - off / kappa, base)
-            total += 2.0 * rng.standard_gamma(half + problem.half_unit * size) / volume
+            precision = 2.0 * rng.standard_gamma(half + problem.half_unit * size) / volume
+            total += precision
+            if problem.origin.shape[0] > 0:
+                weight = precision / (1.0 + theta * size)
+                workspace.pull[0, r] += weight * size
+                if problem.model == 2:
+                    workspace.first[r] += weight * sums[r]
+                else:
+                    for c in range(sums.shape[0]):
+                        workspace.first[c] += weight * sums[c]
         drawn = 2.0 * rng.standard_gamma(n_clusters * half) / (factor * total)
         if drawn > SMALLEST_PIVOT:
             sigma[r] = drawn
@@ -262,15 +282,24 @@ def draw_parameters(
     problem: OwnProblem, workspace: OwnWorkspace, weights: FloatArray, rng: np.random.Generator
 ) -> None:
     """Draw θ, ν and Σ, write the conditional probabilities of θ to `weights`, and refresh all statistics."""
+    if problem.origin.shape[0] > 0:
+        sum_clusters(problem.coordinates, workspace)
     renew(problem, workspace)
     _draw_theta(problem, workspace, rng)
     normalise(workspace.theta_weights, weights)
     _draw_nu(problem, workspace, _LEAST_ALONG + (1.0 - _LEAST_ALONG) * rng.random(), rng)
     _draw_nu(problem, workspace, 0.0, rng)
+    for r in range(workspace.first.shape[0]):
+        workspace.first[r] = 0.0
+    for r in range(workspace.pull.shape[0]):
+        for c in range(workspace.pull.shape[1]):
+            workspace.pull[r, c] = 0.0
     if problem.model == 3:
         _draw_matrix(problem, workspace, rng)
     else:
         _draw_variances(problem, workspace, rng)
+    if problem.origin.shape[0] > 0:
+        draw_own_centre(problem, workspace, rng)
     refresh(problem, workspace)
 
 

@@ -127,11 +127,11 @@ def cholesky(matrix: FloatArray) -> float:
 @jit
 def fill_scatter_matrix(problem: Problem, workspace: Workspace, theta_index: int, matrix: FloatArray) -> None:
     """Write the lower triangle of M/n for one value of θ."""
-    size = matrix.shape[0]
+    size, centre = matrix.shape[0], workspace.centre
     for r in range(size):
         for c in range(r):
-            matrix[r, c] = 0.0
-        matrix[r, r] = 1.0
+            matrix[r, c] = centre[r] * centre[c]
+        matrix[r, r] = 1.0 + centre[r] * centre[r]
     for b in range(workspace.integers[at.CLUSTERS]):
         factor = problem.shrinkage[theta_index, workspace.sizes[b]]
         for r in range(size):
@@ -163,9 +163,12 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
 @inlined
 def fill_scatter(problem: Problem, workspace: Workspace, theta_index: int) -> None:
     """Models I and II: write the scatter for one value of θ; model I needs the squares of the sums."""
-    scatter = workspace.scatter
-    for r in range(1 if problem.model == 1 else scatter.shape[0]):
-        scatter[r] = 1.0
+    scatter, centre = workspace.scatter, workspace.centre  # The total is that of data with this centre.
+    if problem.model == 1:
+        scatter[0] = 1.0 + dot(centre, centre) / centre.shape[0]
+    else:
+        for r in range(scatter.shape[0]):
+            scatter[r] = 1.0 + centre[r] * centre[r]
     for b in range(workspace.integers[at.CLUSTERS]):
         factor = problem.shrinkage[theta_index, workspace.sizes[b]]
         if problem.model == 1:

@@ -21,7 +21,7 @@ proposed partition with its ratio; then also an *account*, notes of everything t
 how probable it was. What the notes mean is the business of the move that takes them.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -59,6 +59,7 @@ class Problem(NamedTuple):
     `kernel.common_weights`); for m = 0, a new cluster, the share of V is missing. (No object joins a cluster
     of n + 1.) `log_prior` has three rows of the prior V(K) Π W(m), a table each: `SIZE_WEIGHT` is log W(m),
     `SIZE_STEP` log W(m+1)/W(m), and `COUNT_STEP` log V(K+1)/V(K), but for λ, which is in the workspace.
+    `origin` has the centred data where the centre is unknown (see `kernel.centre`), and else no rows.
 
     Arrays are few: a call hands each of them over in some seven numbers, which small moves feel.
     """
@@ -72,6 +73,7 @@ class Problem(NamedTuple):
     shrinkage: FloatArray
     exponent: int
     handicap: FloatArray
+    origin: FloatArray
 
 
 class OwnProblem(NamedTuple):
@@ -91,6 +93,7 @@ class OwnProblem(NamedTuple):
     log_constant: FloatArray
     half_degrees: FloatArray
     half_unit: float
+    origin: FloatArray
 
 
 class Workspace(NamedTuple):
@@ -125,6 +128,8 @@ class Workspace(NamedTuple):
     candidates: FloatArray
     slots: FloatArray
     theta_weights: FloatArray
+    centre: FloatArray
+    rows: FloatArray
 
 
 class OwnWorkspace(NamedTuple):
@@ -164,6 +169,9 @@ class OwnWorkspace(NamedTuple):
     slots: FloatArray
     theta_weights: FloatArray
     nu_weights: FloatArray
+    centre: FloatArray
+    rows: FloatArray
+    pull: FloatArray
 
 
 AnyProblem: TypeAlias = Problem | OwnProblem
@@ -174,10 +182,17 @@ _problems: WeakKeyDictionary[Posterior, AnyProblem] = WeakKeyDictionary()
 
 
 def make_problem(posterior: Posterior) -> AnyProblem:
-    """Tabulate a posterior for the kernels, once: some priors' tables take longer than a proposal."""
+    """Tabulate a posterior for the kernels, once: some priors' tables take longer than a proposal.
+
+    Where the centre is unknown every caller has coordinates of its own, since the chain moves them.
+    """
     found = _problems.get(posterior)
     if found is None:
         found = _problems[posterior] = _tabulated(posterior)
+    if posterior.centre == "unknown":
+        view = posterior.coordinates.copy().view()
+        view.setflags(write=False)
+        found = found._replace(coordinates=view)
     return found
 
 
@@ -192,6 +207,7 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
         "theta": posterior.theta_grid,
         "log_theta_prior": posterior.log_theta_prior,
         "log_grown": log_grown,
+        "origin": posterior.coordinates[: n_objects * (posterior.centre == "unknown")],
         "log_prior": np.stack(
             [
                 posterior.prior.log_size_weights(n_objects + 1),
@@ -246,6 +262,12 @@ def make_workspace(
 ) -> AnyWorkspace:
     """Workspace of a chain whose clusters already have packed slot numbers; own shapes need ν and Σ too."""
     n_objects, n_features = problem.coordinates.shape
+    is_centred, centre = problem.origin.shape[0] == 0, np.zeros(n_features)
+    if isinstance(problem, OwnProblem) and sigma is not None and not is_centred:
+        sigma, centre = sigma[:-n_features], sigma[-n_features:].copy()
+    rows = np.empty((0, n_features)) if is_centred else cast("FloatArray", problem.coordinates.base)
+    if not is_centred:
+        rows[...] = problem.origin - centre
     labels = np.array(slot_labels, dtype=np.int64)
     n_clusters = int(labels.max()) + 1
     n_slots = n_objects + (5 if isinstance(problem, OwnProblem) else 1)
@@ -268,6 +290,8 @@ def make_workspace(
         "first": np.zeros(n_features),
         "second": np.zeros(n_features),
         "theta_weights": np.zeros(problem.theta.size),
+        "centre": centre,
+        "rows": rows,
     }
     if isinstance(problem, OwnProblem):
         return _own_workspace(problem, shared, sigma)
@@ -310,6 +334,7 @@ def _own_workspace(problem: OwnProblem, shared: dict[str, Any], sigma: FloatArra
         alone=np.full(problem.coordinates.shape[0], -1.0),
         slots=np.zeros((4, n_slots)),
         nu_weights=np.zeros(problem.nu.size),
+        pull=np.zeros(form if problem.origin.shape[0] else (0, 0)),
     )
 
 

@@ -92,6 +92,8 @@ class Explorer(Programmed):
         `read_table`; the unit square by default.
     model, concentration, alpha, theta_grid, moves, initial, metric, acceptance, seed, shapes, prior, nu_grid
         As for `Sampler`; the page can change them.
+    centre
+        As for `Sampler`.
     iterations
         Iterations at which playing stops.
     burn_in
@@ -137,6 +139,7 @@ class Explorer(Programmed):
         shapes: str = "common",
         prior: PartitionPrior | None = None,
         nu_grid: ArrayLike | None = None,
+        centre: str = "mean",
         iterations: int = _RUN["iterations"],
         burn_in: int = _RUN["burn_in"],
         speed: Speed = RISING,
@@ -156,6 +159,7 @@ class Explorer(Programmed):
             metric=metric,
             acceptance=acceptance,
             seed=seed,
+            centre=centre,
         )
         # A frame may have columns of other kinds than numbers: the reader sorts them, and the panel says how.
         dataset = read_table(data) if is_frame(data) else as_dataset(data)
@@ -466,7 +470,7 @@ class Explorer(Programmed):
     def _arguments(self) -> dict[str, Any]:
         """Arguments that differ from the defaults, by name; data and moves by their short names."""
         default, settings = SamplerSettings(), self._settings
-        names = ("model", "shapes", "prior", "alpha", "initial", "metric", "acceptance", "seed")
+        names = ("model", "shapes", "prior", "alpha", "initial", "metric", "acceptance", "seed", "centre")
         given = {
             name: getattr(settings, name)
             for name in names
@@ -611,6 +615,7 @@ class Explorer(Programmed):
             metric=session.sampler.metric,
             acceptance=session.sampler.acceptance,
             seed=session.settings["seed"],
+            centre=posterior.centre,
         )
         self.panel.show(settings)
         self.data_panel.show(session.dataset)

@@ -191,6 +191,7 @@ _ARGUMENTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "metric": ("metric", str),
     "start": ("initial", str),
     "ratio": ("acceptance", str),
+    "centre": ("centre", str),
     "lambda": ("concentration", float),
     "shapes": ("shapes", str),
     "prior": ("prior", _prior),

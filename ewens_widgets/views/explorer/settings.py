@@ -51,6 +51,7 @@ class SamplerSettings:
     metric: str = "canonical"
     acceptance: str = "metropolis-hastings"
     seed: int | None = 0
+    centre: str = "mean"
 
     def __post_init__(self) -> None:
         """Turn settings with the same meaning into equal values."""
@@ -485,7 +486,7 @@ class SettingsPanel:
             with suppress(ValueError):
                 self._read_moves()
             raise
-        return SamplerSettings(**model, **self._read_moves())
+        return SamplerSettings(**model, **self._read_moves(), centre=self._settings.centre)
 
     def _read_moves(self) -> dict[str, Any]:
         if self.moves_box.is_made:

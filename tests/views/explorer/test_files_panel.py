@@ -37,17 +37,21 @@ class TestFiles:
         assert other.player.burn_in == 20
         assert other.panel.apply.layout.display == "none"
 
-    @pytest.mark.parametrize("initial", ["k-means", tuple(range(8)) * 2 + (0,) * 4])
-    def test_seed_and_start_come_back_so_a_restart_gives_the_saved_chain(
-        self, tmp_path: Path, initial: object
+    @pytest.mark.parametrize(
+        ("initial", "centre"), [("k-means", "unknown"), (tuple(range(8)) * 2 + (0,) * 4, "mean")]
+    )
+    def test_seed_start_and_centre_come_back_so_a_restart_gives_the_saved_chain(
+        self, tmp_path: Path, initial: object, centre: str
     ) -> None:
-        saved = Explorer(ew.datasets.unit_square(per_cluster=5, seed=0), model="I", seed=7, initial=initial)
+        square = ew.datasets.unit_square(per_cluster=5, seed=0)
+        saved = Explorer(square, model="I", seed=7, initial=initial, centre=centre)
         step(saved, 10)
         saved.save(tmp_path / "chain.ewens")
         other = Explorer(seed=3)
         other.load(tmp_path / "chain.ewens")
-        assert (other.settings.seed, other.settings.initial) == (7, initial)
+        assert (other.settings.seed, other.settings.initial, other.settings.centre) == (7, initial, centre)
         assert other.python == saved.python
+        assert ("centre" in saved.python) == (centre == "unknown")
         other.apply_settings()
         step(other, 10)
         np.testing.assert_array_equal(other.recorder.labels, saved.recorder.labels)

@@ -1,0 +1,195 @@
+r"""An unknown centre: once an iteration the shift μ of the data is drawn, and the data move by it.
+
+With a known centre the cluster means have mean 0, that of the data. Here they have an unknown mean μ with a
+flat prior. Then, with :math:`v = \sum_b s_b / (1 + \theta n_b)` and
+:math:`c = \sum_b n_b / (1 + \theta n_b)`, the matrix of the likelihood is
+
+.. math:: M_\mu = S + c \, (\mu - v/c)(\mu - v/c)^T, \qquad S = M - v v^T / c ,
+
+and integrating over μ leaves the likelihood of the orbit (see `model.likelihood`). So common shapes draw θ
+from its exact conditional without μ, and then μ given partition and θ: a t variate about v/c, with scale
+
+* III: :math:`S / (c (n - d))` and n − d degrees of freedom;
+* II: :math:`S_{rr} / (c (n - 1))` and n − 1, column by column;
+* I: :math:`\operatorname{tr} S / (c (n - 1) d) \, I` and (n − 1) d.
+
+Until the next iteration the coordinates are y − μ, and the moves are those for a known centre. A state of the
+chain does not need μ, as each iteration draws it without looking at the last one.
+
+Own shapes draw m, the mean of the centres of the clusters, given their precisions :math:`\Omega_b`, which are
+drawn with Σ: a normal variate with precision :math:`P = \sum_b \tfrac{n_b}{1+\theta n_b} \Omega_b` about
+:math:`P^{-1} \sum_b \Omega_b s_b / (1 + \theta n_b)`. Here m is a parameter like Σ, and part of the state.
+
+``problem.origin`` has the data as they were centred; it is empty where the centre is known. Otherwise
+``workspace.rows`` is the memory of ``problem.coordinates``, which compiled code takes to be read-only.
+"""
+
+import math
+
+import numpy as np
+
+from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.sampling.compiled import inlined, jit
+from ewens_widgets.sampling.kernel import workspace as at
+from ewens_widgets.sampling.kernel.scatter import (
+    cholesky,
+    dot,
+    fill_scatter,
+    fill_scatter_matrix,
+    log_product,
+)
+from ewens_widgets.sampling.kernel.workspace import (
+    AnyProblem,
+    AnyWorkspace,
+    OwnProblem,
+    OwnWorkspace,
+    Problem,
+    Workspace,
+)
+
+
+@jit
+def sum_clusters(table: FloatArray, workspace: AnyWorkspace) -> None:
+    """Compute the sums of all clusters from a table of the objects, in their order."""
+    sums = workspace.sums
+    for b in range(workspace.integers[at.CLUSTERS]):
+        for r in range(sums.shape[1]):
+            sums[b, r] = 0.0
+    for i in range(table.shape[0]):
+        slot = workspace.labels[i]
+        for r in range(sums.shape[1]):
+            sums[slot, r] += table[i, r]
+
+
+@inlined
+def _shift(problem: AnyProblem, workspace: AnyWorkspace) -> None:
+    """Move the coordinates by the centre."""
+    origin, centre = problem.origin, workspace.centre
+    for i in range(origin.shape[0]):
+        for r in range(origin.shape[1]):
+            workspace.rows[i, r] = origin[i, r] - centre[r]
+
+
+@inlined
+def _pull(problem: Problem, workspace: Workspace, theta_index: int) -> float:
+    """Write v to `first` and return c."""
+    theta, pull, total = problem.theta[theta_index], workspace.first, 0.0
+    for r in range(pull.shape[0]):
+        pull[r] = 0.0
+    for b in range(workspace.integers[at.CLUSTERS]):
+        weight = 1.0 / (1.0 + theta * workspace.sizes[b])
+        total += weight * workspace.sizes[b]
+        for r in range(pull.shape[0]):
+            pull[r] += weight * workspace.sums[b, r]
+    return total
+
+
+@jit
+def release(problem: Problem, workspace: Workspace) -> None:
+    """Forget μ: the sums become those of the centred data; the coordinates wait for the next μ."""
+    for r in range(workspace.centre.shape[0]):
+        workspace.centre[r] = 0.0
+    sum_clusters(problem.origin, workspace)
+
+
+@jit
+def fill_residual(problem: Problem, workspace: Workspace, theta_index: int) -> float:
+    """Write S/n to `scatter`, of model III to `matrix`, and v to `first`; return c.
+
+    The sums must be those of `release`, and of model I their squares known.
+    """
+    n_objects, n_features = problem.coordinates.shape
+    total, pull = _pull(problem, workspace, theta_index), workspace.first
+    if problem.model == 3:
+        fill_scatter_matrix(problem, workspace, theta_index, workspace.matrix)
+        for r in range(n_features):
+            for c in range(r + 1):
+                workspace.matrix[r, c] -= pull[r] * pull[c] / (total * n_objects)
+    else:
+        fill_scatter(problem, workspace, theta_index)
+        if problem.model == 1:
+            workspace.scatter[0] -= dot(pull, pull) / (total * n_objects * n_features)
+        else:
+            for r in range(n_features):
+                workspace.scatter[r] -= pull[r] * pull[r] / (total * n_objects)
+    return total
+
+
+@jit
+def draw_centre(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> None:
+    """Draw μ given partition and θ, and move coordinates and sums by it; begins where `release` ends."""
+    n_objects, n_features = problem.coordinates.shape
+    total = fill_residual(problem, workspace, workspace.integers[at.THETA])
+    centre, pull, normal, scatter = workspace.centre, workspace.first, workspace.second, workspace.scatter
+    unit = n_objects / total
+    if problem.model == 3:
+        cholesky(workspace.matrix)
+        for r in range(n_features):
+            normal[r] = rng.standard_normal()
+        scale = math.sqrt(unit / (2.0 * rng.standard_gamma(0.5 * (n_objects - n_features))))
+        for r in range(n_features):
+            along = 0.0
+            for c in range(r + 1):
+                along += workspace.matrix[r, c] * normal[c]
+            centre[r] = pull[r] / total + scale * along
+    elif problem.model == 2:
+        for r in range(n_features):
+            chi_square = 2.0 * rng.standard_gamma(0.5 * (n_objects - 1))
+            centre[r] = pull[r] / total + math.sqrt(unit * scatter[r] / chi_square) * rng.standard_normal()
+    else:
+        chi_square = 2.0 * rng.standard_gamma(0.5 * (n_objects - 1) * n_features)
+        scale = math.sqrt(unit * n_features * scatter[0] / chi_square)
+        for r in range(n_features):
+            centre[r] = pull[r] / total + scale * rng.standard_normal()
+    _shift(problem, workspace)
+    for b in range(workspace.integers[at.CLUSTERS]):
+        for r in range(n_features):
+            workspace.sums[b, r] -= workspace.sizes[b] * centre[r]
+            workspace.columns[r, b] = workspace.sums[b, r]
+
+
+@jit
+def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
+    """What the likelihood of the orbit has besides log det Γ: −(d log c + (n − 1) log |S/n|)/2, by model."""
+    n_objects, n_features = problem.coordinates.shape
+    total = _pull(problem, workspace, workspace.integers[at.THETA])
+    pull, scatter, scale = workspace.first, workspace.scatter, 0.0
+    if problem.model == 3:
+        form = 0.0
+        for r in range(n_features):
+            form += pull[r] * dot(workspace.inverse[r], pull)
+        scale = workspace.reals[at.LOG_DETERMINANT] + math.log1p(-form / (total * n_objects))
+    elif problem.model == 2:
+        for r in range(n_features):
+            workspace.second[r] = scatter[r] - pull[r] * pull[r] / (total * n_objects)
+        scale = log_product(workspace.second)
+    else:
+        scale = n_features * math.log(scatter[0] - dot(pull, pull) / (total * n_objects * n_features))
+    return -0.5 * n_features * math.log(total) - 0.5 * (n_objects - 1) * scale
+
+
+@jit
+def draw_own_centre(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Generator) -> None:
+    """Draw m, given P in `pull` and the sum in `first`; move coordinates and sums by the change."""
+    change, pull, size = workspace.first, workspace.pull, workspace.first.shape[0]
+    if problem.model == 3:
+        cholesky(pull)
+        for r in range(size):
+            for c in range(r):
+                change[r] -= pull[r, c] * change[c]
+            change[r] /= pull[r, r]
+        for r in range(size):
+            change[r] += rng.standard_normal()
+        for r in range(size - 1, -1, -1):
+            for c in range(r + 1, size):
+                change[r] -= pull[c, r] * change[c]
+            change[r] /= pull[r, r]
+    else:
+        for r in range(size):
+            precision = pull[0, r] if problem.model == 2 else pull[0, 0]
+            change[r] = change[r] / precision + rng.standard_normal() / math.sqrt(precision)
+    for r in range(size):
+        workspace.centre[r] += change[r]
+    _shift(problem, workspace)
+    sum_clusters(problem.coordinates, workspace)
+    workspace.integers[at.CHANGED] = 1
