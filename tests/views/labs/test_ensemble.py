@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from traces import blob_trace
 
-import ewens_widgets as ew
 from ewens_widgets.playback import Player, PlayerState
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
@@ -78,18 +77,6 @@ def test_one_chain_is_no_ensemble() -> None:
     trace = blob_trace(n_objects=12, n_draws=5)
     with pytest.raises(ValueError, match="at least two chains"):
         Ensemble([TraceReplay(trace)], [DrawTable(trace.posterior, ())])
-
-
-def test_samplers_are_chains_too() -> None:
-    data = ew.datasets.unit_square(per_cluster=3, seed=0)
-    samplers = [ew.Sampler(data, model="I", seed=seed) for seed in range(2)]
-    recorders = [DrawTable(sampler.posterior, sampler.move_names) for sampler in samplers]
-    player = Player(Ensemble(samplers, recorders), recorders[0], target_iterations=20)
-    player.step_sync(3)
-    player.run_to_end_sync()
-    for seed, recorder in enumerate(recorders):
-        expected = ew.Sampler(data, model="I", seed=seed).sample(20, progress=False)
-        np.testing.assert_array_equal(recorder.labels, expected.labels)
 
 
 def test_what_counts_is_the_later_half_until_the_burn_in_is_over() -> None:

@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sampling.goodness import LEVEL, chi_square, explain
 from views.chains import Wire
 
 import ewens_widgets as ew
@@ -20,7 +19,7 @@ from ewens_widgets.model.priors import (
     PitmanYor,
     Poisson,
 )
-from ewens_widgets.partition import all_partitions, cluster_sizes
+from ewens_widgets.partition import cluster_sizes
 from ewens_widgets.views.labs.restaurant import (
     ALONE,
     TOGETHER,
@@ -85,38 +84,20 @@ def test_the_same_seed_seats_the_same_guests() -> None:
 
 
 @every_prior
-def test_seatings_have_the_probabilities_of_the_prior(prior: PartitionPrior) -> None:
-    seating, draws = Seating(4, prior, seed=5), 8000
-    partitions = [tuple(row) for row in all_partitions(4).tolist()]
-    seen = dict.fromkeys(partitions, 0)
-    for _ in range(draws):
-        seating.seat(3)
-        seating.seat(1)
-        seen[tuple(seating.labels.tolist())] += 1
-    expected = [draws * math.exp(prior.log_pmf(row)) for row in partitions]
-    assert sum(expected) == pytest.approx(draws)
-    possible = [place for place, count in enumerate(expected) if count > 0]
-    counts = list(seen.values())
-    assert sum(counts[place] for place in possible) == draws
-    fit = chi_square([counts[place] for place in possible], [expected[place] for place in possible])
-    assert fit.p_value > LEVEL, explain(partitions, counts, expected)
-    wrong = [draws * math.exp(Ewens(3.0).log_pmf(row)) for row in partitions]
-    assert chi_square(counts, wrong).p_value < LEVEL
-
-
-@every_prior
-def test_many_draws_follow_the_exact_law(prior: PartitionPrior) -> None:
-    seating = Seating(100, prior, seed=0)
-    for _ in range(10):
-        seating.draw(1000)
-    expected = 10_000 * prior.count_pmf(100)
-    possible = np.flatnonzero(expected > 0.0)
-    counts = seating.tally.counts
-    assert counts[possible].sum() == 10_000
-    fit = chi_square(counts[possible], expected[possible])
-    assert fit.p_value > LEVEL, explain(range(101), counts, expected)
-    wrong = 10_000 * Ewens(5.0).count_pmf(100)
-    assert chi_square(counts[1:], wrong[1:]).p_value < LEVEL
+def test_seatings_and_draws_are_those_of_the_prior(prior: PartitionPrior) -> None:
+    """The prior's own tests prove that these have its probabilities."""
+    seating, rng = Seating(20, prior, seed=5), np.random.default_rng(5)
+    for _ in range(3):
+        seating.seat(13)
+        seating.seat(7)
+        assert seating.labels.tolist() == prior.sample(20, rng).tolist()
+    seating.draw(50)
+    drawn = prior.sample_partitions(20, 50, rng)
+    assert seating.labels.tolist() == drawn[-1].tolist()
+    assert seating.tally.counts[1:].sum() == seating.tally.n_draws == 53
+    seating.reset()
+    seating.seat(20)
+    assert seating.tally.counts[seating.labels.max() + 1] == 1
 
 
 def test_the_last_of_many_draws_is_on_display() -> None:

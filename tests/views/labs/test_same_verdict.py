@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from traces import blobs, random_partitions, wandering_partitions
 
 import ewens_widgets as ew
@@ -32,7 +31,6 @@ POSTERIORS = {
 }
 
 SAME = {"agree": "trust", "not yet": "run longer", "apart": "do not trust"}
-KINDS = ("mixing", "sticky", "wandering", "drifting", "stuck")
 
 
 def partitions(rng: np.random.Generator, kind: str, n_draws: int, n_clusters: int) -> np.ndarray:
@@ -76,58 +74,46 @@ def chain(
     return Trace(posterior, ("gibbs",), columns)
 
 
-class Run(NamedTuple):
-    """How to make several chains; unlike the chains, it can be printed."""
-
-    seed: int
-    posterior: str
-    options: tuple[dict[str, Any], ...]
-
-    def chains(self) -> list[Trace]:
-        rng = np.random.default_rng(self.seed)
-        return [chain(rng, POSTERIORS[self.posterior], **options) for options in self.options]
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> Run:
-    """Chains that mix or not, differ or not, are long or short, and have moved or not."""
-    kind = draw(st.sampled_from([*KINDS, None]))
-    n_draws = draw(st.sampled_from([5, 8, 11, 40, 120, 400]))
-    common = {
-        "accepts": draw(st.sampled_from([True, True, False])),
-        "is_constant": draw(st.sampled_from([False, False, True])),
-    }
-    clusters = draw(st.sampled_from([(1,), (3,), (3,), (3, 4), (2, 7)]))
-    rises = draw(st.sampled_from([0.0, 0.0, 1.5, 5.0]))
-    longer = draw(st.sampled_from([0, 0, 13]))
-    options = (
-        {
-            **common,
-            "kind": kind or draw(st.sampled_from(KINDS)),
-            "n_draws": n_draws + longer * (number == 1),
-            "n_clusters": clusters[number % len(clusters)],
-            "rises": rises * (number == 0),
-        }
-        for number in range(draw(st.integers(2, 4)))
-    )
-    return Run(draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from(list(POSTERIORS))), tuple(options))
+# What chains may be like: they mix or not, differ or not, are long or short, have moved or not.
+_CASES: list[tuple[str, list[dict[str, Any]]]] = [
+    ("agree", [{}, {}]),
+    ("agree", [{}, {"n_draws": 413}, {}]),
+    ("agree", [{"kind": "sticky", "n_draws": 800}] * 2),
+    ("not yet", [{}, {"rises": 3.0}]),
+    ("not yet", [{"n_draws": 40, "n_clusters": 1}] * 2),
+    ("not yet", [{"kind": "sticky", "n_draws": 200}] * 2),
+    ("apart", [{"n_clusters": 2}, {"n_clusters": 6}]),
+    ("apart", [{"n_clusters": 3}, {"n_clusters": 4}] * 2),
+    ("apart", [{"kind": "stuck"}, {"kind": "stuck"}]),
+    ("apart", [{"kind": "stuck", "is_constant": True, "n_draws": 40}] * 2),
+    ("apart", [{"accepts": False}, {"accepts": False}]),
+    ("apart", [{"kind": "drifting"}, {}]),
+    ("apart", [{"kind": "wandering", "n_draws": 120}] * 3),
+    ("unknown", [{"n_draws": 7}, {}]),
+]
+CASES = [(posterior, *case) for posterior, case in zip(cycle(POSTERIORS), _CASES, strict=False)]
 
 
-def assert_same_verdict(chains: Sequence[Trace]) -> str:
+def chains(posterior: str, options: list[dict[str, Any]]) -> list[Trace]:
+    rng = np.random.default_rng(3)
+    return [chain(rng, POSTERIORS[posterior], **one) for one in options]
+
+
+def assert_same_verdict(given: Sequence[Trace]) -> str:
     """Compare what the view and the report say."""
-    view = ChainsView(list(chains))
+    view = ChainsView(list(given))
     try:
         shown = view.agreement
         sentence = view.sentence.value
     finally:
         view.close()
-    if min(map(len, chains)) < convergence.FEWEST_DRAWS:
+    if min(map(len, given)) < convergence.FEWEST_DRAWS:
         assert shown.verdict == "unknown"
         assert "Too early" in sentence
         with pytest.raises(ValueError, match="at least 8 draws"):
-            ew.report(list(chains))
+            ew.report(list(given))
         return shown.verdict
-    told = ew.report(list(chains))
+    told = ew.report(list(given))
     # The view speaks of the chains alone; the report asks, too, whether the model fits.
     doubted = shown.verdict == "agree" and not told.check.fits
     assert told.verdict == ("model misfit" if doubted else SAME[shown.verdict])
@@ -145,57 +131,20 @@ def assert_same_verdict(chains: Sequence[Trace]) -> str:
     return shown.verdict
 
 
-MANY = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-# A twin must fail; the smallest example is of no use.
-UNTIL_IT_FAILS = settings(MANY, max_examples=300, phases=[Phase.generate])
-
-
+@pytest.mark.parametrize(("posterior", "verdict", "options"), CASES)
 @pytest.mark.slow
-@MANY
-@given(runs())
-def test_view_and_report_say_the_same(run: Run) -> None:
-    assert_same_verdict(run.chains())
-
-
-@pytest.mark.parametrize(
-    ("verdict", "options"),
-    [
-        ("agree", [{}, {}]),
-        ("not yet", [{}, {"rises": 3.0}]),
-        ("not yet", [{"n_draws": 40, "n_clusters": 1}] * 2),
-        ("apart", [{"n_clusters": 2}, {"n_clusters": 6}]),
-        ("apart", [{"kind": "stuck"}, {"kind": "stuck"}]),
-        ("apart", [{"accepts": False}, {"accepts": False}]),
-        ("apart", [{"kind": "drifting"}, {}]),
-        ("unknown", [{"n_draws": 7}, {}]),
-    ],
-)
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.slow
-def test_every_verdict_is_met(verdict: str, options: list[dict[str, Any]], posterior: str) -> None:
-    assert assert_same_verdict(Run(3, posterior, tuple(options)).chains()) == verdict
-
-
-@MANY
-@given(runs())
-@pytest.mark.slow
-def test_one_chain_is_never_said_to_agree(run: Run) -> None:
-    alone = run.chains()[0]
+def test_view_and_report_say_the_same(posterior: str, verdict: str, options: list[dict[str, Any]]) -> None:
+    given = chains(posterior, options)
+    assert assert_same_verdict(given) == verdict
     with pytest.raises(ValueError, match="from 2 to 8 chains"):
-        ChainsView([alone])
-    if len(alone) >= convergence.FEWEST_DRAWS:
-        assert ew.report(alone).verdict != "trust"
+        ChainsView(given[:1])
+    if len(given[0]) >= convergence.FEWEST_DRAWS:
+        assert ew.report(given[0]).verdict != "trust", "one chain alone is never said to agree"
 
 
-@UNTIL_IT_FAILS
-@given(runs())
-def twin(run: Run) -> None:
-    assert_same_verdict(run.chains())
+def twin() -> None:
+    for posterior, _, options in CASES:
+        assert_same_verdict(chains(posterior, options))
 
 
 class OtherThreshold(Diagnostics):
@@ -211,7 +160,7 @@ def other_threshold(found: Diagnostics) -> Diagnostics:
     return OtherThreshold(**{name: getattr(found, name) for name in Diagnostics.__dataclass_fields__})
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "name"), [(report_module, "diagnose"), (ensemble, "compare")])
 def test_another_threshold_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
@@ -222,7 +171,7 @@ def test_another_threshold_would_be_noticed(
         twin()
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_another_list_of_quantities_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = ensemble.compare
 
