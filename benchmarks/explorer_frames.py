@@ -90,7 +90,7 @@ def ellipses_cost(browser: Browser, server: Server) -> None:
                     if explorer.value("explorer.views['partition'].ellipses.value") != shown:
                         explorer.press("ellipses")
                         explorer.wait_for_value("explorer.views['partition'].ellipses.value", shown)
-                    rates[shown].append(playing_rates(explorer, "1 iteration a frame")["statuses"])
+                    rates[shown].append(playing_rates(explorer, "1 iteration per frame")["statuses"])
                     explorer.press("pause")
                     explorer.wait_until_still()
             medians = {shown: statistics.median(values) for shown, values in rates.items()}
@@ -111,7 +111,7 @@ def measure(browser: Browser, server: Server, title: str, data: str) -> None:
     page = new_page(browser)
     code = explorer_code(f"{data}, iterations=1_000_000")
     with opened_explorer(page, server, title.split(maxsplit=1)[0], code) as explorer:
-        for speed in ("1 iteration a frame", FAST):
+        for speed in ("1 iteration per frame", FAST):
             rates = playing_rates(explorer, speed)
             explorer.press("pause")
             explorer.wait_until_still()

@@ -4,10 +4,10 @@
     .venv/bin/python scripts/screenshot.py docs/explorer.png --seconds 25
     .venv/bin/python scripts/screenshot.py dark.png --theme dark --seconds 20
     .venv/bin/python scripts/screenshot.py docs/explorer.gif --code "import ewens_widgets as ew
-    ew.Explorer.from_preset('data=square&model=I&iterations=400&burn_in=100')" --seconds 13
+    ew.Explorer.from_preset('data=square&model=III&iterations=600&burn_in=100')" --seconds 13
 
 A name that ends in .gif gives an animation of the seconds after Play, with large type and without JupyterLab
-around it; its last picture is the answer, once the run has come to its end.
+around it. Halfway the data are sheared; its last picture is the answer, once the run has come to its end.
 
 Needs the extras `lab` and `test`, and a browser (`make browser` tells how to get one).
 """
@@ -46,7 +46,7 @@ FLAGS = [
 START_SECONDS = 90
 
 # Animations: frames a second, width in pixels, colours.
-RATE, WIDTH, COLOURS = 2, 640, 48
+RATE, WIDTH, COLOURS = 2, 640, 96
 
 
 def free_port() -> int:
@@ -132,13 +132,18 @@ def small_picture(page: Page) -> Image.Image:
 def animate(page: Page, path: Path, seconds: float) -> None:
     """Save what happens in the next seconds, and the answer."""
     pictures = []
-    for _ in range(round(RATE * seconds)):
+    count = round(RATE * seconds)
+    for number in range(count):
         started = time.monotonic()
+        if number == count // 2:
+            page.locator(".ew-explorer .ew-shear").click()
         pictures.append(small_picture(page))
         page.wait_for_timeout(max(0.0, 1000 / RATE - 1000 * (time.monotonic() - started)))
     expect(page.locator(".ew-explorer .ew-headline")).to_contain_text(
         re.compile(r"^\s*(Not reliable yet: )?\d+ groups?\b"), timeout=120_000
     )
+    expect(page.locator(".ew-explorer .ew-badge.ew-same").first).to_be_visible()
+    page.mouse.move(2, 2)
     page.wait_for_timeout(500)
     pictures.append(small_picture(page))
     # The last picture stands for a while.

@@ -160,9 +160,9 @@ class CountView(View):
         self.groups.show(places, heights, self._width)
         draws = "1 draw" if counts.size == 1 else f"{number_text(counts.size)} draws"
         # In one line with the answer too, or the pictures below would move when it comes.
-        chips = [chip(_DRAWS, f"components, {draws}"), chip(_PRIOR, "prior", shape="line")]
+        chips = [chip(_DRAWS, draws), chip(_PRIOR, "prior", shape="line")]
         if groups:
-            chips = [chip(_DRAWS, "components"), chip(_ANSWER, "groups"), chips[1]]
+            chips = [chip(_DRAWS, "components"), chip(_ANSWER, "groups")]
         assign(self.legend, value=" ".join(chips))
 
     def _binned(self, shares: NDArray[Any], last: int) -> NDArray[np.float64]:

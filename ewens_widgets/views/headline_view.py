@@ -100,6 +100,8 @@ class Headline(HBox):
         if labels is None or self._data is None:
             return ""
         if frame.status.iteration == 0 and self._shared.shown(frame) == "draw":
+            if self._shared.colouring == "answer":
+                return "There is no answer before the first draws. Press Play to start the chain."
             return _invitation(self._data, labels)
         sentences: dict[str, Callable[[Frame, NDArray[Any], Dataset], str]] = {
             "draw": self._of_draw,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
-from ewens_widgets.analysis.plots.palette import ClusterColours
+from ewens_widgets.analysis.plots.palette import ALONE, ClusterColours
 from ewens_widgets.analysis.trees import Tree, average_order, tree_of_distance
 from ewens_widgets.playback import Frame
 from ewens_widgets.playback.loop import Mailbox
@@ -43,6 +43,8 @@ TREE_KINDS = {
 
 COLOURINGS = {"draw": "this draw", "answer": "answer", "cut": "tree cut", "classes": "known classes"}
 """What the colours can show: kinds, and what the user reads."""
+
+_FEW = 4  # groups with the colours that differ most
 
 MOST_CLUSTERS = 60
 """Most clusters that an evidence tree is started from: its cost grows with the cube of their number."""
@@ -278,7 +280,22 @@ class SharedState:
         if self._labels is None or not np.array_equal(labels, self._labels):
             self._labels = labels
             self._colours = self._cluster_colours.assign(labels)
+            if self.shown(frame) == "answer":
+                self._colours = _first_colours(self._colours)
+                self._cluster_colours.remember(self._colours)
         return self._colours
+
+
+def _first_colours(numbers: IntArray) -> IntArray:
+    """Give few groups the colours that differ most, the first ones, and otherwise those that they had."""
+    values = np.unique(numbers[numbers != ALONE])
+    few = max(values.size, _FEW)
+    free = iter(sorted(set(range(few)) - set(values.tolist())))
+    changed = numbers.copy()
+    for value in values[values >= few].tolist():
+        changed[numbers == value] = next(free)
+    changed.setflags(write=False)
+    return changed
 
 
 class Selection:

@@ -55,7 +55,7 @@ class FilesPanel(VBox):
         self._on_load = on_load
         post = explorer.post
         self._makers: dict[str, Callable[[], File]] = {
-            "answer: group and probability of each object (CSV)": self._answer,
+            "answer by object (CSV)": self._answer,
             "labels of the last draw (CSV)": lambda: self._csv("labels", explorer.labels),
             "labels of the tree's cut (CSV)": self._cut_labels,
             "all draws (trace file)": self._trace,
