@@ -153,8 +153,9 @@ class AffineLab(Dashboard):
         self.models = {model: InvariancePanel(model) for model in invariance.MODELS}
         help_text = note(
             "ew-note",
-            "Black: always in one cluster. White: never. Both pictures of a model have the same order of "
-            "objects. Ringed points change their k-means cluster.",
+            "Pairs with the colour of the diagonal are always in one cluster, those with the colour of the "
+            "background never. Both pictures of a model have the same order of objects. Ringed points change "
+            "their k-means cluster.",
         )
         self.k_means = KMeansPanel((note("ew-hint", "colours show"), self.colouring), (self.k, help_text))
         self.sentence = note("ew-verdict")

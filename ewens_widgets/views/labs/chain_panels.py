@@ -146,8 +146,8 @@ class ChainSimilarities(ChainsSubview):
         "Heatmaps of the share of draws in which two objects are in the same cluster, by chain and pooled"
     )
     about = (
-        "A heatmap for each chain, and one for the draws of all chains; dark blocks are objects that share a "
-        "cluster in most draws. Chains that agree have the same heatmap."
+        "A heatmap for each chain, and one for all chains together. Blocks along the diagonal are objects "
+        "that share a cluster in most draws. Chains that agree have the same heatmap."
     )
     rest = 0.5
 
