@@ -395,7 +395,7 @@ class PriorLab(Dashboard):
     def show(self, tick: Tick) -> None:
         """Show the restaurants and the draws so far."""
         assign(self.status, value=escape(self.status_line()))
-        assign(self.buttons["Play"], button_style="success" if tick.status.is_running else "")
+        assign(self.buttons["Play"], button_style="" if tick.status.is_running else "primary")
         self._show_partition()
         tallies = [seating.tally for seating in self.seatings]
         self.distribution.show(tallies)
