@@ -76,12 +76,15 @@ def exact_posterior(
     *,
     prior: PartitionPrior | None = None,
     centre: str = "mean",
+    theta_prior: str = "as-printed",
 ) -> ExactPosterior:
     """Enumerate the posterior of at most 9 objects (21 147 partitions).
 
     The parameters are those of `Sampler` with common shapes. Tests compare samplers with this posterior.
     """
-    posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid, prior=prior, centre=centre)
+    posterior = Posterior.from_data(
+        X, model, concentration, alpha, theta_grid, prior=prior, centre=centre, theta_prior=theta_prior
+    )
     n_objects = posterior.n_objects
     if n_objects > LARGEST_EXACT:
         size = f"{bell_number(n_objects):.3g}" if n_objects <= 200 else "too many"

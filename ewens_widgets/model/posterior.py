@@ -6,8 +6,10 @@ the common scale Σ are parameters too. The prior of the variance ratio θ is
 
 .. math:: p(\theta) \propto \frac{\theta^{\alpha-1}}{(1+\theta)^{2\alpha}}
 
-on a discrete grid, by default :math:`2^{-3}, 2^{-2}, …, 2^{10}`; ν is uniform on a grid, by default
-:math:`2, 4, …, 256`. Every conditional of θ or ν is then a short exact sum.
+on a discrete grid, by default :math:`2^{-3}, 2^{-2}, …, 2^{10}`, as arXiv 1611.09890 prints it
+(``theta_prior="as-printed"``). These masses are no discrete symmetric F distribution, since the grid is even
+in log θ; ``"symmetric-F"`` multiplies each by the width of its step, which is proportional to θ. ν is uniform
+on a grid, by default :math:`2, 4, …, 256`. Every conditional of θ or ν is then a short exact sum.
 """
 
 from dataclasses import dataclass, field
@@ -51,6 +53,7 @@ from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import check_labels
 
 ShapesName = Literal["common", "own"]
+THETA_PRIORS = ("as-printed", "symmetric-F")
 
 _FEW_OBJECTS = 1000  # Up to here all weights of the number of clusters are computed at once.
 _LARGEST_NU = 1e6  # Above it shapes are equal to all relevant digits.
@@ -78,6 +81,8 @@ class Posterior:
         Values that the pooling ν of own shapes can take; one infinite value where shapes are common.
     map
         The map from the data to the coordinates; the identity where only coordinates were given.
+    theta_prior
+        ``"as-printed"`` or ``"symmetric-F"``: the masses of θ on its grid.
     centre
         ``"mean"``: that of the data is treated as known; ``"unknown"``: it is integrated out, or, with own
         shapes, a parameter that stands behind Σ wherever that is packed.
@@ -91,6 +96,7 @@ class Posterior:
     shapes: ShapesName = "common"
     nu_grid: FloatArray = field(default_factory=lambda: np.array([np.inf]), repr=False)
     map: AffineMap = field(default_factory=AffineMap, repr=False)
+    theta_prior: str = "as-printed"
     centre: CentreName = "mean"
 
     def __post_init__(self) -> None:
@@ -118,6 +124,7 @@ class Posterior:
         shapes: str = "common",
         nu_grid: ArrayLike | None = None,
         centre: str = "mean",
+        theta_prior: str = "as-printed",
     ) -> "Posterior":
         """Check everything and bring the data to canonical coordinates."""
         name, family, checked_centre = check_model(model), check_shapes(shapes), check_centre(centre)
@@ -137,6 +144,7 @@ class Posterior:
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
             map=own_map,
             centre=checked_centre,
+            theta_prior=theta_prior,
         )
 
     @property
@@ -175,7 +183,7 @@ class Posterior:
     @cached_property
     def log_theta_prior(self) -> FloatArray:
         """Log prior probabilities of the grid's values."""
-        return _read_only(log_theta_prior(self.theta_grid, self.alpha))
+        return _read_only(log_theta_prior(self.theta_grid, self.alpha, self.theta_prior))
 
     @cached_property
     def log_count_weights(self) -> FloatArray:
@@ -375,12 +383,16 @@ def default_theta_grid() -> FloatArray:
     return np.asarray(np.exp2(np.arange(-3.0, 11.0)), dtype=np.float64)
 
 
-def log_theta_prior(theta_grid: ArrayLike, alpha: float = 1.0) -> FloatArray:
+def log_theta_prior(theta_grid: ArrayLike, alpha: float = 1.0, kind: str = "as-printed") -> FloatArray:
     """Log prior probabilities of the grid's values, normalised over the grid."""
+    if kind not in THETA_PRIORS:
+        raise ValueError(f"theta_prior must be one of {', '.join(THETA_PRIORS)}; got {kind!r}.")
     grid = check_theta_grid(theta_grid)
     shape = check_positive("alpha", alpha)
     with np.errstate(over="ignore", invalid="ignore"):
         log_density = (shape - 1.0) * np.log(grid) - 2.0 * shape * np.log1p(grid)
+        if kind == "symmetric-F" and grid.size > 1:  # dθ = θ d(log θ)
+            log_density += np.log(grid) + np.log(np.gradient(np.log(grid)))
     if not np.all(np.isfinite(log_density)):
         raise ValueError(f"alpha is too large for this grid of theta; got {alpha!r}.")
     return np.asarray(log_density - logsumexp(log_density), dtype=np.float64)

@@ -224,6 +224,7 @@ def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDAr
         "shapes": posterior.shapes,
         "prior": _pack_prior(posterior.prior),
         "alpha": posterior.alpha,
+        **({} if posterior.theta_prior == "as-printed" else {"theta_prior": posterior.theta_prior}),
         **({} if posterior.centre == "mean" else {"centre": posterior.centre}),
     }
     arrays = {
@@ -274,6 +275,7 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
         shapes=shapes,
         nu_grid=np.array([np.inf]) if shapes == "common" else check_nu_grid(arrays["nu_grid"]),
         map=_affine_map(arrays, coordinates.shape[1]),
+        theta_prior=settings.get("theta_prior", "as-printed"),
         centre=check_centre(settings.get("centre", "mean")),
     )
 

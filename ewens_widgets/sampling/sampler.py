@@ -92,6 +92,9 @@ class Sampler:
     centre
         ``"mean"``: the centre of the data is treated as known, as in the paper; ``"unknown"``: it is drawn,
         so that the likelihood is that of the data up to the model's transformations.
+    theta_prior
+        Masses of θ on its grid: ``"as-printed"``, the density of the symmetric F distribution there, as
+        in the paper; ``"symmetric-F"``: that density times the width of a step.
 
     Examples
     --------
@@ -121,8 +124,10 @@ class Sampler:
         prior: PartitionPrior | None = None,
         nu_grid: ArrayLike | None = None,
         centre: str = "mean",
+        theta_prior: str = "as-printed",
     ) -> None:
         settings: dict[str, Any] = {"prior": prior, "shapes": shapes, "nu_grid": nu_grid, "centre": centre}
+        settings["theta_prior"] = theta_prior
         posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid, **settings)
         schedule = resolve_schedule(moves, posterior.shapes)
         if metric not in METRICS:

@@ -167,6 +167,19 @@ def test_prior_is_symmetric_under_inversion_on_a_logarithmic_scale() -> None:
     np.testing.assert_allclose(log_density, log_density[::-1], rtol=1e-12)
 
 
+def test_the_symmetric_f_prior_is_symmetric_itself_and_has_the_masses_of_its_steps() -> None:
+    grid = np.exp2(np.arange(-6.0, 7.0))
+    masses = np.exp(log_theta_prior(grid, 1.7, "symmetric-F"))
+    np.testing.assert_allclose(masses, masses[::-1], rtol=1e-12)
+    # On a fine grid, even or not, it is the integral of the density: for α = 1, F(θ) = θ / (1 + θ).
+    for fine in (np.exp2(np.linspace(-20, 20, 4001)), np.exp2(np.linspace(-4, 4, 3001) ** 3 / 4)):
+        below = np.exp(log_theta_prior(fine, 1.0, "symmetric-F"))[fine <= 3.0].sum()
+        assert below == pytest.approx(0.75, abs=2e-3)
+    assert log_theta_prior(3.0, 1.0, "symmetric-F").tolist() == [0.0]
+    with pytest.raises(ValueError, match="theta_prior must be one of as-printed, symmetric-F; got 'F'"):
+        log_theta_prior(grid, 1.0, "F")
+
+
 def test_extreme_grids_stay_finite() -> None:
     log_prior = log_theta_prior([1e-300, 1.0, 2.0**30], 30.0)
     assert np.all(np.isfinite(log_prior))

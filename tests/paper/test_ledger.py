@@ -147,13 +147,19 @@ def test_mahalanobis_distances_do_not_determine_model_one() -> None:
     assert gain(sheared.X, SQUARE.labels, "III") == pytest.approx(gain(SQUARE.X, SQUARE.labels, "III"))
 
 
-def test_the_masses_of_theta_are_no_discrete_symmetric_f() -> None:
+def test_the_masses_of_theta_are_no_discrete_symmetric_f(tmp_path: Path) -> None:
     printed = 1.0 / (1.0 + GRID) ** 2
     widths = GRID * printed
     for masses, share in ((printed, 0.82), (widths, 0.36)):
         assert masses[GRID <= 0.5].sum() / masses.sum() == pytest.approx(share, abs=0.005)
-    given = ew.Sampler(SQUARE, model="I").posterior.log_theta_prior
-    np.testing.assert_allclose(np.exp(given), printed / printed.sum())
+    for kind, masses in (("as-printed", printed), ("symmetric-F", widths)):
+        sampler = ew.Sampler(SQUARE, model="I", theta_prior=kind)
+        np.testing.assert_allclose(np.exp(sampler.posterior.log_theta_prior), masses / masses.sum())
+        exact = ew.exact_posterior(SQUARE.X[:5], model="I", theta_prior=kind)
+        np.testing.assert_array_equal(exact.posterior.log_theta_prior, sampler.posterior.log_theta_prior)
+    sampler.save(tmp_path / "chain")
+    loaded = ew.Sampler.load(tmp_path / "chain")
+    assert (loaded.posterior.theta_prior, ew.Sampler(SQUARE).posterior.theta_prior) == (kind, "as-printed")
 
 
 def residual(X: np.ndarray, labels: np.ndarray, theta: float) -> float:
@@ -174,6 +180,10 @@ def test_the_centre_costs_three_nats() -> None:
     values = [ew.log_likelihood(SQUARE.X, ONE, theta, "III") for theta in GRID]
     assert values[0] - values[-1] == pytest.approx(8.9, abs=0.05)
     assert np.ptp([residual(SQUARE.X, ONE, theta) for theta in GRID]) < 1e-6
+    given = [
+        ew.log_likelihood(SQUARE.X, labels, 16.0, "III", centre="unknown") for labels in (SQUARE.labels, ONE)
+    ]
+    assert given[0] - given[1] == pytest.approx(exact, abs=1e-6)
 
 
 def test_minimum_within_is_our_reading() -> None:
