@@ -43,7 +43,7 @@ from scipy import stats
 
 import ewens_widgets as ew
 from ewens_widgets.model.coordinates import on_exact_grid
-from ewens_widgets.model.own_shapes import pack_sigma, unpack_sigma
+from ewens_widgets.model.own_shapes import pack_sigma, packed_length, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.moves import SplitMerge
@@ -65,8 +65,13 @@ SCHEDULES: dict[str, object] = {
 ALL = list(itertools.product(("I", "II", "III"), SCHEDULES))
 
 
-def direction(Y: Floats, model: str) -> Floats:
-    """Data up to the scale of the model, in the normalisation of canonical coordinates."""
+def direction(Y: Floats, model: str, centre: str = "mean") -> Floats:
+    """Data up to the scale of the model, in the normalisation of canonical coordinates.
+
+    With an unknown centre the likelihood is the density of the direction of centred data.
+    """
+    if centre == "unknown":
+        Y = Y - Y.mean(axis=0)
     if model == "I":
         unit = Y / np.sqrt(np.sum(Y * Y) / N_FEATURES)
     elif model == "II":
@@ -100,7 +105,7 @@ class Chain:
         template = ew.Sampler(np.eye(N_OBJECTS, N_FEATURES), moves=SCHEDULES[name], seed=23, theta_grid=GRID)
         self.schedule, self.state = template.schedule, template.state
         self.model, self.acceptance = model, acceptance
-        self.settings = {"prior": ew.priors.Ewens(PRIOR), "alpha": 1.0, **settings}
+        self.settings = {"prior": ew.priors.Ewens(PRIOR), "alpha": 1.0, "centre": "mean", **settings}
 
     def advance(
         self,
@@ -145,22 +150,23 @@ def statistics(labels: Labels, theta: float, concentration: float, coordinates: 
 
 
 @functools.cache
-def forward(model: str, draws: int, theta_factor: float = 1.0) -> Floats:
+def forward(model: str, draws: int, theta_factor: float = 1.0, centre: str = "mean") -> Floats:
     rng = np.random.default_rng(5)
     rows = []
     for _ in range(draws):
         concentration, labels, g = draw_parameters(rng)
-        coordinates = direction(draw_data(labels, theta_factor * GRID[g], rng), model)
+        coordinates = direction(draw_data(labels, theta_factor * GRID[g], rng), model, centre)
         rows.append(statistics(labels, GRID[g], concentration, coordinates))
     return np.array(rows)
 
 
-def alternating(chain: Chain, steps: int, theta_factor: float = 1.0) -> Floats:
+def alternating(chain: Chain, steps: int, theta_factor: float = 1.0, centre: str = "") -> Floats:
     rng = np.random.default_rng(6)
     concentration, labels, g = draw_parameters(rng)
     rows = []
     for _ in range(steps):
-        coordinates = direction(draw_data(labels, theta_factor * GRID[g], rng), chain.model)
+        Y = draw_data(labels, theta_factor * GRID[g], rng)
+        coordinates = direction(Y, chain.model, centre or chain.settings["centre"])
         state = chain.advance(coordinates, labels, concentration, 1)
         labels, g, concentration = canonical_labels(state.labels), state.theta_index, state.concentration
         rows.append(statistics(labels, GRID[g], concentration, coordinates))
@@ -174,9 +180,11 @@ def scores(independent: Floats, chained: Floats) -> Floats:
     return (chained.mean(axis=0) - independent.mean(axis=0)) / np.hypot(errors, chain_errors)
 
 
+@pytest.mark.parametrize("centre", ["mean", "unknown"])
 @pytest.mark.parametrize(("model", "name"), ALL)
-def test_both_simulators_have_the_same_law(model: str, name: str) -> None:
-    found = scores(forward(model, 20_000), alternating(Chain(model, name), 5000))
+def test_both_simulators_have_the_same_law(model: str, name: str, centre: str) -> None:
+    chained = alternating(Chain(model, name, centre=centre), 5000)
+    found = scores(forward(model, 20_000, centre=centre), chained)
     assert np.abs(found).max() < limit(), found
 
 
@@ -272,7 +280,8 @@ class OwnDraw:
 
     def statistics(self, model: str) -> list[float]:
         sizes, log_nu = np.bincount(self.labels), float(np.log(NUS[self.nu_index]))
-        sigma = unpack_sigma(self.sigma, N_FEATURES, model)
+        packed, centre = np.split(self.sigma, [packed_length(N_FEATURES, model)])  # often without a centre
+        sigma = unpack_sigma(packed, N_FEATURES, model)
         volume = float(np.linalg.det(sigma) if model == "III" else np.prod(sigma))
         same = np.equal.outer(self.labels, self.labels)
         return [
@@ -286,13 +295,24 @@ class OwnDraw:
             float(np.log(volume)) * sizes.size,
             float(np.log(volume)) * log_nu,
             float((self.coordinates @ self.coordinates.T)[same].sum()),
+            *([float(np.log1p(centre @ centre)), *np.arctan(centre)] if centre.size else []),
         ]
 
 
 def own_directions(
-    labels: Labels, g: int, v: int, model: str, rng: np.random.Generator, missing: float = 0.0
+    labels: Labels,
+    g: int,
+    v: int,
+    model: str,
+    rng: np.random.Generator,
+    missing: float = 0.0,
+    centre: str = "mean",
 ) -> OwnDraw:
-    """Data and Σ given the rest; degrees of freedom that are missing sabotage the shapes of the clusters."""
+    """Data and Σ given the rest; degrees of freedom that are missing sabotage the shapes of the clusters.
+
+    With an unknown centre :math:`Y = 1 \\bar y^T + U R`; the centre 0 of the data is
+    :math:`-R^{-T} \\bar y` in the coordinates U, whose flat measure goes with those of U and R.
+    """
     Y = np.empty((N_OBJECTS, N_FEATURES))
     nu, columns = NUS[v], N_FEATURES
     for cluster in range(labels.max() + 1):
@@ -309,6 +329,8 @@ def own_directions(
         members = np.flatnonzero(labels == cluster)
         mean = np.sqrt(GRID[g]) * rng.normal(size=columns)
         Y[members] = (mean + rng.normal(size=(members.size, columns))) @ root.T
+    mean = Y.mean(axis=0) if centre == "unknown" else np.zeros(columns)
+    Y -= mean
     if model == "III":
         values, vectors = np.linalg.eigh(Y.T @ Y / N_OBJECTS)
         scale, sigma = (vectors / np.sqrt(values)) @ vectors.T, (vectors / values) @ vectors.T
@@ -318,7 +340,8 @@ def own_directions(
         scale, sigma = np.diag(1.0 / np.sqrt(variances)), 1.0 / variances
         sigma = sigma[0] if model == "I" else sigma
     coordinates = on_exact_grid(np.ascontiguousarray(Y @ scale))
-    return OwnDraw(labels, g, v, pack_sigma(sigma, model), coordinates)
+    behind = -mean @ scale if centre == "unknown" else np.empty(0)
+    return OwnDraw(labels, g, v, np.append(pack_sigma(sigma, model), behind), coordinates)
 
 
 def own_prior(rng: np.random.Generator) -> tuple[Labels, int, int]:
@@ -327,18 +350,17 @@ def own_prior(rng: np.random.Generator) -> tuple[Labels, int, int]:
 
 
 @functools.cache
-def own_forward(model: str, draws: int, missing: float = 0.0) -> Floats:
+def own_forward(model: str, draws: int, missing: float = 0.0, centre: str = "mean") -> Floats:
     rng = np.random.default_rng(15)
-    return np.array(
-        [own_directions(*own_prior(rng), model, rng, missing).statistics(model) for _ in range(draws)]
-    )
+    made = (own_directions(*own_prior(rng), model, rng, missing, centre) for _ in range(draws))
+    return np.array([drawn.statistics(model) for drawn in made])
 
 
 def own_alternating(chain: Chain, steps: int, missing: float = 0.0) -> Floats:
     rng = np.random.default_rng(16)
     current, rows = own_prior(rng), []
     for _ in range(steps):
-        drawn = own_directions(*current, chain.model, rng, missing)
+        drawn = own_directions(*current, chain.model, rng, missing, chain.settings["centre"])
         state = chain.advance(
             drawn.coordinates, drawn.labels, 1.0, 1, nu_index=drawn.nu_index, sigma=drawn.sigma
         )
@@ -347,10 +369,19 @@ def own_alternating(chain: Chain, steps: int, missing: float = 0.0) -> Floats:
     return np.array(rows)
 
 
+@pytest.mark.parametrize("centre", ["mean", "unknown"])
 @pytest.mark.parametrize(("model", "name"), ALL)
-def test_both_simulators_of_own_shapes_have_the_same_law(model: str, name: str) -> None:
-    found = scores(own_forward(model, 12_000), own_alternating(Chain(model, name, **OWN), 4000))
+def test_both_simulators_of_own_shapes_have_the_same_law(model: str, name: str, centre: str) -> None:
+    chained = own_alternating(Chain(model, name, **OWN, centre=centre), 4000)
+    found = scores(own_forward(model, 12_000, centre=centre), chained)
     assert np.abs(found).max() < limit(), found
+
+
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_a_chain_that_knows_the_centre_is_found(model: str) -> None:
+    """Both simulators draw centred data, but the sampler treats their mean as known."""
+    chained = alternating(Chain(model, "default"), 5000, centre="unknown")
+    assert np.abs(scores(forward(model, 20_000, centre="unknown"), chained)).max() > limit()
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])
