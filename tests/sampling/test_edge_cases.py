@@ -71,8 +71,15 @@ FLOORED = {"two values", "duplicate rows", "almost duplicates", "an outlier", "n
 )  # some columns are all but copies
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("shapes", ["common", pytest.param("own", marks=pytest.mark.slow)])
-def test_chains_stay_valid(shapes: str, name: str, grid: str) -> None:
+@pytest.mark.parametrize(
+    ("shapes", "centre"),
+    [
+        ("common", "mean"),
+        pytest.param("common", "unknown", marks=pytest.mark.slow),
+        pytest.param("own", "mean", marks=pytest.mark.slow),
+    ],
+)
+def test_chains_stay_valid(shapes: str, centre: str, name: str, grid: str) -> None:
     """Also where clusters have no spread, and Σ of own shapes would go to zero: it is kept above a floor."""
     X, (values, tolerance) = TABLES[name], GRIDS[grid]
     priors, is_own = itertools.cycle(PRIORS.values()), shapes == "own"
@@ -80,7 +87,9 @@ def test_chains_stay_valid(shapes: str, name: str, grid: str) -> None:
         if model == "III" and len(X) < X.shape[1] + (1 if is_own else 2):
             continue
         settings: dict[str, object] = {"shapes": "own", "prior": next(priors)} if is_own else {}
-        sampler = ew.Sampler(X, model=model, moves=moves, theta_grid=values, seed=1, **settings)
+        sampler = ew.Sampler(
+            X, model=model, moves=moves, theta_grid=values, seed=1, centre=centre, **settings
+        )
         trace = sampler.sample(150, progress=False)
         assert trace.n_clusters.max() <= len(X)
         for column in (trace.theta_weights, trace.nu_weights, trace.log_posterior, trace.sigma):

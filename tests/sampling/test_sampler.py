@@ -109,17 +109,6 @@ def test_a_progress_bar_is_shown_on_request(capsys: pytest.CaptureFixture[str]) 
     assert not capsys.readouterr().err
 
 
-def test_record_runs_a_block_into_a_recorder() -> None:
-    sampler = make("paper-2")
-    recorder = DrawTable(sampler.posterior, sampler.move_names)
-    for count in (1, 20, 9):
-        recorder.extend(sampler.advance(count))
-    np.testing.assert_array_equal(recorder.labels, make("paper-2").sample(30, progress=False).labels)
-    np.testing.assert_array_equal(recorder.iterations, np.arange(1, 31))
-    with pytest.raises(ValueError, match="at least 1"):
-        sampler.advance(0)
-
-
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_block_is_the_same_chain_as_events_and_as_a_trace(name: str) -> None:
     sampler = make(name)

@@ -241,13 +241,10 @@ def spread_data(n_objects: int = 30) -> NDArray[np.float64]:
     return rng.normal(size=(n_objects, 2)) + 20.0 * (np.arange(n_objects) % 3)[:, None]
 
 
-def test_singletons_are_the_default() -> None:
-    np.testing.assert_array_equal(ew.Sampler(spread_data()).labels, np.arange(30))
-    np.testing.assert_array_equal(ew.Sampler(spread_data(), initial="singletons").labels, np.arange(30))
-
-
-def test_one_cluster() -> None:
-    np.testing.assert_array_equal(ew.Sampler(spread_data(), initial="one-cluster").labels, np.zeros(30))
+def test_singletons_are_the_default_and_one_cluster_is_one() -> None:
+    for initial in (None, "singletons"):
+        np.testing.assert_array_equal(ew.Sampler(spread_data(), initial=initial).labels, np.arange(30))
+    assert not ew.Sampler(spread_data(), initial="one-cluster").labels.any()
 
 
 def test_k_means_finds_clusters_far_apart() -> None:
@@ -272,23 +269,14 @@ def test_k_means_with_a_gamma_prior_and_a_small_concentration() -> None:
     )
 
 
-def test_the_prior_is_drawn_from() -> None:
-    posterior = ew.Sampler(spread_data(6), concentration=1.5).posterior
+@pytest.mark.parametrize("concentration", [1.5, ew.Gamma(2.0, 1.0)], ids=str)
+def test_the_prior_is_drawn_from(concentration: object) -> None:
+    posterior = ew.Sampler(spread_data(6), concentration=concentration).posterior
     rng = np.random.default_rng(0)
-    counts = np.bincount(
-        [initial_labels(posterior, "prior", rng).max() + 1 for _ in range(4000)], minlength=7
-    )
-    assert chi_square(counts, 4000 * ew.ewens.cluster_count_pmf(6, 1.5)).p_value > LEVEL
-    assert chi_square(counts, 4000 * ew.ewens.cluster_count_pmf(6, 2.0)).p_value < LEVEL
-
-
-def test_the_prior_with_a_gamma_concentration_is_drawn_from() -> None:
-    prior = ew.Gamma(2.0, 1.0)
-    exact = ew.exact_posterior(spread_data(6), concentration=prior, theta_grid=[1e-9])
-    rng = np.random.default_rng(0)
-    drawn = [initial_labels(exact.posterior, "prior", rng).max() + 1 for _ in range(4000)]
+    drawn = [initial_labels(posterior, "prior", rng).max() + 1 for _ in range(4000)]
     counts = np.bincount(drawn, minlength=7)
-    assert chi_square(counts, 4000 * exact.cluster_count_probabilities).p_value > LEVEL
+    assert chi_square(counts, 4000 * posterior.prior.count_pmf(6)).p_value > LEVEL
+    assert chi_square(counts, 4000 * ew.ewens.cluster_count_pmf(6, 3.0)).p_value < LEVEL
 
 
 @pytest.mark.parametrize("initial", ["k-means", "prior"])

@@ -148,23 +148,49 @@ def draw_centre(problem: Problem, workspace: Workspace, rng: np.random.Generator
             workspace.columns[r, b] = workspace.sums[b, r]
 
 
+@inlined
+def _take_square(problem: Problem, workspace: Workspace, vector: FloatArray, factor: float) -> None:
+    """Take factor · x xᵀ from `matrix` (III), from the diagonal in `second` (II), or from its trace (I)."""
+    for r in range(vector.shape[0]):
+        scaled = factor * vector[r]
+        if problem.model == 3:
+            for c in range(r + 1):
+                workspace.matrix[r, c] -= scaled * vector[c]
+        else:
+            workspace.second[0 if problem.model == 1 else r] -= scaled * vector[r]
+
+
 @jit
 def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
-    """What the likelihood of the orbit has besides log det Γ: −(d log c + (n − 1) log |S/n|)/2, by model."""
+    """What the likelihood of the orbit has besides log det Γ: −(d log c + (n − 1) log |S/n|)/2, by model.
+
+    It comes from the sums of the centred data, as those of the shifted data lose digits where μ is large.
+    Only scratch is changed, since moves may follow.
+    """
     n_objects, n_features = problem.coordinates.shape
-    total = _pull(problem, workspace, workspace.integers[at.THETA])
-    pull, scatter, scale = workspace.first, workspace.scatter, 0.0
+    theta_index = workspace.integers[at.THETA]
+    pull, whole, total = workspace.first, workspace.vectors[at.GAP], 0.0
+    for r in range(n_features):
+        pull[r], workspace.second[r] = 0.0, 1.0
+    for r in range(workspace.matrix.shape[0]):
+        for c in range(r + 1):
+            workspace.matrix[r, c] = 1.0 if r == c else 0.0
+    for b in range(workspace.integers[at.CLUSTERS]):
+        size = workspace.sizes[b]
+        weight = 1.0 / (1.0 + problem.theta[theta_index] * size)
+        total += weight * size
+        for r in range(n_features):
+            whole[r] = workspace.sums[b, r] + size * workspace.centre[r]
+            pull[r] += weight * whole[r]
+        _take_square(problem, workspace, whole, problem.shrinkage[theta_index, size])
+    divisor = total * n_objects * (n_features if problem.model == 1 else 1)
+    _take_square(problem, workspace, pull, 1.0 / divisor)
     if problem.model == 3:
-        form = 0.0
-        for r in range(n_features):
-            form += pull[r] * dot(workspace.inverse[r], pull)
-        scale = workspace.reals[at.LOG_DETERMINANT] + math.log1p(-form / (total * n_objects))
+        scale = cholesky(workspace.matrix)
     elif problem.model == 2:
-        for r in range(n_features):
-            workspace.second[r] = scatter[r] - pull[r] * pull[r] / (total * n_objects)
         scale = log_product(workspace.second)
     else:
-        scale = n_features * math.log(scatter[0] - dot(pull, pull) / (total * n_objects * n_features))
+        scale = n_features * math.log(workspace.second[0])
     return -0.5 * n_features * math.log(total) - 0.5 * (n_objects - 1) * scale
 
 
