@@ -340,8 +340,8 @@ function render({ model, el }) {
       // On other buttons the space bar presses them.
       if (target.closest("button, summary, input, label") && !target.closest(".ew-play, .ew-pause")) return false;
       // The button is told of every change of state, a page of those that come with a frame.
-      const isRunning = around.querySelector("button.ew-play")?.classList.contains("mod-success");
-      // The Explorer has one button for both.
+      // Play is the primary button while nothing runs. The Explorer has one button for both.
+      const isRunning = !around.querySelector("button.ew-play")?.classList.contains("mod-primary");
       return (isRunning && press("ew-pause")) || press("ew-play");
     },
     ArrowRight: (target) => !target.closest(USES_ARROWS) && press("ew-step"),

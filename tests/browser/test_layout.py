@@ -106,7 +106,7 @@ def move_inspector(opened: OpenedExplorer) -> Iterator[str]:
 def prior_lab(opened: OpenedExplorer) -> Iterator[str]:
     yield "before"
     opened.press("play")
-    expect(opened.part("button.ew-play")).to_have_class(re.compile("mod-success"))
+    expect(opened.part("button.ew-play")).not_to_have_class(re.compile("mod-primary"))
     yield "during"
     opened.press("draw")
     expect(opened.part(".ew-status")).to_contain_text("1 000 partitions drawn")
