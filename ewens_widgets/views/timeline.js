@@ -2,7 +2,7 @@
 
 function render({ model, el }) {
   const track = document.createElement("div");
-  const [done, burnIn, jump] = ["ew-done", "ew-burnt", "ew-jump"].map((name) => {
+  const [done, leftOut, jump] = ["ew-done", "ew-burnt", "ew-jump"].map((name) => {
     const part = document.createElement("span");
     part.className = name;
     track.append(part);
@@ -24,8 +24,8 @@ function render({ model, el }) {
     if (!isHeld) handle.value = String(value);
     handle.setAttribute("aria-valuetext", `iteration ${value}; ${made} of ${last} are done`);
     done.style.width = share(made);
-    burnIn.style.width = share(first);
-    burnIn.title = `burn-in: the first ${first} iterations are left out of averages`;
+    leftOut.style.width = share(first);
+    leftOut.title = `burn-in: the first ${first} iterations are left out of averages`;
     jump.hidden = leap < 0;
     jump.style.left = share(Math.max(0, leap));
     jump.title = `the log posterior jumped up at iteration ${leap}`;
