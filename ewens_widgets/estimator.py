@@ -19,10 +19,10 @@ from ewens_widgets.analysis.predictive import Prediction, log_predictive_density
 from ewens_widgets.analysis.report import Report
 from ewens_widgets.analysis.trees import Tree, check_tree_fits
 from ewens_widgets.arguments import check_count
-from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.datasets._frames import as_pandas, column_names, is_frame, row_names
+from ewens_widgets.group_profile import Profile, profile
 from ewens_widgets.model.checks import check_data
-from ewens_widgets.model.coordinates import AffineMap
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.chains.result import Chains, Until, until
@@ -109,6 +109,12 @@ class AffineClustering(
         Values of θ; powers of two from 1/8 to 1024 by default.
     centre
         ``"mean"``: the centre of the data is treated as known; ``"unknown"``: it is drawn (see `Sampler`).
+    kinds
+        What each column is. ``"auto"``: those of the `Dataset` if it has any, else proposed from the values:
+        a column with few distinct values, or one value in most rows, is a category, and one that only counts
+        the rows is left out; the report names these columns with the reason. ``"numeric"``: all columns are
+        numbers. A mapping or list says it, ``{"sex": "category"}``. With any of these, model III leaves out
+        directions that are rounding. None: numbers as they stand.
     moves
         Schedule of the chains: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
     initial
@@ -186,6 +192,7 @@ class AffineClustering(
         alpha: float = 1.0,
         theta_grid: ArrayLike | None = None,
         centre: str = "mean",
+        kinds: Any = "auto",  # noqa: ANN401 - what `Sampler` takes
         moves: Any = "default",  # noqa: ANN401 - what `Sampler` takes
         initial: Start | Sequence[Start] | None = None,
         n_chains: int = 4,
@@ -207,6 +214,7 @@ class AffineClustering(
         self.alpha = alpha
         self.theta_grid = theta_grid
         self.centre = centre
+        self.kinds = kinds
         self.moves = moves
         self.initial = initial
         self.n_chains = n_chains
@@ -238,6 +246,7 @@ class AffineClustering(
         self._check_choices(len(matrix))
         self._check_tree_fits(len(matrix))
         named = _with_names(X, matrix)
+        self._fitted = named
         self._index = named.index if isinstance(named, Dataset) else None
         run = self._open_run(named)
         chains = self._sample(run, matrix, y)
@@ -269,9 +278,9 @@ class AffineClustering(
     def score_samples(self, X: ArrayLike | Dataset) -> FloatArray:
         """Log predictive density of each row, treated as a new object, in the units of the data."""
         check_is_fitted(self)
-        matrix = self._checked(X, reset=False)
-        canonical: AffineMap = self.trace_.posterior.map
-        return log_predictive_density(self.trace_, canonical(matrix)) + canonical.log_jacobian
+        coordinates, categories = self._canonical(X)
+        density = log_predictive_density(self.trace_, coordinates, categories=categories)
+        return density + float(self.trace_.posterior.map.log_jacobian)
 
     def score(self, X: ArrayLike | Dataset, y: object = None) -> float:  # noqa: ARG002 - there by convention
         """Mean log predictive density of the rows, treated as new objects: higher is better.
@@ -290,6 +299,19 @@ class AffineClustering(
         chains: Chains = self.chains_
         return chains.report(data)
 
+    def profile(self, data: ArrayLike | Dataset | None = None) -> Profile:
+        """What tells the groups apart, in the units of the data.
+
+        Parameters
+        ----------
+        data
+            The data that were fitted; by default those of the last fit, which the estimator refers to.
+        """
+        check_is_fitted(self)
+        given = as_dataset(self._fitted if data is None else data)
+        kinds = self.trace_.posterior.columns.kinds
+        return profile(np.asarray(self.labels_), replace(given, kinds=kinds) if kinds else given)
+
     @property
     def similarity_(self) -> FloatArray:
         """Share of draws in which each pair of rows is in one cluster."""
@@ -305,9 +327,11 @@ class AffineClustering(
 
     def _checked(self, X: ArrayLike | Dataset, reset: bool) -> FloatArray:
         given = X.X if isinstance(X, Dataset) else X
-        least = {"ensure_min_samples": 2} if reset else {}
+        # A category may be missing; gaps elsewhere are found when the kinds of the columns are known.
+        gaps: dict[str, Any] = {"ensure_all_finite": "allow-nan" if self.kinds is not None else True}
+        least = {"ensure_min_samples": 2, **gaps} if reset else gaps
         if is_frame(given) or isinstance(X, Dataset):
-            check_data(X)  # whose errors name columns and rows
+            check_data(X, finite=self.kinds is None)  # whose errors name columns and rows
         try:
             return np.asarray(validate_data(self, given, dtype=np.float64, reset=reset, **least))
         except ValueError as fault:
@@ -355,6 +379,7 @@ class AffineClustering(
             "alpha": self.alpha,
             "theta_grid": self.theta_grid,
             "centre": self.centre,
+            "kinds": self.kinds,
             "moves": self.moves,
         }
         if self.concentration is not None:
@@ -438,8 +463,14 @@ class AffineClustering(
 
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)
-        coordinates = self.trace_.posterior.map(self._checked(X, reset=False))
-        return predict_clusters(self.trace_, np.asarray(self.labels_), coordinates)
+        coordinates, categories = self._canonical(X)
+        return predict_clusters(self.trace_, np.asarray(self.labels_), coordinates, categories=categories)
+
+    def _canonical(self, X: ArrayLike | Dataset) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Canonical coordinates of rows, and the places of their categories."""
+        matrix, posterior = self._checked(X, reset=False), self.trace_.posterior
+        posterior.columns.check_finite(matrix, X)
+        return posterior.map(matrix), posterior.columns.places_of(matrix)
 
 
 def _with_names(X: ArrayLike | Dataset, matrix: FloatArray) -> FloatArray | Dataset:

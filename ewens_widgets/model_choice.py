@@ -20,6 +20,7 @@ from ewens_widgets.analysis.predictive import log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
+from ewens_widgets.model.mixed_columns import read_columns
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
 
@@ -227,7 +228,9 @@ def compare(
     >>> found.best.name, found.settings
     ('I, common shapes', {'model': 'I', 'shapes': 'common'})
     """
-    matrix = np.asarray(check_data(X), dtype=np.float64)
+    kinds = read_columns(X, settings.get("kinds"))[2].kinds or None
+    settings["kinds"] = kinds  # The same in all folds.
+    matrix = np.asarray(check_data(X, finite=kinds is None), dtype=np.float64)
     n_rows = len(matrix)
     count = check_count("folds", folds, 2)
     if count > n_rows:
@@ -278,9 +281,10 @@ def _compared(
         # E.g. model III with as many columns as rows; other models may fit.
         return ComparedModel(chosen["model"], chosen["shapes"], read_only(np.empty(0)), None, str(fault))
     for part, sampler in samplers:
-        canonical = sampler.posterior.map
+        canonical, categories = sampler.posterior.map, sampler.posterior.columns.places_of(matrix[part])
         trace = sampler.sample(**chain)
-        found[part] = log_predictive_density(trace, canonical(matrix[part])) + canonical.log_jacobian
+        density = log_predictive_density(trace, canonical(matrix[part]), categories=categories)
+        found[part] = density + canonical.log_jacobian
         bar.update(1)
     number = whole.sample(**chain).answer().n_clusters
     bar.update(1)

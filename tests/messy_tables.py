@@ -346,7 +346,7 @@ OTHER = [f"{(k * 11) % 30 + 0.5 * (k % 3):g}" for k in ROWS]
 WARNED = [
     Messy(
         "a number of the row",
-        lines("nr,x,y", *(f"{k + 1},{WAVE[k]},{OTHER[k]}" for k in ROWS)),
+        lines("nr,x,y", *(f"{k + 101},{WAVE[k]},{OTHER[k]}" for k in ROWS)),
         warnings=("column 'nr' looks like a number of the row or an identifier",),
     ),
     Messy(
@@ -363,6 +363,7 @@ WARNED = [
         "batches",
         lines("x,batch", *(f"{WAVE[k]},{k // 10 + 1}" for k in ROWS)),
         warnings=("column 'batch' has only 3 different whole numbers (1, 2, 3)",),
+        options={"kinds": "numeric"},
     ),
     Messy(
         "a long tail",
@@ -373,6 +374,7 @@ WARNED = [
         "steps among measurements",
         lines("x,y,step", *(f"{k * 0.37 % 5:.4f},{k * 0.73 % 7:.4f},{k % 3 / 2}" for k in range(60))),
         warnings=("column(s) 'step' take few values while the others hardly repeat one",),
+        options={"kinds": "numeric"},
     ),
     Messy(
         "numbers for what is missing",
@@ -561,7 +563,7 @@ REFUSED = [
         lines("x,kind", "1.5,a", "2.5,b", "3.5,a"),
         message=(
             "column 'kind' holds text ('a', 'b') and cannot be a feature. Encode it as numbers, or say "
-            "classes='kind' or drop='kind'."
+            "classes='kind', drop='kind' or kinds={\"kind\": \"category\"}."
         ),
         options={"features": ["x", "kind"]},
     ),

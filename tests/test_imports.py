@@ -27,6 +27,8 @@ RANKS = {
     "model": 2,
     "sampling": 3,
     "analysis": 4,
+    "group_profile": 5,
+    "label_summary": 5,
     "estimator": 5,
     "model_choice": 5,
     "paper": 5,

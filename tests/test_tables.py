@@ -53,7 +53,7 @@ def test_missing_values_are_reported_by_row_and_column() -> None:
 
 
 def test_many_missing_values_are_counted() -> None:
-    rows = "".join(f"{k},\n" if k % 2 else f"{k},1\n" for k in range(21))
+    rows = "".join(f"{k},\n" if k % 2 else f"{k},{k * k}\n" for k in range(21))
     with pytest.raises(TableError, match=r"10 missing values: .*; and 5 more"):
         read_table(("a,b\n" + rows).encode())
 
@@ -137,7 +137,7 @@ def test_a_messy_table_is_refused_with_the_choices(case: messy_tables.Messy) -> 
 @pytest.mark.parametrize("case", messy_tables.WARNED, ids=lambda case: case.title)
 def test_what_may_mislead_is_warned_of_by_name(case: messy_tables.Messy) -> None:
     with pytest.warns(DataWarning) as caught:
-        data = read_table(case.content, "messy.csv")
+        data = read_table(case.content, "messy.csv", **case.options)
     (text,) = [str(warning.message) for warning in caught]
     assert text.startswith(case.warnings[0])
     assert data.summary.warnings == (text,)

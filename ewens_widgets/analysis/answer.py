@@ -70,7 +70,7 @@ from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import ModelName
-from ewens_widgets.model.own_shapes import ClusterStatistics, statistics_of
+from ewens_widgets.model.mixed_columns import Columns
 from ewens_widgets.model.priors.finite_mixture import FiniteMixture, Poisson
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.draws import read_only
@@ -344,16 +344,17 @@ def answer(trace: "Trace", evidence: by_evidence.Evidence | None = None) -> Answ
     posterior = trace.posterior
     start = trace.point_estimate().labels
     shares = shared_companions(trace.labels, start)
-    components = statistics_of(posterior.coordinates, start, posterior.model)
+    components = posterior.mixed_statistics(start)
     if evidence is None:
         most = int(np.clip(_LOSS_WORK / components.sizes.size**2, *_LOSS_DRAWS))
         evidence = by_evidence.evidence_of(posterior, trace, most=most)
     free = parameters_of_cluster(posterior.n_features, posterior.model)
+    free += int(np.sum(posterior.columns.levels - 1))
     steps = merge_by_switching(shares, start, components, evidence, free)
     table = MergeTable(steps, choose_step(steps, free), read_only(start))
     shares, small = _shares_of_groups(shares, table)
     lost = 0.0 if table.choice.bent else table.choice.lost
-    memberships = robust_memberships(posterior.coordinates, shares, posterior.model, lost)
+    memberships = robust_memberships(posterior.coordinates, shares, posterior.model, lost, posterior.columns)
     memberships = memberships[:, np.bincount(memberships.argmax(axis=1), minlength=memberships.shape[1]) > 0]
     memberships /= memberships.sum(axis=1, keepdims=True)
     # Groups are numbered in the order in which they first appear, as labels are.
@@ -428,7 +429,7 @@ def shared_companions(draws: NDArray[np.integer], labels: IntArray) -> FloatArra
 def merge_by_switching(
     shares: FloatArray,
     start: IntArray,
-    components: ClusterStatistics,
+    components: by_evidence.AnyStatistics,
     evidence: by_evidence.Evidence,
     free_parameters: float,
 ) -> tuple[MergeStep, ...]:
@@ -540,11 +541,16 @@ def _clear_step(steps: Sequence[MergeStep], chosen: int) -> int | None:
 
 
 def robust_memberships(
-    coordinates: FloatArray, shares: FloatArray, model: ModelName, lost: float
+    coordinates: FloatArray,
+    shares: FloatArray,
+    model: ModelName,
+    lost: float,
+    columns: Columns | None = None,
 ) -> FloatArray:
     """Membership probabilities (n × K): the shares, or their average with those of a skewed mixture.
 
-    `lost` is the log posterior lost by merges, in nats; above a few, Gaussians do not fit.
+    `lost` is the log posterior lost by merges, in nats; above a few, Gaussians do not fit. Categorical
+    `columns` add the probabilities of the categories.
     """
     own = shares / shares.sum(axis=1, keepdims=True)
     if own.shape[1] == 1 or lost <= _MISFIT:
@@ -553,14 +559,21 @@ def robust_memberships(
     scale, inverse = np.ones_like(own), np.ones_like(own)
     for _ in range(_STEPS):
         before = found
-        found, scale, inverse = _student_mixture_step(coordinates, found, scale, inverse, model)
+        found, scale, inverse = _student_mixture_step(
+            coordinates, found, scale, inverse, model, columns or Columns()
+        )
         if np.abs(found - before).max() < 1e-4:
             break
     return np.asarray(0.5 * (own + found), dtype=np.float64)
 
 
 def _student_mixture_step(
-    Y: FloatArray, found: FloatArray, scale: FloatArray, inverse: FloatArray, model: ModelName
+    Y: FloatArray,
+    found: FloatArray,
+    scale: FloatArray,
+    inverse: FloatArray,
+    model: ModelName,
+    columns: Columns,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """One step of expectation and maximisation: new memberships, and means of w and of 1/w.
 
@@ -602,6 +615,8 @@ def _student_mixture_step(
         scale[:, cluster] = np.maximum(mean, 1.0 / inverse[:, cluster])
         log_weights[:, cluster] = np.log(size) - np.log(np.diag(root)).sum()
         log_weights[:, cluster] += skew @ whitened + log_k - order * np.log(ratio)
+    if columns.has_categories:
+        log_weights += columns.log_weights(columns.expected_counts(found), columns.places)
     log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
     return np.exp(log_weights), scale, inverse
 

@@ -182,14 +182,18 @@ def _columns(
     Y = posterior.coordinates
     if data is None:
         return (None if posterior.model == "III" else Y), None
-    matrix = check_data(data)
-    if matrix.shape != Y.shape:
-        raise ValueError(f"the trace is of {Y.shape[0]} × {Y.shape[1]} data; got {matrix.shape}.")
+    matrix, columns = check_data(data, finite=False), posterior.map.columns
+    if matrix.shape != posterior.data_shape:
+        n_rows, n_columns = posterior.data_shape
+        raise ValueError(f"the trace is of {n_rows} × {n_columns} data; got {matrix.shape}.")
     if np.sum((posterior.map(matrix) - Y) ** 2) > _FOREIGN * np.sum(Y * Y):
         raise ValueError(
             "these are not the data that the trace is of: give the same rows and columns, in the same units."
         )
-    return matrix, column_names(data)
+    names = column_names(data)
+    if columns is None:
+        return matrix, names
+    return posterior.numbers_of(matrix), tuple(posterior.columns.kinds[place].name for place in columns)
 
 
 def _labels(trace: "Trace") -> IntArray:

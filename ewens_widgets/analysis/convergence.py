@@ -346,7 +346,7 @@ def compare(
         ess_bulk={name: _ess(rows, "bulk") for name, rows in values.items()},
         ess_tail={name: _ess(rows, "tail", prob=(0.05, 0.95)) for name, rows in values.items()},
         means=means,
-        is_rising=any(_still_rises(row) for row in values["log_posterior"]),
+        is_rising=any(_still_rises(row) for row in values.get("log_posterior", ())),
     )
 
 

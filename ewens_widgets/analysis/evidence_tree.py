@@ -57,7 +57,7 @@ from ewens_widgets.analysis.estimates import Draws
 from ewens_widgets.analysis.trees import Tree, tree_of_distance
 from ewens_widgets.memory import check_fits
 from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
-from ewens_widgets.model.own_shapes import ClusterStatistics, about, log_marginals, statistics_of
+from ewens_widgets.model.own_shapes import ClusterStatistics, MixedStatistics, about, log_marginals
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import check_labels
 
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
+AnyStatistics = ClusterStatistics | MixedStatistics
 Change = Callable[[FloatArray, IntArray, IntArray], FloatArray]
 
 _BLOCK_ENTRIES = 500_000  # pairs × θ × features at once, which bounds the memory
@@ -82,12 +83,12 @@ class Evidence:
 
     posterior: Posterior
 
-    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+    def losses(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, negative where a merge gains."""
         posterior, sizes = self.posterior, clusters.sizes
         n_objects, n_features = posterior.n_objects, posterior.n_features
         if posterior.centre == "unknown":
-            return self._losses_of_orbit(clusters, left, right) + self._prior_losses(sizes, left, right)
+            return self._losses_of_orbit(clusters, left, right) + self._other_losses(clusters, left, right)
         theta = posterior.theta_grid[:, None]
         log_grown, shrinkage = np.log1p(theta * sizes), theta / (1.0 + theta * sizes) / n_objects
         log_scale, change = _FORMS[posterior.model](clusters.sums, shrinkage)
@@ -104,11 +105,11 @@ class Evidence:
             log_ratios = -0.5 * (n_features * log_det + n_objects * change(merged, a, b))
             # Weighted by the conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
             blocks.append(-logsumexp(log_weights[:, None] + log_ratios, axis=0))
-        return np.concatenate(blocks) + self._prior_losses(sizes, left, right)
+        return np.concatenate(blocks) + self._other_losses(clusters, left, right)
 
-    def _losses_of_orbit(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+    def _losses_of_orbit(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """The same without the prior where the centre is unknown: each merged partition is evaluated."""
-        posterior, (sizes, sums, _) = self.posterior, clusters
+        posterior, (sizes, sums) = self.posterior, clusters[:2]
 
         def log_total(sizes: FloatArray, sums: FloatArray) -> FloatArray:
             known = posterior.n_objects, posterior.theta_grid, posterior.model, posterior.centre
@@ -128,22 +129,28 @@ class Evidence:
             blocks.append(log_total(sizes, sums) - log_total(merged[0], merged[1]))
         return np.concatenate(blocks)
 
-    def all_losses(self, clusters: ClusterStatistics) -> FloatArray:
+    def all_losses(self, clusters: AnyStatistics) -> FloatArray:
         """Losses of all pairs, above the diagonal; infinite elsewhere."""
         losses = np.full((clusters.sizes.size, clusters.sizes.size), np.inf)
         left, right = np.triu_indices(clusters.sizes.size, k=1)
         losses[left, right] = self.losses(clusters, left, right)
         return losses
 
-    def losses_after(self, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
+    def losses_after(self, clusters: AnyStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
         """Losses of all pairs of the new `clusters`, after b was merged into a; `losses` are those before."""
         del losses, a, b  # With θ summed out, a merge changes the losses of all pairs.
         return self.all_losses(clusters)
 
-    def _prior_losses(self, sizes: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
-        posterior, whole = self.posterior, sizes.astype(np.intp)
+    def _other_losses(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
+        """Log prior, and likelihood of the categorical columns, that merges lose."""
+        posterior, sizes = self.posterior, clusters.sizes
+        whole = sizes.astype(np.intp)
         log_counts, log_sizes = posterior.count_weights(sizes.size), posterior.log_size_weights
         lost = log_sizes[whole[left]] + log_sizes[whole[right]] - log_sizes[whole[left] + whole[right]]
+        if isinstance(clusters, MixedStatistics):
+            counts, log_marginals = clusters.counts, posterior.columns.log_marginals
+            apart = log_marginals(counts)
+            lost = lost + apart[left] + apart[right] - log_marginals(counts[left] + counts[right])
         return np.asarray(log_counts[sizes.size] - log_counts[sizes.size - 1] + lost, dtype=np.float64)
 
 
@@ -156,19 +163,19 @@ class OwnEvidence(Evidence):
     sigma: FloatArray = field(repr=False)
     centres: FloatArray | None = field(default=None, repr=False)
 
-    def losses(self, clusters: ClusterStatistics, left: IntArray, right: IntArray) -> FloatArray:
+    def losses(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, averaged over the draws."""
         apart = self._log_marginals(clusters)
         step = max(1, _BLOCK_ENTRIES // (self.theta.size * self.posterior.n_features**2))
         together = [np.empty(0)]
         for start in range(0, left.size, step):
             a, b = left[start : start + step], right[start : start + step]
-            merged = ClusterStatistics(*(values[a] + values[b] for values in clusters))
+            merged = type(clusters)(*(values[a] + values[b] for values in clusters))
             together.append(self._log_marginals(merged))
         lost = apart[left] + apart[right] - np.concatenate(together)
-        return lost + self._prior_losses(clusters.sizes, left, right)
+        return lost + self._other_losses(clusters, left, right)
 
-    def losses_after(self, clusters: ClusterStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
+    def losses_after(self, clusters: AnyStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
         """As for common shapes; only the pairs of the merged cluster are judged again."""
         losses = np.delete(np.delete(losses, b, axis=0), b, axis=1)
         count = clusters.sizes.size
@@ -180,11 +187,11 @@ class OwnEvidence(Evidence):
         losses[left, right] = self.losses(clusters, left, right)
         return losses
 
-    def _log_marginals(self, clusters: ClusterStatistics) -> FloatArray:
-        model = self.posterior.model
+    def _log_marginals(self, clusters: AnyStatistics) -> FloatArray:
+        model, numbers = self.posterior.model, ClusterStatistics(*clusters[:3])
         if self.centres is not None:
-            clusters = about(clusters, self.centres, model)
-        values = log_marginals(clusters, self.theta, self.nu, self.sigma, model)
+            numbers = about(numbers, self.centres, model)
+        values = log_marginals(numbers, self.theta, self.nu, self.sigma, model)
         return np.asarray(values.mean(axis=0), dtype=np.float64)
 
 
@@ -248,7 +255,7 @@ class Merges(NamedTuple):
 
 
 def merge_down(
-    evidence: Evidence, clusters: ClusterStatistics, choose: Callable[[FloatArray], tuple[int, int]]
+    evidence: Evidence, clusters: AnyStatistics, choose: Callable[[FloatArray], tuple[int, int]]
 ) -> Merges:
     """Merge clusters two by two down to one.
 
@@ -261,7 +268,7 @@ def merge_down(
         a, b = choose(losses)
         pairs.append((a, b))
         lost.append(float(losses[a, b]))
-        merged = ClusterStatistics(*(np.delete(values, b, axis=0) for values in clusters))
+        merged = type(clusters)(*(np.delete(values, b, axis=0) for values in clusters))
         for after, before in zip(merged, clusters, strict=True):
             after[a] = before[a] + before[b]
         clusters = merged
@@ -283,7 +290,7 @@ def evidence_merges(posterior: Posterior, labels: IntArray, evidence: Evidence |
         a, b = np.unravel_index(int(np.argmin(losses)), losses.shape)
         return int(a), int(b)
 
-    return merge_down(evidence, statistics_of(posterior.coordinates, labels, posterior.model), cheapest)
+    return merge_down(evidence, posterior.mixed_statistics(labels), cheapest)
 
 
 def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | None = None) -> Tree:

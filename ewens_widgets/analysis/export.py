@@ -1,18 +1,26 @@
-"""Draws and partitions in the formats of other tools: CSV tables and ArviZ."""
+"""Draws and partitions in the formats of other tools: CSV tables, ArviZ, and words for a paper.
+
+`methods` says what was computed, with the settings and diagnostics of the run; it judges nothing. `cite`
+gives the references.
+"""
 
 import csv
 import io
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ewens_widgets._version import __version__
+from ewens_widgets.analysis.convergence import diagnose
 from ewens_widgets.datasets import as_dataset
 from ewens_widgets.files import guarded
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.model.priors.ewens import Ewens, Gamma
+from ewens_widgets.model.priors.finite_mixture import FiniteMixture
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, saved_columns
@@ -135,15 +143,17 @@ def to_arviz(
 def _names(data: Any, posterior: Posterior) -> dict[str, list[str]]:  # noqa: ANN401 - as above
     """Coordinates by name, where the data have names that differ."""
     dataset = as_dataset(data)
-    if dataset.X.shape != posterior.coordinates.shape:
+    if dataset.X.shape != posterior.data_shape:
         raise ValueError(
-            f"the chains were run on {posterior.n_objects} rows and {posterior.n_features} columns; got data "
-            f"with {dataset.n_objects} and {dataset.n_features}."
+            "the chains were run on {} rows and {} columns; ".format(*posterior.data_shape)
+            + f"got data with {dataset.n_objects} and {dataset.n_features}."
         )
     rows, columns = dataset.row_names, dataset.feature_names
     names: dict[str, list[str]] = {}
     if rows is not None and len(set(rows)) == len(rows):
         names["object"] = list(rows)
+    if posterior.map.columns is not None:
+        columns = tuple(columns[place] for place in posterior.map.columns)
     if posterior.model != "III" and len(set(columns)) == len(columns):
         names["feature"] = list(columns)
     return names
@@ -155,3 +165,164 @@ def _csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     writer.writerow([guarded(cell) for cell in header])
     writer.writerows([guarded(cell) for cell in row] for row in rows)
     return buffer.getvalue()
+
+
+# Words for a paper.
+
+_INVARIANT = {
+    "I": "rotations and one common scale of the columns",
+    "II": "a separate scale for each column",
+    "III": "all non-singular linear maps of the columns",
+}
+_MOVES = {
+    "gibbs": "Gibbs sweeps",
+    "informed-split-merge": "split-merge moves by sequential allocation (Dahl 2005)",
+    "reassign": "single-object reassignments (Huang and Yang 2020, Algorithm 1)",
+    "split-merge": "split-merge moves (Huang and Yang 2020, Algorithm 2, with the Hastings ratio corrected)",
+}
+_ENTRIES = {
+    "paper": """@article{huang2020affine,
+  author  = {Huang, Hsin-Hsiung and Yang, Jie},
+  title   = {Affine-transformation invariant clustering models},
+  journal = {Journal of Statistical Distributions and Applications},
+  volume  = {7},
+  number  = {10},
+  year    = {2020},
+  note    = {arXiv:1611.09890}
+}""",
+    "software": f"""@software{{ewens_widgets,
+  author  = {{{{The ewens\\_widgets developers}}}},
+  title   = {{ewens\\_widgets: affine-invariant Bayesian clustering with the Ewens process}},
+  version = {{{__version__}}}
+}}""",
+    "split-merge": """@techreport{dahl2005sequentially,
+  author      = {Dahl, David B.},
+  title       = {Sequentially-allocated merge-split sampler for conjugate and nonconjugate {D}irichlet process
+                 mixture models},
+  institution = {Texas A\\&M University},
+  year        = {2005}
+}""",
+    "finite mixture": """@article{miller2018mixture,
+  author  = {Miller, Jeffrey W. and Harrison, Matthew T.},
+  title   = {Mixture models with a prior on the number of components},
+  journal = {Journal of the American Statistical Association},
+  volume  = {113},
+  pages   = {340--356},
+  year    = {2018}
+}""",
+    "concentration": """@article{escobar1995bayesian,
+  author  = {Escobar, Michael D. and West, Mike},
+  title   = {Bayesian density estimation and inference using mixtures},
+  journal = {Journal of the American Statistical Association},
+  volume  = {90},
+  pages   = {577--588},
+  year    = {1995}
+}""",
+    "R-hat": """@article{vehtari2021rank,
+  author  = {Vehtari, Aki and Gelman, Andrew and Simpson, Daniel and Carpenter, Bob and
+             B{\\"u}rkner, Paul-Christian},
+  title   = {Rank-normalization, folding, and localization: an improved {$\\widehat{R}$} for assessing
+             convergence of {MCMC}},
+  journal = {Bayesian Analysis},
+  volume  = {16},
+  pages   = {667--718},
+  year    = {2021}
+}""",
+    "point estimate": """@article{wade2018bayesian,
+  author  = {Wade, Sara and Ghahramani, Zoubin},
+  title   = {Bayesian cluster analysis: point estimation and credible balls},
+  journal = {Bayesian Analysis},
+  volume  = {13},
+  pages   = {559--626},
+  year    = {2018}
+}""",
+}
+
+
+def methods(trace: Trace) -> str:
+    """Write what was done as a paragraph for a paper, with every number of this run.
+
+    Parameters
+    ----------
+    trace
+        Draws of one chain, or pooled draws of several.
+    """
+    return " ".join([*_model(trace.posterior), *_sampling(trace), *_answer(trace)])
+
+
+def cite(trace: Trace | None = None) -> str:
+    """Write the references as BibTeX: paper, software and methods; with a trace, those that it used."""
+    wanted = list(_ENTRIES)
+    if trace is not None:
+        prior = trace.posterior.prior
+        used = {
+            "split-merge": "informed-split-merge" in trace.move_counts,
+            "finite mixture": isinstance(prior, FiniteMixture),
+            "concentration": isinstance(prior, Ewens) and isinstance(prior.concentration, Gamma),
+        }
+        wanted = [name for name in _ENTRIES if used.get(name, True)]
+    return "\n\n".join(_ENTRIES[name] for name in wanted)
+
+
+def _model(posterior: Posterior) -> Iterator[str]:
+    n_rows, n_columns = posterior.data_shape
+    kinds = [kind.kind for kind in posterior.columns.kinds]
+    counted = {kind: kinds.count(kind) for kind in ("number", "two-part", "category", "left out")}
+    listed = ", ".join(f"{count} {kind}" for kind, count in counted.items() if count)
+    yield (
+        f"{n_rows} objects with {n_columns} columns" + (f" ({listed})" if listed else "") + " were clustered "
+        f"with the Bayesian partition model of Huang and Yang (2020) in ewens_widgets {__version__}."
+    )
+    shapes = "a common covariance for all clusters"
+    if posterior.shapes == "own":
+        grid = posterior.nu_grid
+        shapes = (
+            "a covariance for each cluster, pooled towards a common one with a degree of pooling that is "
+            f"uniform on {grid.size} values from {grid[0]:g} to {grid[-1]:g}"
+        )
+    yield f"Model {posterior.model}, invariant to {_INVARIANT[posterior.model]}, had {shapes}."
+    grid = posterior.theta_grid
+    yield (
+        f"The prior on partitions was {posterior.prior}; the ratio of the variance between clusters to that "
+        f"within had {grid.size} values from {grid[0]:g} to {grid[-1]:g}, with shape {posterior.alpha:g} of "
+        "its prior."
+    )
+    if posterior.columns.has_categories:
+        yield (
+            "Categories were independent given the partition, with symmetric Dirichlet(1/2) priors on their "
+            "shares; missing ones were not counted."
+        )
+    yield from posterior.columns.sentences
+
+
+def _sampling(trace: Trace) -> Iterator[str]:
+    chains = trace.chains
+    numbers = diagnose(trace, similarity=False)
+    moves = " and ".join(_MOVES.get(name, name) for name in trace.move_counts)
+    burn_in = min(int(chain.iterations[0]) for chain in chains) - 1
+    steps = np.diff(chains[0].iterations)
+    thin = f", one every {steps[0]} iterations" if steps.size and steps[0] > 1 else ""
+    count = "One Markov chain" if len(chains) == 1 else f"{len(chains)} Markov chains"
+    yield (
+        f"{count} of {len(chains[0])} draws{thin}, after at least {burn_in} iterations of burn-in, used "
+        f"{moves}."
+    )
+    if numbers.rhat:
+        yield (
+            f"The largest rank-normalised R-hat was {numbers.worst_rhat:.3f} and the smallest effective "
+            f"sample size {numbers.least_ess:.0f} (Vehtari et al. 2021)."
+        )
+
+
+def _answer(trace: Trace) -> Iterator[str]:
+    found = trace.answer()
+    components = len(found.table)
+    sizes = ", ".join(map(str, found.sizes))
+    groups = "one group" if found.n_clusters == 1 else f"{found.n_clusters} groups"
+    how = f" by merging {components} components of the draws" if components > found.n_clusters else ""
+    yield (
+        f"The answer of the draws was {groups} of {sizes} objects{how}; "
+        f"{trace.n_objects - found.uncertain.size} of {trace.n_objects} objects were assigned with "
+        "probability of at least 0.8."
+    )
+    yield found.reason

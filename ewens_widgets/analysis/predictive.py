@@ -66,7 +66,13 @@ class Prediction(NamedTuple):
     novelty: FloatArray
 
 
-def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: int = 100) -> Prediction:
+def predict_clusters(
+    trace: "Trace",
+    labels: IntArray,
+    new: FloatArray,
+    draws: int = 100,
+    categories: NDArray[np.int64] | None = None,
+) -> Prediction:
     """Probabilities of new objects for the clusters of a partition.
 
     An object that joins a cluster of a draw is assigned to the reported clusters in proportion to that
@@ -82,12 +88,14 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
         Canonical coordinates of the new objects, a row each.
     draws
         How many draws, evenly spaced along the chain, to average over at most.
+    categories
+        Places of their categories (`Columns.places_of`), if some columns are categorical.
     """
     n_reported = int(labels.max()) + 1
     log_known = np.full((len(new), n_reported), -np.inf)
     log_novel = np.full(len(new), -np.inf)
     for own, theta, concentration, nu, sigma in _spread_draws(trace, draws):
-        log_weights = join_log_weights(trace.posterior, own, theta, concentration, new, nu, sigma)
+        log_weights = join_log_weights(trace.posterior, own, theta, concentration, new, nu, sigma, categories)
         log_novel = np.logaddexp(log_novel, log_weights[:, -1])
         log_known = np.logaddexp(log_known, _translated(log_weights[:, :-1], own, labels, n_reported))
     total = logsumexp(log_known, axis=1)
@@ -97,8 +105,12 @@ def predict_clusters(trace: "Trace", labels: IntArray, new: FloatArray, draws: i
     )
 
 
-def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) -> FloatArray:
+def log_predictive_density(
+    trace: "Trace", new: FloatArray, draws: int = 100, categories: NDArray[np.int64] | None = None
+) -> FloatArray:
     """Log density of each new object given the data, in canonical coordinates, averaged over draws.
+
+    Of categories it is the probability.
 
     Parameters
     ----------
@@ -108,13 +120,15 @@ def log_predictive_density(trace: "Trace", new: FloatArray, draws: int = 100) ->
         Canonical coordinates of the new objects, a row each.
     draws
         How many draws, evenly spaced along the chain, to average over at most.
+    categories
+        Places of their categories (`Columns.places_of`), if some columns are categorical.
     """
     posterior = trace.posterior
     total = np.full(len(new), -np.inf)
     chosen = _spread_draws(trace, draws)
     for labels, theta, concentration, nu, sigma in chosen:
         log_density = logsumexp(
-            join_log_weights(posterior, labels, theta, concentration, new, nu, sigma), axis=1
+            join_log_weights(posterior, labels, theta, concentration, new, nu, sigma, categories), axis=1
         )
         if posterior.shapes == "common" and posterior.centre == "mean":
             log_prior = _log_seats(posterior, labels, concentration)
@@ -141,6 +155,7 @@ def join_log_weights(
     new: FloatArray,
     nu: float = np.inf,
     sigma: FloatArray | None = None,
+    categories: NDArray[np.int64] | None = None,
 ) -> FloatArray:
     """Log weights of each new object for joining each cluster of a draw, and for opening its own (m × K + 1).
 
@@ -154,6 +169,8 @@ def join_log_weights(
         Canonical coordinates of the new objects, a row each.
     nu, sigma
         Of own shapes: the draw's pooling ν and packed scale Σ.
+    categories
+        As of `predict_clusters`.
     """
     log_prior = _log_seats(posterior, labels, concentration)
     if posterior.shapes == "own":
@@ -162,6 +179,9 @@ def join_log_weights(
         log_likelihood = _orbit_log_density(posterior, labels, theta, new)
     else:
         log_likelihood = _common_log_likelihood(posterior, labels, theta, new)
+    if categories is not None and posterior.columns.has_categories:
+        counts = np.pad(posterior.columns.counts(labels), ((0, 1), (0, 0)))
+        log_likelihood = log_likelihood + posterior.columns.log_weights(counts, categories)
     return np.asarray(log_prior + log_likelihood, dtype=np.float64)
 
 

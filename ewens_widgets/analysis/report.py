@@ -156,7 +156,13 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
     chain = "One chain" if numbers.n_chains == 1 else f"{numbers.n_chains} chains"
     return Report(
         verdict=verdict,
-        reasons=(*reasons, fit.headline, *(found.sentence for found in fit.findings), *fit.remarks),
+        reasons=(
+            *reasons,
+            fit.headline,
+            *(found.sentence for found in fit.findings),
+            *fit.remarks,
+            *chains[0].posterior.columns.sentences,
+        ),
         advice=tuple(dict.fromkeys(advice)),
         diagnostics=numbers,
         check=fit,

@@ -26,10 +26,12 @@ from numpy.typing import ArrayLike
 from ewens_widgets.datasets._dataset import ColumnSummary, Dataset, TableSummary
 from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._loaders import half_moons, leukemia, unit_square, wine
+from ewens_widgets.datasets.kinds import ColumnKind
 from ewens_widgets.files import cache_directory
 
 __all__ = [
     "LOADERS",
+    "ColumnKind",
     "ColumnSummary",
     "Dataset",
     "TableSummary",

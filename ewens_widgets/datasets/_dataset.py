@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.datasets import _frames
+from ewens_widgets.datasets.kinds import KINDS, ColumnKind, examine
 
 __all__ = ["ColumnSummary", "Dataset", "TableSummary"]
 
@@ -34,6 +35,8 @@ class ColumnSummary:
         Three of its values, as they stand in the table.
     choices
         Other ways to read it: what `read_as` of `read_table` takes for this column.
+    kind
+        What a feature is to a model: "number", "category" or "two-part"; empty for other roles.
     """
 
     name: str
@@ -41,6 +44,7 @@ class ColumnSummary:
     reason: str = ""
     values: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,6 +134,10 @@ class Dataset:
         Whether all columns are measured in one unit; plots then have the same scale on both axes.
     noun
         What widgets call one object, such as ``"wine"``; the plural has an s.
+    kinds
+        What each column is: "auto" proposes a kind for each, with a reason (see `datasets.kinds`);
+        "numeric" makes all of them numbers; a mapping, ``{"sex": "category"}``, has those that are known.
+        Kept as one `ColumnKind` per column. None: the columns are not examined, and are numbers to a model.
 
     Raises
     ------
@@ -148,6 +156,7 @@ class Dataset:
     index: Any = field(default=None)
     same_units: bool = False
     noun: str = "object"
+    kinds: Any = None
 
     def __post_init__(self) -> None:
         if _frames.is_frame(self.X):
@@ -169,9 +178,15 @@ class Dataset:
         [noun] = _checked_names("noun", (self.noun,))
         if not noun.strip():
             raise ValueError(f"noun must say what one object is called, such as 'wine', got {noun!r}")
+        kinds = self.kinds
+        if kinds is not None and not all(isinstance(kind, ColumnKind) for kind in kinds):
+            kinds = examine(X, names, kinds)
+        if kinds is not None and len(kinds) != n_features:
+            raise ValueError(f"kinds has {len(kinds)} entries, but X has {n_features} columns")
         # The way to set fields of a frozen dataclass from within.
         checked = {"X": X, "labels": labels, "feature_names": names, "label_names": label_names}
-        for name, value in (checked | {"row_names": row_names}).items():
+        checked |= {"row_names": row_names, "kinds": None if kinds is None else tuple(kinds)}
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def _take_names_of_frame(self) -> None:
@@ -185,8 +200,7 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # numpy drops the read-only flag in pickles and deep copies; the constructor sets it again.
-        fields = (self.X, self.labels, self.name, self.feature_names, self.description, self.label_names)
-        return type(self), (*fields, self.row_names, self.summary, self.index, self.same_units, self.noun)
+        return type(self), tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     @property
     def n_objects(self) -> int:
@@ -255,7 +269,11 @@ class Dataset:
         return f"{_plural(self.n_objects, 'object')} × {_plural(self.n_features, 'feature')}"
 
     def _facts(self) -> list[tuple[str, str]]:
-        return [("features", _shortened(self.feature_names)), ("labels", self._classes_text())]
+        facts = [("features", _shortened(self.feature_names)), ("labels", self._classes_text())]
+        by_kind = {
+            kind: [column.name for column in self.kinds or () if column.kind == kind] for kind in KINDS[1:]
+        }
+        return [*facts, *((kind, _shortened(named)) for kind, named in by_kind.items() if named)]
 
     def _classes_text(self) -> str:
         if self.labels is None:

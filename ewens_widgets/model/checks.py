@@ -97,8 +97,10 @@ def _first_values(values: FloatArray) -> str:
     return np.array2string(values, threshold=20, edgeitems=5)
 
 
-def check_data(data: ArrayLike | Dataset) -> FloatArray:
+def check_data(data: ArrayLike | Dataset, finite: bool = True) -> FloatArray:
     """Return the data as an n × d matrix of finite floats, n ≥ 2; refuse other data.
+
+    With `finite` false, NaN and infinity are left for others to judge.
 
     Such a matrix, perhaps memory-mapped from a file, is returned itself and not copied: do not write to it.
     """
@@ -107,10 +109,8 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
         raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
     if np.ma.is_masked(source):
         raise ValueError("data have masked values; drop these rows, or fill the gaps, before clustering.")
-    rows = data.row_names if isinstance(data, Dataset) else None
     if _frames.is_frame(source):
-        frame = _frames.as_pandas(source)
-        source, rows = _frames.numeric_matrix(frame), _frames.row_names(frame)
+        source = _frames.numeric_matrix(_frames.as_pandas(source))
     try:
         raw = np.asarray(source)
     except ValueError:
@@ -131,7 +131,8 @@ def check_data(data: ArrayLike | Dataset) -> FloatArray:
         raise ValueError(
             f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required: data need a column."
         )
-    _check_finite(matrix, data, rows)
+    if finite:
+        check_finite(matrix, data)
     return matrix
 
 
@@ -160,11 +161,14 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
         ) from fault
 
 
-def _check_finite(matrix: FloatArray, data: ArrayLike | Dataset, rows: Sequence[str] | None) -> None:
+def check_finite(matrix: FloatArray, data: ArrayLike | Dataset) -> None:
     """Refuse NaN and infinity, with the first place, the number by column, and ways out."""
     bad = ~np.isfinite(matrix)
     if not bad.any():
         return
+    rows = data.row_names if isinstance(data, Dataset) else None
+    if _frames.is_frame(data):
+        rows = _frames.row_names(_frames.as_pandas(data))
     names = column_names(data)
     row, column = (int(place) for place in np.argwhere(bad)[0])
     kind = "NaN" if np.isnan(matrix[row, column]) else "infinity"

@@ -20,6 +20,13 @@ axis, and so on: a Gram–Schmidt decomposition with pivots, the same for any ro
 
 The map from the data to these coordinates is affine. It is kept with them (`AffineMap`): predictions need it
 for new rows, densities for its Jacobian, and pictures for its inverse.
+
+*Rounding.* Numbers are written with finitely many digits: those of column j are multiples of a step
+:math:`\delta_j`, and rounding to it has variance :math:`\delta_j^2 / 12`. Where the columns of a table are
+related, such as one that is the sum of two others, each rounded, a direction may vary by rounding only, and
+whitening would make it one of d equal directions. With :math:`R = \operatorname{diag}(\delta_j^2/12)`,
+directions with less than 10 times the variance of R (by the generalised eigenvalues of the covariance and R)
+are left out of the coordinates of model III, and named.
 """
 
 from collections.abc import Sequence
@@ -41,6 +48,8 @@ _SMALLEST_POWER = -1074  # Of two, that is not zero; all numbers are multiples o
 _TILTED = 1e-9  # Mean of a whitened column above which it is centred once more.
 _EQUALLY_FAR = 1e-6  # Relative difference of squared distances that does not count.
 _ROUNDING = 1e-24  # Share of the largest squared distance that is rounding only.
+_FROM_ROUNDING = 0.1  # A direction with more than this share of its variance from rounding is left out.
+_NEGLIGIBLE = 0.05  # Part of a column, in standard deviations, that is not named in a relation.
 _CANONICAL = 1e-6  # How far stored coordinates may be from canonical ones; rounding is far below.
 
 
@@ -54,27 +63,44 @@ class AffineMap:
         One number for each column, or one for all.
     matrix
         None for models I and II, which only shift and scale.
+    n_kept
+        The first of the coordinates that count; the others are directions of rounding. None: all of them.
+    columns
+        The columns of the data that are numbers to the model; None: all of them.
+    rounding
+        What is said of the directions of rounding.
     """
 
     centre: FloatArray = field(default_factory=lambda: np.zeros(1))
     scale: FloatArray = field(default_factory=lambda: np.ones(1))
     matrix: FloatArray | None = None
+    n_kept: int | None = None
+    columns: Sequence[int] | None = None
+    rounding: tuple[str, ...] = ()
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Canonical coordinates of rows."""
-        scaled = (X - self.centre) / self.scale
-        return scaled if self.matrix is None else scaled @ self.matrix
+        scaled = ((X if self.columns is None else X[:, self.columns]) - self.centre) / self.scale
+        return scaled if self.matrix is None else (scaled @ self.matrix)[:, : self.n_kept]
 
     def pulled_back(self, weights: FloatArray) -> FloatArray:
         """Weights of y in linear functions of the data (d × any), given the weights of x in them."""
-        scaled = self.scale[:, None] * weights
-        return scaled if self.matrix is None else np.asarray(np.linalg.solve(self.matrix, scaled))
+        scaled = self.scale[:, None] * (weights if self.columns is None else weights[self.columns])
+        if self.matrix is None:
+            return scaled
+        return np.asarray(np.linalg.solve(self.matrix, scaled))[: self.n_kept]
 
     @property
     def log_jacobian(self) -> float:
-        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it."""
-        turned = 0.0 if self.matrix is None else float(np.linalg.slogdet(self.matrix)[1])
-        return turned - float(np.log(self.scale).sum())
+        """Log volume in canonical coordinates of a unit volume of the data: densities differ by it.
+
+        A direction of rounding, of variance 1, adds the mean log density of a normal distribution.
+        """
+        if self.matrix is None:
+            return -float(np.log(self.scale).sum())
+        n_left = 0 if self.n_kept is None else len(self.matrix) - self.n_kept
+        log_rest = 0.5 * n_left * (1.0 + np.log(2.0 * np.pi))
+        return float(np.linalg.slogdet(self.matrix)[1] - log_rest - np.log(self.scale).sum())
 
 
 def canonical_coordinates(
@@ -83,12 +109,14 @@ def canonical_coordinates(
     names: Sequence[str] | None = None,
     has_axes: bool = False,
     is_oriented: bool = False,
+    resolution: FloatArray | None = None,
 ) -> tuple[FloatArray, AffineMap]:
     """Centre and scale (I, II) or whiten (III) checked data; refuse too little spread for the model.
 
     Returned with the coordinates is the map to them. With `has_axes` the axes of model III are fixed by the
     data too, and d + 1 rows are enough. With `is_oriented` they are fixed for all models (for II, their
-    signs), as draws of a direction need it.
+    signs), as draws of a direction need it. With the `resolution` of each column, model III leaves out
+    directions that vary by rounding only.
 
     Messages use the `names` of the columns, or their numbers. Columns that depend linearly on others are
     refused by model III; I and II warn of them.
@@ -112,12 +140,62 @@ def canonical_coordinates(
             coordinates = coordinates @ turned
         return np.ascontiguousarray(coordinates), AffineMap(centre, scale, turned)
     representative, whitening, shift = _whitened(centred, precision, names)
+    n_kept: int | None = None
+    rounding: tuple[str, ...] = ()
+    if resolution is not None:
+        turn, n_left = _rounding_last(whitening, resolution / scale)
+        if n_left:
+            whitening, n_kept = whitening @ turn, n_features - n_left
+            representative = representative @ turn[:, :n_kept]
+            rounding = _relations((whitening[:, n_kept:] / scale[:, None]).T, scale, names)
     if has_axes or is_oriented:
         axes = _axes(representative)
-        representative, whitening = np.asarray(representative @ axes.T), whitening @ axes.T
+        representative, kept = np.asarray(representative @ axes.T), whitening[:, :n_kept] @ axes.T
+        whitening = kept if n_kept is None else np.hstack([kept, whitening[:, n_kept:]])
     representative *= np.sqrt(n_objects)
     centre = centre + scale * shift * np.sqrt(n_objects)
-    return np.ascontiguousarray(representative), AffineMap(centre, scale, whitening)
+    return np.ascontiguousarray(representative), AffineMap(
+        centre, scale, whitening, n_kept, rounding=rounding
+    )
+
+
+def _rounding_last(whitening: FloatArray, steps: FloatArray) -> tuple[FloatArray, int]:
+    """A rotation of whitened coordinates that brings directions of rounding to the end, and their number.
+
+    In whitened coordinates the covariance is the identity, and that of rounding WᵀRW: directions where it is
+    more than a tenth are those where the covariance is less than ten times R. A column alone is never
+    rounding, however coarse.
+    """
+    variances = np.minimum(steps**2 / 12.0, _FROM_ROUNDING / 2.0)
+    shares, turn = np.linalg.eigh(whitening.T @ (variances[:, None] * whitening))
+    n_left = int(np.sum(shares > _FROM_ROUNDING))
+    return turn, min(n_left, len(shares) - 1)
+
+
+def _relations(weights: FloatArray, scale: FloatArray, names: Sequence[str] | None) -> tuple[str, ...]:
+    """Say which columns determine which, given functions of the columns (a row each) that are constant."""
+    rows, sentences = weights * scale, []
+    leads: list[int] = []
+    for place in range(len(rows)):
+        lead = int(np.argmax(np.abs(rows[place])))
+        rows[place] /= rows[place, lead]
+        others = np.arange(len(rows)) != place
+        rows[others] -= np.outer(rows[others, lead], rows[place])
+        leads.append(lead)
+    named = [named_columns([place], names) for place in range(rows.shape[1])]
+    for row, lead in zip(rows, leads, strict=True):
+        text = ""
+        for place in np.flatnonzero(np.abs(row) > _NEGLIGIBLE).tolist():
+            if place == lead:
+                continue
+            factor = -row[place] * scale[lead] / scale[place]
+            size = "" if abs(abs(factor) - 1.0) < _NEGLIGIBLE else f"{abs(factor):.3g} "
+            sign = ("−" if factor < 0.0 else "") if not text else (" − " if factor < 0.0 else " + ")
+            text += f"{sign}{size}{named[place]}"
+        sentences.append(
+            f"{named[lead]} = {text or 'a constant'}, up to rounding: this direction is left out"
+        )
+    return tuple(sentences)
 
 
 def _centred(

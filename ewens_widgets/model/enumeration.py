@@ -112,4 +112,6 @@ def _log_joint(posterior: Posterior, labels: NDArray[np.int8]) -> FloatArray:
     counts = labels.max(axis=1).astype(np.intp) + 1
     by_size = posterior.log_size_weights[sizes.astype(np.intp)].sum(axis=1)
     log_prior = posterior.log_count_weights[counts] + by_size
+    if posterior.columns.has_categories:
+        log_likelihoods += np.array([[posterior.log_categories(row)] for row in labels])
     return np.asarray(log_prior[:, None] + posterior.log_theta_prior + log_likelihoods, dtype=np.float64)

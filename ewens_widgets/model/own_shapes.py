@@ -57,6 +57,15 @@ class ClusterStatistics(NamedTuple):
     squares: FloatArray
 
 
+class MixedStatistics(NamedTuple):
+    """The same with the counts of categories (…, K × ΣL) besides."""
+
+    sizes: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+    counts: FloatArray
+
+
 class Shapes(NamedTuple):
     """Posterior means of the clusters' centres (…, K, d) and covariances (…, K, d, d)."""
 

@@ -12,7 +12,7 @@ in log θ; ``"symmetric-F"`` multiplies each by the width of its step, which is 
 on a grid, by default :math:`2, 4, …, 256`. Every conditional of θ or ν is then a short exact sum.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
@@ -22,14 +22,8 @@ from scipy.special import logsumexp
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import (
-    FloatArray,
-    ModelName,
-    check_data,
-    check_model,
-    check_theta_grid,
-    column_names,
-)
+from ewens_widgets.datasets.kinds import Kinds
+from ewens_widgets.model.checks import FloatArray, ModelName, check_model, check_theta_grid, column_names
 from ewens_widgets.model.coordinates import AffineMap, canonical_coordinates, on_exact_grid
 from ewens_widgets.model.likelihood import (
     CentreName,
@@ -37,8 +31,10 @@ from ewens_widgets.model.likelihood import (
     cluster_statistics,
     log_likelihoods_from_statistics,
 )
+from ewens_widgets.model.mixed_columns import Columns, read_columns
 from ewens_widgets.model.own_shapes import (
     ClusterStatistics,
+    MixedStatistics,
     Shapes,
     cluster_shapes,
     log_marginals,
@@ -86,6 +82,8 @@ class Posterior:
     centre
         ``"mean"``: that of the data is treated as known; ``"unknown"``: it is integrated out, or, with own
         shapes, a parameter that stands behind Σ wherever that is packed.
+    columns
+        What the columns of the data are; the categorical ones are part of the likelihood.
     """
 
     coordinates: FloatArray = field(repr=False)
@@ -98,11 +96,13 @@ class Posterior:
     map: AffineMap = field(default_factory=AffineMap, repr=False)
     theta_prior: str = "as-printed"
     centre: CentreName = "mean"
+    columns: Columns = field(default_factory=Columns, repr=False)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
         for array in (self.coordinates, self.theta_grid, self.nu_grid):
             _read_only(array)
+        self.columns.places.setflags(write=False)
         _ = self.log_theta_prior  # refuses a grid and an alpha that do not go together
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -125,14 +125,24 @@ class Posterior:
         nu_grid: ArrayLike | None = None,
         centre: str = "mean",
         theta_prior: str = "as-printed",
+        kinds: Kinds = None,
     ) -> "Posterior":
         """Check everything and bring the data to canonical coordinates."""
         name, family, checked_centre = check_model(model), check_shapes(shapes), check_centre(centre)
         if family == "common" and nu_grid is not None:
             raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
-        matrix, names = check_data(X), column_names(X)
+        matrix, used, columns = read_columns(X, kinds)
+        names, resolution = column_names(X), None
+        if used is not None:
+            names = tuple(columns.kinds[place].name for place in used)
+            resolution = np.array([columns.kinds[place].resolution for place in used])
         coordinates, own_map = canonical_coordinates(
-            matrix, name, names, has_axes=family == "own", is_oriented=checked_centre == "unknown"
+            matrix,
+            name,
+            names,
+            has_axes=family == "own",
+            is_oriented=checked_centre == "unknown",
+            resolution=resolution,
         )
         return cls(
             coordinates=on_exact_grid(coordinates),
@@ -142,9 +152,10 @@ class Posterior:
             theta_grid=default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid),
             shapes=family,
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
-            map=own_map,
+            map=replace(own_map, columns=used),
             centre=checked_centre,
             theta_prior=theta_prior,
+            columns=replace(columns, rounding=own_map.rounding),
         )
 
     @property
@@ -154,8 +165,17 @@ class Posterior:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features, those of the coordinates."""
         return int(self.coordinates.shape[1])
+
+    @property
+    def data_shape(self) -> tuple[int, int]:
+        """Number of rows and columns of the data."""
+        return self.n_objects, len(self.columns.kinds) or self.n_features
+
+    def numbers_of(self, X: FloatArray) -> FloatArray:
+        """The columns of a table that are numbers to the model."""
+        return X if self.map.columns is None else np.asarray(X[:, self.map.columns])
 
     @property
     def sigma_length(self) -> int:
@@ -228,11 +248,26 @@ class Posterior:
             clusters, scale = self.statistics(checked, sigma), self.scale(sigma)
             nu = np.full(self.theta_grid.size, self.nu_grid[nu_index])
             scales = np.broadcast_to(scale, (nu.size, *scale.shape))
-            return np.asarray(log_marginals(clusters, self.theta_grid, nu, scales, self.model).sum(axis=-1))
+            by_cluster = log_marginals(clusters, self.theta_grid, nu, scales, self.model)
+            return np.asarray(by_cluster.sum(axis=-1) + self.log_categories(checked))
         sizes, sums = cluster_statistics(self.coordinates, checked)
-        return log_likelihoods_from_statistics(
+        values = log_likelihoods_from_statistics(
             sizes, sums, self.n_objects, self.theta_grid, self.model, self.centre
         )
+        return values + self.log_categories(checked)
+
+    def mixed_statistics(self, labels: NDArray[np.intp]) -> ClusterStatistics | MixedStatistics:
+        """Statistics of the clusters of a partition, with the counts of categories if there are any."""
+        numbers = statistics_of(self.coordinates, labels, self.model)
+        if not self.columns.has_categories:
+            return numbers
+        return MixedStatistics(*numbers, self.columns.counts(labels))
+
+    def log_categories(self, labels: NDArray[np.integer]) -> float:
+        """Log marginal likelihood of the categorical columns, given canonical labels; 0 if there are none."""
+        if not self.columns.has_categories:
+            return 0.0
+        return float(self.columns.log_marginals(self.columns.counts(labels)).sum())
 
     def log_density(
         self,

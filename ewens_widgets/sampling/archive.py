@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,12 +28,14 @@ from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
 from ewens_widgets.arguments import check_positive
+from ewens_widgets.datasets.kinds import ColumnKind
 from ewens_widgets.files import write_atomically
 from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model import priors
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 from ewens_widgets.model.coordinates import AffineMap, check_canonical
 from ewens_widgets.model.likelihood import check_centre
+from ewens_widgets.model.mixed_columns import Columns
 from ewens_widgets.model.posterior import Posterior, check_nu_grid, check_shapes
 from ewens_widgets.model.priors.ewens import Gamma
 
@@ -227,17 +229,21 @@ def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDAr
         **({} if posterior.theta_prior == "as-printed" else {"theta_prior": posterior.theta_prior}),
         **({} if posterior.centre == "mean" else {"centre": posterior.centre}),
     }
-    arrays = {
+    if posterior.columns.kinds:
+        settings["kinds"] = [asdict(kind) for kind in posterior.columns.kinds]
+        settings["rounding"] = list(posterior.columns.rounding)
+    arrays: dict[str, NDArray[Any]] = {
         "coordinates": posterior.coordinates,
         "theta_grid": posterior.theta_grid,
         "nu_grid": posterior.nu_grid,
         "map.centre": posterior.map.centre,
         "map.scale": posterior.map.scale,
     }
-    return settings, arrays if posterior.map.matrix is None else {
-        **arrays,
-        "map.matrix": posterior.map.matrix,
-    }
+    if posterior.columns.kinds:
+        arrays["categories"] = posterior.columns.places
+    if posterior.map.matrix is not None:
+        arrays["map.matrix"] = posterior.map.matrix
+    return settings, arrays
 
 
 def _pack_prior(value: Any) -> Any:  # noqa: ANN401 - a number, or a prior of numbers and priors
@@ -263,6 +269,7 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
     shapes, model = check_shapes(settings["shapes"]), check_model(settings["model"])
     coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
     check_canonical(coordinates, model)
+    columns = _columns(settings, arrays, len(coordinates))
     prior = _unpack_prior(settings["prior"])
     if not isinstance(prior, priors.PartitionPrior):
         raise TypeError(f"{prior!r} is no prior on partitions")
@@ -274,14 +281,48 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
         theta_grid=check_theta_grid(arrays["theta_grid"]),
         shapes=shapes,
         nu_grid=np.array([np.inf]) if shapes == "common" else check_nu_grid(arrays["nu_grid"]),
-        map=_affine_map(arrays, coordinates.shape[1]),
+        map=_affine_map(arrays, coordinates.shape[1], columns),
         theta_prior=settings.get("theta_prior", "as-printed"),
         centre=check_centre(settings.get("centre", "mean")),
+        columns=columns,
     )
 
 
-def _affine_map(arrays: Mapping[str, NDArray[Any]], n_features: int) -> AffineMap:
+def unpack_kinds(given: Any) -> tuple[ColumnKind, ...]:  # noqa: ANN401 - what a file holds
+    """Read kinds of columns that were written as dictionaries."""
+    return tuple(
+        ColumnKind(
+            str(kind["name"]),
+            str(kind["kind"]),
+            float(kind["resolution"]),
+            str(kind["reason"]),
+            tuple(float(level) for level in kind["levels"]),
+            tuple(str(name) for name in kind["level_names"]),
+        )
+        for kind in given
+    )
+
+
+def _columns(settings: Metadata, arrays: Arrays, n_objects: int) -> Columns:
+    """Read what the columns of the data are."""
+    if "kinds" not in settings:
+        return Columns()
+    kinds = unpack_kinds(settings["kinds"])
+    columns = Columns(kinds, arrays["categories"], tuple(str(text) for text in settings["rounding"]))
+    places, n_places = columns.places, int(columns.levels.sum())
+    if places.shape != (n_objects, columns.levels.size) or places.dtype != np.int64:
+        raise ValueError("the categories do not fit the kinds of the columns")
+    if places.size and not (places.min() >= -1 and places.max() < n_places):
+        raise ValueError("there are categories that no column has")
+    return columns
+
+
+def _affine_map(arrays: Mapping[str, NDArray[Any]], n_kept: int, columns: Columns) -> AffineMap:
     """Read the map from the data to their coordinates; refuse one of other data."""
+    used = columns.numbers
+    n_features = n_kept
+    if "map.matrix" in arrays and columns.rounding:
+        n_features = n_kept + len(columns.rounding)
     centre, scale, matrix = arrays["map.centre"], arrays["map.scale"], arrays.get("map.matrix")
     parts = [centre, scale] if matrix is None else [centre, scale, matrix]
     shapes = [(), ()] if matrix is None else [(), (), (n_features,)]
@@ -291,7 +332,9 @@ def _affine_map(arrays: Mapping[str, NDArray[Any]], n_features: int) -> AffineMa
             raise ValueError("the map from the data to their coordinates does not fit")
     if np.any(scale <= 0.0):
         raise ValueError("the map from the data to their coordinates has a scale that is not positive")
-    return AffineMap(centre, scale, matrix)
+    if used is not None and len(used) != n_features:
+        raise ValueError("the map from the data to their coordinates is of other columns")
+    return AffineMap(centre, scale, matrix, None if n_kept == n_features else n_kept, used)
 
 
 def same_posterior(first: Posterior, second: Posterior) -> bool:

@@ -111,7 +111,7 @@ except ImportError:
         is_plain = _loaded is None or is_set("EWENS_WIDGETS_INTERPRETED")
         return function if is_plain else cast("Function", _loaded(function))
 
-    def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
+    def _announce(operation: Callable[..., Any], table: Mapping[type, Any], mixed: bool | None) -> None:
         """Without a compiler there is nothing to announce."""
 else:
     COMPILED = True
@@ -157,19 +157,25 @@ else:
         compiled: Function = numba.njit(forceinline=True, **_INNER)(function)
         return compiled
 
-    def _announce(operation: Callable[..., Any], table: Mapping[type, Any]) -> None:
+    def _announce(operation: Callable[..., Any], table: Mapping[type, Any], mixed: bool | None) -> None:
         """Tell numba what the operation stands for in code that is compiled for a kind of workspace."""
         for kind, found in table.items():
-            _announce_one(operation, kind, found)
+            _announce_one(operation, kind, found, mixed)
 
-    def _announce_one(operation: Callable[..., Any], kind: type, found: Any) -> None:  # noqa: ANN401 - numba's
+    def _announce_one(operation: Callable[..., Any], kind: type, found: Any, mixed: bool | None) -> None:  # noqa: ANN401 - numba's
         # Inlined where this family's function is: a call hands over all arrays of a workspace, one by one.
         options: Any = {**_INNER, "forceinline": found.targetoptions.get("forceinline", False)}
         plain: Callable[..., Any] = found.py_func
 
         @overload(operation, jit_options=options, strict=False)
         def chosen(*types: Any) -> Callable[..., Any] | None:  # noqa: ANN401 - types as numba has them
-            return plain if types[1].instance_class is kind else None
+            workspace = types[1]
+            if workspace.instance_class is not kind:
+                return None
+            if mixed is None:
+                return plain
+            members = dict(zip(workspace.fields, workspace.types, strict=True))
+            return plain if (members["categories"].count > 0) == mixed else None
 
 
 def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:
@@ -188,10 +194,38 @@ def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:
             )
         return interpreted(table[type(arguments[1])])(*arguments)
 
-    _announce(operation, table)
+    _announce(operation, table, None)
+    _families[operation] = table
     return operation
 
 
+def with_categories(
+    operation: Callable[..., Any], mixed: Callable[..., Any] | Mapping[type, Callable[..., Any]]
+) -> Callable[..., Any]:
+    """An operation of `by_family` with a version of its own for workspaces that have categories.
+
+    Where there are none, compiled code is that of the operation alone.
+
+    Parameters
+    ----------
+    operation
+        What `by_family` returned.
+    mixed
+        The version for workspaces with categories, for all families or for each.
+    """
+    plain = _families[operation]
+    table = mixed if isinstance(mixed, Mapping) else dict.fromkeys(plain, mixed)
+
+    def chosen(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
+        found = table if getattr(arguments[1], "categories", ()) else plain
+        return interpreted(found[type(arguments[1])])(*arguments)
+
+    _announce(chosen, plain, mixed=False)
+    _announce(chosen, table, mixed=True)
+    return chosen
+
+
+_families: dict[Callable[..., Any], Mapping[type, Callable[..., Any]]] = {}  # Of each operation.
 _plain_modules: dict[str, dict[str, Any]] = {}
 
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets.kinds import Kinds
 from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
@@ -95,6 +96,11 @@ class Sampler:
     theta_prior
         Masses of θ on its grid: ``"as-printed"``, the density of the symmetric F distribution there, as
         in the paper; ``"symmetric-F"``: that density times the width of a step.
+    kinds
+        What each column is: "auto" proposes numbers and categories, with reasons; "numeric" takes all columns
+        for numbers; or kinds by name, ``{"sex": "category"}``. With any of these, model III leaves out
+        directions that are rounding. None: the kinds of the `Dataset`, if it has any; else numbers as they
+        stand. See `docs/tables.md`.
 
     Examples
     --------
@@ -125,15 +131,16 @@ class Sampler:
         nu_grid: ArrayLike | None = None,
         centre: str = "mean",
         theta_prior: str = "as-printed",
+        kinds: Kinds = None,
     ) -> None:
         settings: dict[str, Any] = {"prior": prior, "shapes": shapes, "nu_grid": nu_grid, "centre": centre}
-        settings["theta_prior"] = theta_prior
+        settings |= {"theta_prior": theta_prior, "kinds": kinds}
         posterior = Posterior.from_data(X, model, concentration, alpha, theta_grid, **settings)
         schedule = resolve_schedule(moves, posterior.shapes)
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         # A copy: the user's array may change, the chain's must not.
-        raw = np.array(check_data(X)) if metric == "euclidean" else None
+        raw = np.array(posterior.numbers_of(check_data(X, finite=False))) if metric == "euclidean" else None
         generator = np.random.Generator(np.random.PCG64(seed))
         first = first_state(posterior, initial, generator)
         n_clusters = int(first.labels.max()) + 1

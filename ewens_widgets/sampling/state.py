@@ -13,7 +13,7 @@ page.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -289,8 +289,11 @@ def pack_session(session: Session) -> bytes:
     data = session.dataset
     known = {"X": data.X} | ({} if data.labels is None else {"labels": data.labels})
     (sampler, arrays), (_, draws) = pack_sampler(session.sampler), pack_draws(session.draws)
+    texts = {name: getattr(data, name) for name in _TEXTS}
+    if data.kinds is not None:
+        texts["kinds"] = [asdict(kind) for kind in data.kinds]
     metadata = {
-        "data": {name: getattr(data, name) for name in _TEXTS},
+        "data": texts,
         "sampler": sampler,
         "settings": session.settings,
     }
@@ -313,7 +316,7 @@ def unpack_session(content: bytes) -> Session:
         draws = DrawTable(sampler.posterior, sampler.move_names)
         draws.extend(trace)
         dataset = _dataset(metadata["data"], archive.under("data", arrays))
-        if dataset.X.shape != sampler.posterior.coordinates.shape:
+        if dataset.X.shape != sampler.posterior.data_shape:
             raise ValueError("its data are not those of its sampler")
         return Session(dataset, sampler, draws, _run_settings(metadata["settings"], dataset.n_objects))
 
@@ -325,6 +328,7 @@ def _dataset(texts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Da
         name: tuple(texts[name]) if isinstance(texts[name], list) else texts[name] for name in _TEXTS
     }
     given["same_units"] = texts["same_units"] is True
+    given["kinds"] = archive.unpack_kinds(texts["kinds"]) if "kinds" in texts else None
     return Dataset(X=arrays["X"], labels=arrays.get("labels"), **given)
 
 

@@ -286,6 +286,12 @@ class Trace(DrawTable):
 
         return self._once("report", lambda: report(self)) if data is None else report(self, data)
 
+    def methods(self) -> str:
+        """Write what was done as a paragraph for a paper; see `ewens_widgets.cite` for the references."""
+        from ewens_widgets.analysis.export import methods
+
+        return methods(self)
+
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ: `InferenceData` before ArviZ 1.0, a `DataTree` from then on.
 

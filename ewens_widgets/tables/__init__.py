@@ -16,7 +16,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.datasets import ColumnSummary, Dataset, TableSummary, _frames
 from ewens_widgets.datasets._frames import short_name
+from ewens_widgets.datasets.kinds import ColumnKind, examine
 from ewens_widgets.model.checks import DataWarning, misleading_columns
 from ewens_widgets.tables.columns import WAYS, TableColumn, decimal_marks, is_missing, shortened
 from ewens_widgets.tables.layout import LARGEST_FILE, TableError, check_size, read_layout
@@ -52,6 +53,7 @@ def read_table(
     read_as: Mapping[str, str] | None = None,
     missing: str = "refuse",
     header: int | bool | None = None,
+    kinds: str | Mapping[str, str] = "auto",
 ) -> Dataset:
     """Read a table of numbers, with names and known classes, from a file or a DataFrame.
 
@@ -79,6 +81,10 @@ def read_table(
         the median of the column there.
     header
         Whether the first row has the names of the columns, or how many rows do; found by default.
+    kinds
+        What the features are to a model: "auto" proposes numbers and categories from the values, with a
+        reason in the summary; "numeric" takes all for numbers; ``{"sex": "category", "stars": "number"}``
+        says it for some columns. Text becomes a feature as a category.
 
     Returns
     -------
@@ -107,9 +113,13 @@ def read_table(
     table.give_role("names", "names", [] if names is None else [names])
     table.give_role("classes", "classes", [] if classes is None else [classes])
     table.give_role("feature", "features", [] if features is None else features)
+    wanted = {} if isinstance(kinds, str) else dict(kinds)
+    for column, kind in wanted.items():
+        table.give_role("left out" if kind == "left out" else "feature", "kinds", [column])
     table.understand(read_as or {})
+    table.encode([name for name, kind in wanted.items() if kind == "category"])
     table.choose_roles(other_features=features is None)
-    dataset = table.dataset(missing)
+    dataset = table.dataset(missing, kinds if isinstance(kinds, str) else wanted)
     for text in table.warnings:
         warnings.warn(text, DataWarning, stacklevel=2)
     return dataset
@@ -176,7 +186,7 @@ class _Reader:
                 raise ValueError(
                     f"column {column.name!r} is given two roles; name it in one of the arguments only."
                 )
-            column.role = role
+            column.role, column.is_wanted = role, True
 
     def understand(self, read_as: Mapping[str, str]) -> None:
         """Find what the columns of text mean."""
@@ -185,6 +195,16 @@ class _Reader:
         marks = decimal_marks(texts, self.separator)
         for column in texts:
             column.understand(marks, ways.get(column.name))
+
+    def encode(self, categories: Iterable[str]) -> None:
+        """Put codes in place of text that the caller takes for categories."""
+        for column in self.named("kinds", categories):
+            if column.kind in {"number", "empty"}:
+                continue
+            levels = sorted(set(column.cells))
+            codes = {text: float(code) for code, text in enumerate(levels)}
+            column.numbers = np.array([codes.get(text, np.nan) for text in column.texts])
+            column.kind, column.question, column.levels = "number", "", tuple(levels)
 
     def having(self, role: str) -> list[TableColumn]:
         """Columns with a role."""
@@ -227,7 +247,8 @@ class _Reader:
             held = "is empty" if column.kind == "empty" else f"holds text ({column.shown})"
             raise TableError(
                 f"column {column.name!r} {held} and cannot be a feature. Encode it as numbers, or "
-                f"say classes={column.name!r} or drop={column.name!r}.",
+                f"say classes={column.name!r}, drop={column.name!r} or "
+                f'kinds={{"{column.name}": "category"}}.',
                 self.summary(),
             )
         if column.role == "feature" and column.question:
@@ -314,13 +335,21 @@ class _Reader:
             told.append(f"column {column.name!r} ({column.shown}): {column.reason} Say {', or '.join(ways)}")
         return ". ".join(told) + "."
 
-    def dataset(self, missing: str) -> Dataset:
-        """The features as numbers, with all names and the summary."""
+    def dataset(self, missing: str, wanted: str | Mapping[str, str]) -> Dataset:
+        """The features as numbers, with all names, their kinds and the summary."""
         features = self.having("feature")
         X = self._matrix(features)
-        kept = self._complete_rows(X, features, missing)
-        if missing == "median" and np.isnan(X).any():
-            X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+        kinds = self._kinds(X, features, wanted)
+        stays = [column.role == "feature" for column in features]
+        X, kinds = X[:, stays], [kind for kind, is_kept in zip(kinds, stays, strict=True) if is_kept]
+        features = self.having("feature")
+        # A missing category is not counted, so that it is no gap.
+        is_number = np.array([kind.kind != "category" for kind in kinds], dtype=bool)
+        gaps = X.copy()
+        gaps[:, ~is_number] = 0.0
+        kept = self._complete_rows(gaps, features, missing)
+        if missing == "median" and np.isnan(gaps).any():
+            X = np.where(np.isnan(gaps), np.nanmedian(gaps, axis=0), X)
         X, rows = X[kept], np.flatnonzero(kept).tolist()
         labels, label_names, names = None, None, self.row_names
         parts = [f"{len(X)} rows, {len(features)} numeric columns"]
@@ -337,7 +366,8 @@ class _Reader:
         if gone := [column.name for column in self.having("left out")]:
             parts.append(f"left out: {_listed(gone, ', ')}")
         feature_names = tuple(column.name for column in features)
-        self.warnings += misleading_columns(X, feature_names)
+        numbers = [name for name, is_one in zip(feature_names, is_number, strict=True) if is_one]
+        self.warnings += misleading_columns(X[:, is_number], numbers) if numbers else []
         return Dataset(
             X=X,
             labels=labels,
@@ -348,7 +378,31 @@ class _Reader:
             row_names=None if names is None else tuple(names[row] for row in rows),
             summary=self.summary(),
             index=None if self.index is None else self.index[kept],
+            kinds=kinds,
         )
+
+    def _kinds(
+        self, X: FloatArray, features: list[TableColumn], wanted: str | Mapping[str, str]
+    ) -> list[ColumnKind]:
+        """Kinds of the features, with what is not a number told in the summary."""
+        names = [column.name for column in features]
+        if not isinstance(wanted, str):
+            wanted = {self.named("kinds", [name])[0].name: kind for name, kind in wanted.items()}
+        kinds = examine(X, names, wanted)
+        for place, column in enumerate(features):
+            if kinds[place].kind == "left out":
+                if "counts the rows" in kinds[place].reason and not column.is_wanted:
+                    column.assign("left out", kinds[place].reason)
+                    continue
+                kinds[place] = examine(X[:, [place]], [column.name], "numeric")[0]
+            if column.levels:
+                kinds[place] = replace(kinds[place], level_names=column.levels)
+            kind = kinds[place]
+            column.model_kind = kind.kind
+            if kind.kind != "number":
+                told = f"{kind.kind}: {kind.reason}" if kind.reason else kind.kind
+                column.reason = "; ".join(filter(None, [column.reason, told]))
+        return kinds
 
     def summary(self) -> TableSummary:
         """What was done so far."""
@@ -359,6 +413,7 @@ class _Reader:
                 column.reason,
                 tuple(column.first_three),
                 tuple(column.choices),
+                column.model_kind if column.role == "feature" else "",
             )
             for column in self.columns
         ]

@@ -109,6 +109,12 @@ class TableColumn:
         Why the column is undecided, and the values of `read_as` that decide it, each with what it gives.
     role, reason
         What the column is used for, and why.
+    is_wanted
+        Whether the caller gave it this role.
+    levels
+        The different texts of a category, whose codes are in the numbers.
+    model_kind
+        What a feature is to a model (`datasets.kinds`).
     """
 
     name: str
@@ -121,6 +127,9 @@ class TableColumn:
     choices: dict[str, str] = field(default_factory=dict)
     role: str = ""
     reason: str = ""
+    is_wanted: bool = False
+    levels: tuple[str, ...] = ()
+    model_kind: str = ""
 
     @classmethod
     def from_series(cls, series: Any, name: str, key: object) -> "TableColumn":  # noqa: ANN401 - pandas has no types

@@ -272,13 +272,15 @@ def projection_onto(posterior: Posterior, shown: ArrayLike, weights: FloatArray 
     the features are not those of the posterior's data.
     """
     values = np.asarray(shown, dtype=np.float64)
-    if weights is None or len(weights) != posterior.n_features:
+    if weights is None:
         return None
     offset = values.mean(axis=0)
     centred = values - offset
     most = _LINEAR * np.linalg.norm(centred, axis=0)
     # A picture of a posterior whose data are not at hand shows the coordinates themselves.
-    for matrix in (posterior.map.pulled_back(weights), weights):
+    matrices = [posterior.map.pulled_back(weights)] if len(weights) == posterior.data_shape[1] else []
+    matrices += [weights] if len(weights) == posterior.n_features else []
+    for matrix in matrices:
         if np.all(np.linalg.norm(centred - posterior.coordinates @ matrix, axis=0) <= most):
             return Projection(offset, matrix)
     return None

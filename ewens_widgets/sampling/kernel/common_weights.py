@@ -63,13 +63,13 @@ def conditional_weights(problem: Problem, workspace: Workspace, item: int) -> in
 
     What `tabulate` writes must be up to date.
     """
-    count = _write_values(problem, workspace, item)
-    _powers(workspace.candidates[0], count, problem.exponent, workspace.weights)
+    count = write_values(problem, workspace, item)
+    powers(workspace.candidates[0], count, problem.exponent, workspace.weights)
     return count
 
 
 @inlined
-def _powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) -> None:
+def powers(values: FloatArray, count: int, exponent: int, weights: FloatArray) -> None:
     """Write (least / value) to the power exponent/2 to `weights`; the values are overwritten.
 
     Below e⁻⁴⁰ a weight is lost in the rounding of the sum: it is 0 at once, before its powers become
@@ -360,7 +360,7 @@ def _joined(
 
 
 @inlined
-def _write_values(problem: Problem, workspace: Workspace, item: int) -> int:
+def write_values(problem: Problem, workspace: Workspace, item: int) -> int:
     """Write the values of an object's candidates to `candidates[0]`; return how many there are.
 
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands

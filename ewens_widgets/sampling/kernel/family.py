@@ -1,5 +1,8 @@
 """What every family of shapes offers to moves and to the driver, by the kind of its workspace.
 
+What is done to columns of numbers is in `numbers`. Where there are categorical columns, `categories` does the
+same with them besides.
+
 ==========================  =============================================================================
 `refresh`                   all statistics of the current partition and parameters, from the objects
 `draw_parameters`           θ (own shapes: and ν and Σ) from its exact conditional
@@ -21,18 +24,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from ewens_widgets.sampling.compiled import by_family
-from ewens_widgets.sampling.kernel import common_family, common_weights, own_draws, own_family, scatter
-from ewens_widgets.sampling.kernel.workspace import OwnWorkspace, Workspace
+from ewens_widgets.sampling.compiled import with_categories
+from ewens_widgets.sampling.kernel import categories, numbers
 
 
-def _operation(name: str, common: Any = common_family, own: Any = own_family) -> Callable[..., Any]:  # noqa: ANN401
-    return by_family({Workspace: getattr(common, name), OwnWorkspace: getattr(own, name)})
+def _operation(name: str) -> Callable[..., Any]:
+    return with_categories(getattr(numbers, name), getattr(categories, name))
 
 
-refresh: Callable[..., None] = _operation("refresh", scatter)
-draw_parameters: Callable[..., None] = _operation("draw_parameters", own=own_draws)
-log_joint: Callable[..., float] = _operation("log_joint", own=own_draws)
+refresh, draw_parameters, tabulate = numbers.refresh, numbers.draw_parameters, numbers.tabulate
+log_joint: Callable[..., float] = _operation("log_joint")
 log_change_of_split: Callable[..., float] = _operation("log_change_of_split")
 log_change_of_merge: Callable[..., float] = _operation("log_change_of_merge")
 log_change_of_detaching: Callable[..., float] = _operation("log_change_of_detaching")
@@ -42,8 +43,7 @@ make_merge: Callable[..., None] = _operation("make_merge")
 detach: Callable[..., int] = _operation("detach")
 attach: Callable[..., None] = _operation("attach")
 relocate: Callable[..., None] = _operation("relocate")
-tabulate: Callable[..., None] = _operation("tabulate", common_weights)
-conditional_weights: Callable[..., int] = _operation("conditional_weights", common_weights)
+conditional_weights: Callable[..., int] = _operation("conditional_weights")
 open_sides: Callable[..., None] = _operation("open_sides")
 log_odds: Callable[..., float] = _operation("log_odds")
 join_side: Callable[..., None] = _operation("join_side")

@@ -592,6 +592,17 @@ def _log_weight_alone(problem: OwnProblem, workspace: OwnWorkspace, item: int, p
 def conditional_weights(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> int:
     """Write the weights of an object's candidates, the largest 1, to `weights`; return their number.
 
+    What `tabulate` writes must be up to date.
+    """
+    count = write_log_weights(problem, workspace, item)
+    from_logs(workspace.weights, count)
+    return count
+
+
+@inlined
+def write_log_weights(problem: OwnProblem, workspace: OwnWorkspace, item: int) -> int:
+    """Write the log weights of an object's candidates to `weights`; return their number.
+
     Candidates are the slots, then a new cluster unless the object is alone already: its own slot then stands
     for that. What `tabulate` writes must be up to date.
     """
@@ -607,7 +618,6 @@ def conditional_weights(problem: OwnProblem, workspace: OwnWorkspace, item: int)
         weights[own] = _log_weight_at_home(problem, workspace, item)
         weights[n_clusters] = _log_weight_alone(problem, workspace, item, at.FRESH)
         count = n_clusters + 1
-    from_logs(weights, count)
     return count
 
 

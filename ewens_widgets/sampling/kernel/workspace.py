@@ -16,6 +16,9 @@ itself, model III its inverse; all are computed again with every draw of Σ, whi
 Four slots behind those of clusters are for statistics of clusters that do not exist: the two sides of a
 split, a merged cluster, and one without objects.
 
+*Categories.* `categories` is an empty tuple in both where no column is a category, so that compiled code has
+nothing of them then; otherwise it has tables (`CategoryTables`) and counts (`CategoryCounts`).
+
 `Outcome` is what a move says besides its decision, where somebody wants to know: first a *report*, the
 proposed partition with its ratio; then also an *account*, notes of everything that was chosen on the way and
 how probable it was. What the notes mean is the business of the move that takes them.
@@ -26,9 +29,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.likelihood import cluster_sums
+from ewens_widgets.model.mixed_columns import PSEUDO_COUNT
 from ewens_widgets.model.own_shapes import log_size_constants, prior_degrees, unit_degrees, unpack_sigma
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.compiled import jit
@@ -46,7 +51,43 @@ SIZE_WEIGHT, SIZE_STEP, COUNT_STEP = 0, 1, 2
 # Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
 # one without objects.
 SIDE, MERGED, EMPTY = -4, -2, -1
+_LARGEST_GAIN = 200.0  # Logarithm of the largest factor of a weight that categories may make.
 _MOST_DEAR_COUNTS = 20_000  # Numbers of clusters that a weight is computed for where each takes a sum.
+
+
+class CategoryTables(NamedTuple):
+    r"""What never changes of categorical columns, and tables over counts m = 0, …, n + 1.
+
+    The categories of all columns have places side by side: those of column j begin at ``starts[j]``;
+    `places` has the place of each object (n × J), −1 where it is missing. Tables have a row for a category,
+    then one for each number of categories: row ``rows[j]`` is that of column j. With α = a for a category and
+    La for a column, `rises` is :math:`\log\Gamma(\alpha+m)/\Gamma(\alpha)`, `logs` is :math:`\log(\alpha+m)`,
+    and `factors` is what weights of candidates are made of: of common shapes the power −2/`exponent` of α + m
+    (of a column its inverse), which multiplies the scale; of own shapes its logarithm, `logs` with this sign.
+    """
+
+    places: IntArray
+    starts: IntArray
+    rows: IntArray
+    rises: FloatArray
+    logs: FloatArray
+    factors: FloatArray
+    multiplies: bool
+
+
+class CategoryCounts(NamedTuple):
+    """What moves change of categorical columns.
+
+    A row of `counts` is a slot: how many of its objects are in each category, and behind these how many are
+    not missing in each column. The last two rows are the sides of a split. `marginals` has the log marginal
+    likelihood of each slot and side. `terms` has the factors of each category for joining each slot; `gains`
+    are those of the candidates of an object, over all columns, and at the end of the two sides.
+    """
+
+    counts: IntArray
+    marginals: FloatArray
+    terms: FloatArray
+    gains: FloatArray
 
 
 class Problem(NamedTuple):
@@ -74,6 +115,7 @@ class Problem(NamedTuple):
     exponent: int
     handicap: FloatArray
     origin: FloatArray
+    categories: Any = ()
 
 
 class OwnProblem(NamedTuple):
@@ -94,6 +136,7 @@ class OwnProblem(NamedTuple):
     half_degrees: FloatArray
     half_unit: float
     origin: FloatArray
+    categories: Any = ()
 
 
 class Workspace(NamedTuple):
@@ -130,6 +173,7 @@ class Workspace(NamedTuple):
     theta_weights: FloatArray
     centre: FloatArray
     rows: FloatArray
+    categories: Any = ()
 
 
 class OwnWorkspace(NamedTuple):
@@ -172,6 +216,7 @@ class OwnWorkspace(NamedTuple):
     centre: FloatArray
     rows: FloatArray
     pull: FloatArray
+    categories: Any = ()
 
 
 AnyProblem: TypeAlias = Problem | OwnProblem
@@ -223,6 +268,7 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
             log_constant=log_size_constants(sizes, posterior.nu_grid, n_features, posterior.model),
             half_degrees=0.5 * prior_degrees(posterior.nu_grid, n_features, posterior.model),
             half_unit=0.5 * unit_degrees(n_features, posterior.model),
+            categories=_category_tables(posterior, 0),
         )
     # Model I: d equal factors, of which the scatter keeps one, the mean over the features too.
     exponent = n_objects * n_features if posterior.model == "I" else n_objects
@@ -236,7 +282,63 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
         shrinkage=posterior.theta_grid[:, None] / grown / exponent,
         exponent=exponent,
         handicap=handicap,
+        categories=_category_tables(posterior, exponent),
     )
+
+
+def _category_tables(posterior: Posterior, exponent: int) -> CategoryTables | tuple[()]:
+    """Tables of categorical columns; without an exponent weights are logarithms."""
+    columns, levels = posterior.columns, posterior.columns.levels
+    if not columns.has_categories:
+        return ()
+    different, rows = np.unique(levels, return_inverse=True)
+    least = PSEUDO_COUNT * np.concatenate([[1], different])[:, None]
+    m = np.arange(posterior.n_objects + 2, dtype=np.float64)
+    logs = np.log(least + m)
+    factors = logs * np.concatenate([[1.0], -np.ones(different.size)])[:, None]
+    if exponent:
+        largest = 2.0 / exponent * np.sum(logs[1 + rows, -1] - logs[0, 0])
+        if largest > _LARGEST_GAIN:
+            raise ValueError(
+                f"{levels.size} categorical columns are too many for {posterior.n_objects} rows under common "
+                'shapes; leave some out, or use shapes="own".'
+            )
+        factors = np.exp(-2.0 / exponent * factors)
+    return CategoryTables(
+        places=np.ascontiguousarray(columns.places),
+        starts=np.concatenate([[0], np.cumsum(levels)]).astype(np.int64),
+        rows=(1 + rows).astype(np.int64),
+        rises=gammaln(least + m) - gammaln(least),
+        logs=logs,
+        factors=factors,
+        multiplies=exponent > 0,
+    )
+
+
+def _category_counts(problem: AnyProblem, labels: IntArray, n_slots: int) -> CategoryCounts | tuple[()]:
+    """Count the categories of each cluster."""
+    tables = problem.categories
+    if not isinstance(tables, CategoryTables):
+        return ()
+    n_places, n_clusters = int(tables.starts[-1]), int(labels.max()) + 1
+    counts = np.zeros((n_slots + 2, n_places + tables.rows.size), dtype=np.int64)
+    for column, places in enumerate(tables.places.T):
+        there = places >= 0
+        np.add.at(counts, (labels[there], places[there]), 1)
+        np.add.at(counts, (labels[there], n_places + column), 1)
+    terms = np.zeros((n_places, n_slots))
+    for column, row in enumerate(tables.rows):
+        own = slice(tables.starts[column], tables.starts[column + 1])
+        parts = (
+            tables.factors[0][counts[:n_clusters, own].T],
+            tables.factors[row][counts[:n_clusters, n_places + column]],
+        )
+        terms[own, :n_clusters] = parts[0] * parts[1] if tables.multiplies else parts[0] + parts[1]
+    marginals = np.zeros(n_slots + 2)
+    marginals[:n_clusters] = tables.rises[0][counts[:n_clusters, :n_places]].sum(axis=1)
+    for column, row in enumerate(tables.rows):
+        marginals[:n_clusters] -= tables.rises[row][counts[:n_clusters, n_places + column]]
+    return CategoryCounts(counts, marginals, terms, np.zeros(n_slots + 3))
 
 
 def _log_count_steps(posterior: Posterior) -> FloatArray:
@@ -292,6 +394,7 @@ def make_workspace(
         "theta_weights": np.zeros(problem.theta.size),
         "centre": centre,
         "rows": rows,
+        "categories": _category_counts(problem, labels, n_slots),
     }
     if isinstance(problem, OwnProblem):
         return _own_workspace(problem, shared, sigma)

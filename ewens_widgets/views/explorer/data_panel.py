@@ -24,6 +24,7 @@ from ewens_widgets.views.fields import Field
 _MOST_CONTROLS = 60
 _ROLES = {
     "feature": "feature",
+    "category": "feature: category",
     "names": "names of the rows",
     "classes": "known classes",
     "left out": "leave out",
@@ -188,6 +189,7 @@ class ColumnsPanel(VBox):
         self.heading = note("")
         self.remarks = note("ew-help")
         self._read_as: dict[str, str] = {}
+        self._proposed: set[str] = set()  # Columns that were proposed as categories.
         self._unlisted: list[str] = []  # features beyond those that have a control
         super().__init__((), **look("ew-table-columns"))
 
@@ -211,6 +213,7 @@ class ColumnsPanel(VBox):
         beyond = summary.columns[_MOST_CONTROLS:]
         self._unlisted = [column.name for column in beyond if column.role == "feature"]
         self._read_as = dict(given.get("read_as", {}))
+        self._proposed = {column.name for column in summary.columns if column.kind == "category"}
         if can_change:
             self.controls = {
                 column.name: _role_control(column) for column in summary.columns[:_MOST_CONTROLS]
@@ -254,8 +257,11 @@ class ColumnsPanel(VBox):
                 listed = ", ".join(map(repr, by_role[role]))
                 raise ValueError(f"only one column can have the role {_ROLES[role]!r}; got {listed}.")
         ways = {name: it.partition(":")[2] for name, it in chosen.items() if ":" in it}
+        kinds = dict.fromkeys(by_role["category"], "category")
+        kinds |= {name: "number" for name in by_role["feature"] if name in self._proposed}
         return {
-            "features": by_role["feature"] + self._unlisted,
+            "features": by_role["feature"] + by_role["category"] + self._unlisted,
+            "kinds": kinds,
             "names": next(iter(by_role["names"]), None),
             "classes": next(iter(by_role["classes"]), None),
             "drop": by_role["left out"],
@@ -269,7 +275,7 @@ def _role_control(column: ColumnSummary) -> Dropdown:
     if column.choices and column.role != "feature":
         # Only with one of these is it clear which numbers are meant.
         options[:1] = [(f"feature: {way}", f"feature:{way}") for way in column.choices]
-    role = column.role
+    role = "category" if column.kind == "category" else column.role
     if role == "undecided":
         options.insert(0, (_UNDECIDED, role := _UNDECIDED))
     return make(

@@ -11,16 +11,17 @@ clustered:
 * **number**: everything else, with its resolution δ: the values lie on a grid of step δ, or δ = 0.
 
 The look uses values only, never labels, and does not depend on the unit of a column. It is a proposal with a
-reason: ``kinds=`` of `read_table` and of the estimator changes it, and reports print it.
+reason: ``kinds=`` of `read_table`, `Dataset`, `Sampler` and the estimator changes it, and reports print it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "ColumnKind", "coded", "examine", "resolution_of"]
+__all__ = ["KINDS", "ColumnKind", "Kinds", "coded", "examine", "resolution_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,6 +55,8 @@ class ColumnKind:
     levels
         The values of a category, in increasing order; code c stands for ``levels[c]``. Other values have the
         next code.
+    level_names
+        What a table calls the levels, if they were text.
     """
 
     name: str
@@ -61,9 +64,15 @@ class ColumnKind:
     resolution: float = 0.0
     reason: str = ""
     levels: tuple[float, ...] = ()
+    level_names: tuple[str, ...] = ()
+
+    @property
+    def n_levels(self) -> int:
+        """Number of categories; "another value" is one of them where only one value has a name."""
+        return max(len(self.levels), 2) if self.kind == "category" else 0
 
     def __str__(self) -> str:
-        return f"column {self.name!r} is {_SPELLED[self.kind]}: {self.reason}"
+        return f"column {self.name!r} is {_SPELLED[self.kind]}" + (f": {self.reason}" if self.reason else "")
 
 
 _SPELLED = {
@@ -72,6 +81,10 @@ _SPELLED = {
     "two-part": "read in two parts",
     "left out": "left out",
 }
+
+
+Kinds: TypeAlias = str | Sequence[str] | Sequence[ColumnKind] | Mapping[str, str] | None
+"""What ``kinds=`` takes: "auto", "numeric", a kind for each column, or kinds by name; None: not examined."""
 
 
 def examine(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ewens_widgets import datasets
-from ewens_widgets.tables.kinds import KINDS, coded, examine, resolution_of
+from ewens_widgets.datasets.kinds import KINDS, coded, examine, resolution_of
 
 FloatArray = NDArray[np.float64]
 
