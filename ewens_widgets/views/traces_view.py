@@ -93,6 +93,7 @@ class TracesView(View):
         clusters, posterior, _ = self.panels
         axes.plot(clusters.lines.x, clusters.lines.y, color=_CLUSTERS, linewidth=0.9)
         axes.set_ylabel("clusters", color=_CLUSTERS)
+        axes.locator_params(axis="y", integer=True)
         axes.set_xlabel("iteration")
         other = axes.twinx()
         other.plot(posterior.lines.x, posterior.lines.y, color=_START, linewidth=0.9)

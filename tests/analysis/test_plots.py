@@ -17,11 +17,14 @@ from traces import blob_trace, blobs, own_trace, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.plots import (
+    OKABE_ITO,
+    cluster_colours,
     plot_boxplots,
     plot_heatmap,
     plot_scatter,
     plot_theta,
     plot_traces,
+    use_style,
 )
 from ewens_widgets.analysis.plots.charts import theta_text
 from ewens_widgets.analysis.plots.heatmap_plot import encode_png, ordered_means, spread_rows
@@ -78,7 +81,10 @@ def test_every_plot_can_be_drawn_and_leaves_nothing_open(plot: object, trace: Tr
     assert isinstance(figure, Figure)
     text = drawn(figure)
     assert text.count("<path") > 3
-    assert figure._repr_png_().startswith(b"\x89PNG")
+    picture, size = figure._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    # Two pixels for each one on the page.
+    assert int.from_bytes(picture[16:20], "big") == pytest.approx(2 * size["width"], abs=2)
     assert plt.get_fignums() == []
     assert dict(mpl.rcParams) == before
 
@@ -455,3 +461,28 @@ def test_a_reader_sees_the_same_pixels(shape: tuple[int, int], rng: np.random.Ge
 def test_what_is_no_picture_is_refused(indices: np.ndarray, palette: np.ndarray, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         encode_png(indices, palette)
+
+
+def test_clusters_keep_the_colours_of_the_partition_they_are_matched_to() -> None:
+    first, second = np.repeat([0, 1, 2], [5, 4, 3]), np.repeat([2, 0, 1], [5, 4, 3])
+    assert cluster_colours(second, like=first) == [cluster_colours(first)[k] for k in (0, 1, 2)]
+    points = np.arange(24.0).reshape(12, 2)
+    larger = np.repeat([0, 1, 2], [2, 4, 6])
+    alone, matched = (plot_scatter(points, larger, like=like).axes[0] for like in (None, first))
+
+    def shades(axes: object) -> list[tuple[float, ...]]:
+        return [tuple(marks.get_facecolor()[0][:3]) for marks in axes.collections]
+
+    assert shades(alone) != shades(matched)
+    assert shades(matched)[0] == shades(plot_scatter(points, first).axes[0])[0]
+
+
+def test_the_style_of_figures_is_that_of_the_plots() -> None:
+    with mpl.rc_context():
+        use_style()
+        assert mpl.rcParams["image.cmap"] == "gray"
+        assert not mpl.rcParams["axes.spines.top"]
+        figure, axes = plt.subplots()
+        (line,) = axes.plot([1, 2])
+        assert line.get_color() == OKABE_ITO[0]
+        plt.close(figure)

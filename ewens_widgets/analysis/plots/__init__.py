@@ -2,12 +2,12 @@
 
 Every function returns the figure that it drew in: ``plot_theta(trace).savefig("theta.pdf")``. With ``ax=`` it
 draws there, into a figure of yours. Figures are made without pyplot, so that none stays open; a notebook
-shows them all the same.
+shows them all the same. `use_style` gives figures of your own the same look.
 """
 
 from ewens_widgets.analysis.plots.charts import plot_boxplots, plot_theta, plot_traces, plot_tree
 from ewens_widgets.analysis.plots.heatmap_plot import plot_heatmap
-from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, cluster_colours
+from ewens_widgets.analysis.plots.palette import OKABE_ITO, SINGLETON, cluster_colours, use_style
 from ewens_widgets.analysis.plots.scatter_plot import plot_scatter
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "plot_theta",
     "plot_traces",
     "plot_tree",
+    "use_style",
 ]

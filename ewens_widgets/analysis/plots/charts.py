@@ -175,6 +175,8 @@ def plot_traces(
             _draw_trace(left, trace, name, colour)
             _draw_distribution(right, getattr(trace, name), name, colour, len(chains))
         left.set_ylabel(_NAMES[name])
+        if name == "n_clusters":
+            left.locator_params(axis="y", integer=True)
         right.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
         right.spines[["left", "bottom"]].set_visible(False)
         if burn_in is not None:

@@ -91,6 +91,7 @@ def plot_scatter(
     *,
     features: Sequence[int | str] | str = "auto",
     true: ArrayLike | None = None,
+    like: ArrayLike | None = None,
     equal: bool = False,
     ellipses: "Trace | None" = None,
     ax: "Axes | None" = None,
@@ -109,6 +110,9 @@ def plot_scatter(
         components if there are more.
     true
         Known classes; they decide the marker, so that errors can be seen.
+    like
+        Another partition of the objects, whose colours are kept: clusters that match have the same colour in
+        both pictures.
     equal
         Draw one unit equally long in both directions.
     ellipses
@@ -123,7 +127,7 @@ def plot_scatter(
         labels = X.labels
     found = np.zeros(len(points), dtype=np.intp) if labels is None else check_labels(labels, len(points))
     axes = new_figure(4.2, 3.4).subplots() if ax is None else ax
-    colours, shapes = cluster_colours(found), cluster_markers(found)
+    colours, shapes = cluster_colours(found, like), cluster_markers(found)
     classes = None if true is None else check_labels(true, len(points))
     for label, colour in enumerate(colours):
         members = np.flatnonzero(found == label)
