@@ -50,7 +50,6 @@ _NAMES = {
     "RunningSimilarity": "analysis.similarity",
     "sample_chains": "sampling.chains.sample",
     "Sampler": "sampling.sampler",
-    "short_runs": "sampling.compiled",
     "State": "sampling.state",
     "summarize": "label_summary",
     "TableError": "tables",

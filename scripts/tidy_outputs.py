@@ -6,7 +6,7 @@
 What a cell printed arrives in pieces that differ from run to run: they are joined. A live widget is stored as
 a number that means nothing without the kernel that made it, and JupyterLab would show an error in its place:
 it is dropped where the widget has left a still picture. Pictures are reduced to 256 colours, which halves the
-notebooks and cannot be seen.
+notebooks and cannot be seen. The caption below a picture becomes its alternative text.
 """
 
 import base64
@@ -15,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 import nbformat
+from check_lessons import caption_of
 from nbformat import NotebookNode
 from PIL import Image
 
@@ -36,6 +37,13 @@ def tidied(outputs: list[NotebookNode]) -> list[NotebookNode]:
     return joined
 
 
+def describe(outputs: list[NotebookNode], caption: str | None) -> None:
+    """Give the pictures of a cell the caption as their alternative text."""
+    for output in outputs:
+        if caption and "image/png" in output.get("data", {}):
+            output.metadata.setdefault("image/png", {})["alt"] = caption
+
+
 def smaller(picture: str) -> str:
     """The same picture with at most 256 colours, or the picture itself if that is no larger."""
     reduced = BytesIO()
@@ -48,9 +56,10 @@ def main(paths: list[str]) -> None:
     """Tidy the notebooks in place."""
     for path in map(Path, paths):
         notebook = nbformat.read(path, as_version=4)
-        for cell in notebook.cells:
+        for cell, after in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
             if cell.cell_type == "code":
                 cell.outputs = tidied(cell.outputs)
+                describe(cell.outputs, after and caption_of(after))
         nbformat.write(notebook, path)
 
 

@@ -19,6 +19,7 @@ RANKS = {
     "__init__": 0,  # resolves public names lazily, so it imports the version only
     "_version": 0,
     "arguments": 0,
+    "course": 0,
     "files": 0,
     "memory": 0,
     "partition": 1,

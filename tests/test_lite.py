@@ -317,7 +317,6 @@ BARS = """
 data = ew.datasets.unit_square(per_cluster=2, seed=0)
 ew.Sampler(data, seed=0).sample(5)
 ew.sample_chains(data, chains=2, draws=5, burn_in=0, seed=0)
-assert ew.short_runs()
 """
 
 
@@ -328,17 +327,8 @@ def test_neither_compiler_nor_threads_are_needed(code: str) -> None:
         [sys.executable, "-c", BROWSER + code], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert ("this notebook makes short runs" in result.stdout) == (code == BARS)
 
 
-def test_runs_are_long_where_there_is_a_compiler(capsys: pytest.CaptureFixture[str]) -> None:
-    from ewens_widgets.sampling.compiled import COMPILED, short_runs
-
-    assert short_runs() == (not COMPILED)
-    assert (capsys.readouterr().out == "") == COMPILED
-
-
-@pytest.mark.slow
 def test_the_site_has_the_wheel_the_notebooks_and_the_widgets(repository: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     for _ in range(2):  # The second time there is a site already, which is replaced.

@@ -171,7 +171,7 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
 }
 # Kinds of values and errors; and what is the same as, or a part of, something that is called here.
 NO_CALLS = {
-    *("ArchiveError", "ChainsError", "DataWarning", "Event", "Gamma", "State", "TableError", "short_runs"),
+    *("ArchiveError", "ChainsError", "DataWarning", "Event", "Gamma", "State", "TableError"),
     *("Chains", "Explorer", "Posterior", "DrawTable", "Trace", "diagnose", "read_table", "report"),
     *("resume_chains", "to_arviz", "until"),
     *(

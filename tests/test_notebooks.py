@@ -4,13 +4,20 @@ import ast
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
+from sklearn.cluster import KMeans
+
+import ewens_widgets as ew
+from ewens_widgets import course
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SANITIZE = REPOSITORY / "tests" / "nbval_sanitize.cfg"
@@ -19,11 +26,14 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 INDEX = REPOSITORY / "notebooks" / "00_index.ipynb"
 CLASSROOM = REPOSITORY / "notebooks" / "18_classroom.ipynb"
 TEACHERS = REPOSITORY / "docs" / "classroom.md"
+SOLUTIONS = REPOSITORY / "docs" / "solutions.md"
+# What scripts/check_lessons.py defines: the form of a lesson.
+LESSONS = SimpleNamespace(**runpy.run_path(str(REPOSITORY / "scripts" / "check_lessons.py")))
 
 MANY_BYTES = 60_000
-MANY_BYTES_WITH_PICTURES = 400_000
+MANY_BYTES_WITH_PICTURES = 900_000
 MANY_CODE_CELLS = 15
-MANY_CODE_LINES = 120
+MANY_CODE_LINES = 150
 MANY_LINES_OF_A_FUNCTION = 10
 
 
@@ -98,7 +108,7 @@ def test_a_preview_without_a_kernel_shows_results(notebook: nbformat.NotebookNod
 def test_no_state_of_widgets_is_stored(notebook: nbformat.NotebookNode) -> None:
     # It is large, changes with every run, and a kernel makes it again.
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
-    assert all(set(cell.metadata) <= {"jupyter", "tags"} for cell in notebook.cells)
+    assert all(set(cell.metadata) <= {"jupyter", "slideshow", "tags"} for cell in notebook.cells)
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     # A widget without its kernel is an error message; its still picture is shown instead.
     assert not any("widget" in kind for output in outputs for kind in output.get("data", {}))
@@ -132,6 +142,47 @@ def test_notebooks_stay_short(notebook: nbformat.NotebookNode) -> None:
     assert sum(cell.cell_type == "markdown" for cell in notebook.cells) >= len(cells)
     assert len(json.dumps(notebook)) < MANY_BYTES_WITH_PICTURES
     assert len(json.dumps(without_pictures(notebook))) < MANY_BYTES
+
+
+def test_every_lesson_has_the_form_of_a_lesson() -> None:
+    assert LESSONS.faults(NOTEBOOKS) == []
+
+
+def broken(name: str, old: str, new: str, tmp_path: Path) -> list[str]:
+    """Faults of a lesson in which a text was replaced."""
+    source = (REPOSITORY / "notebooks" / name).read_text(encoding="utf-8")
+    assert old in source
+    path = tmp_path / name
+    path.write_text(source.replace(old, new), encoding="utf-8")
+    return [fault.removeprefix(f"{name}: ") for fault in LESSONS.faults([path])]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("After this lesson you can", "You learn", "no list of 3 objectives"),
+        ("predict(my_guess)", "print(my_guess)", "no prediction before a result"),
+        ("<details>", "", "no exercise by hand with a solution that folds out, or none with code"),
+        ("## Summary", "## End", "no summary of 3 lines"),
+        ("## Further reading", "## More", "no further reading with a citation"),
+        ("*Figure 4.1.", "*Figure 4.7.", "no caption of figure 4.1"),
+        (
+            'check(\\"04.E2\\"',
+            'check(\\"04.E3\\"',
+            "exercises ['E1', 'E2'], of which ['E1', 'E3'] are checked",
+        ),
+        ("[**nat**]", "[nat]", "does not define nat in bold, with a link to the glossary"),
+        ("of two objects", "of a Markov chain", "'Markov chain' is defined in lesson 07: "),
+    ],
+)
+def test_a_lesson_without_a_part_is_reported(old: str, new: str, fault: str, tmp_path: Path) -> None:
+    assert any(found.startswith(fault) for found in broken("04_likelihood_by_hand.ipynb", old, new, tmp_path))
+
+
+def test_the_index_ends_with_the_glossary() -> None:
+    rows = LESSONS.ROW.findall(LESSONS.GLOSSARY.read_text(encoding="utf-8"))
+    assert len(rows) > 35
+    assert LESSONS.ROW.findall(markdown(nbformat.read(INDEX, as_version=4))) == rows
 
 
 def nbval(path: Path) -> subprocess.CompletedProcess[str]:
@@ -170,23 +221,20 @@ def test_nbval_rejects_a_corrupted_output(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nbval_rejects_a_corrupted_output_of_a_real_notebook(tmp_path: Path) -> None:
-    """The quickstart's first cells, as stored and with one digit of a result changed."""
-    notebook = nbformat.read(REPOSITORY / "notebooks" / "01_quickstart.ipynb", as_version=4)
-    printing = next(
-        k for k, cell in enumerate(notebook.cells) if "203 partitions" in str(cell.get("outputs"))
-    )
+    """The first cells of a lesson, as stored and with one digit of a result changed."""
+    notebook = nbformat.read(REPOSITORY / "notebooks" / "06_exact_posterior.ipynb", as_version=4)
+    printing = next(k for k, cell in enumerate(notebook.cells) if "0.2061" in str(cell.get("outputs")))
     notebook.cells = notebook.cells[: printing + 1]
-    path = tmp_path / "quickstart.ipynb"
+    path = tmp_path / "posterior.ipynb"
     nbformat.write(notebook, path)
     result = nbval(path)
     assert result.returncode == 0, result.stdout + result.stderr
     (output,) = notebook.cells[printing].outputs
-    assert "0.206" in output.text
-    output.text = output.text.replace("0.206", "0.207")
+    output.text = output.text.replace("0.2061", "0.2071")
     nbformat.write(notebook, path)
     result = nbval(path)
     assert result.returncode == 1
-    assert "0.207" in result.stdout
+    assert "0.2071" in result.stdout
 
 
 def classroom_questions(kind: str) -> list[str]:
@@ -202,24 +250,19 @@ def for_teachers() -> dict[str, str]:
     return {name: text for name, text in zip(parts[::2], parts[1::2], strict=True) if name}
 
 
-def classroom_solutions() -> list[tuple[str, float, str]]:
-    """Name, number and code of each solution on the teachers' page."""
-    pattern = re.compile(r"^Solution: ([\d.]*\d).*?```python\n(.*?)```", re.MULTILINE | re.DOTALL)
+def solutions() -> list[tuple[str, float, str]]:
+    """Name, number and code of each solution on the two pages for teachers."""
+    pattern = re.compile(r"\bSolution: (-?[\d.]*\d).*?```python\n(.*?)```", re.DOTALL)
+    texts = {f"18.{name}": text for name, text in for_teachers().items() if name.startswith("E")}
+    _, *parts = re.split(
+        r"^\*\*(\d\d\.E\d+)\.\*\*", SOLUTIONS.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    texts.update(zip(parts[::2], parts[1::2], strict=True))
     found = []
-    for name, text in for_teachers().items():
-        if name.startswith("E"):
-            ((number, code),) = pattern.findall(text)
-            found.append((name, float(number), code))
+    for name, text in texts.items():
+        (number, code) = pattern.findall(text)[0]
+        found.append((name, float(number), code))
     return found
-
-
-@pytest.fixture(scope="module")
-def classroom() -> dict[str, Any]:
-    """What the first two cells of the classroom notebook define: imports and the check of answers."""
-    names: dict[str, Any] = {}
-    for cell in code_cells(nbformat.read(CLASSROOM, as_version=4))[:2]:
-        exec(compile(cell.source, CLASSROOM.name, "exec"), names)  # noqa: S102 - our own text, to be tried
-    return names
 
 
 def test_the_teachers_page_answers_every_question_and_exercise() -> None:
@@ -239,32 +282,119 @@ def test_students_do_not_see_the_answers() -> None:
     text = "\n".join(cell.source for cell in notebook.cells)
     assert "<details>" not in text
     assert "solution" not in text.lower()
-    for name, right, _ in classroom_solutions():
+    for name, right, _ in solutions():
         # Zero is everywhere, and says nothing.
-        assert right == 0.0 or str(right) not in json.dumps(without_pictures(notebook)), name
+        if name.startswith("18"):
+            assert right == 0.0 or str(right) not in json.dumps(without_pictures(notebook)), name
     for name in classroom_questions("Q"):
         words = for_teachers()[name].partition("\n> ")[2].replace("\n> ", " ").split()
         assert " ".join(words[:6]) not in text
 
 
-@pytest.mark.parametrize("solution", classroom_solutions(), ids=lambda solution: solution[0])
-def test_solutions_are_right(
-    solution: tuple[str, float, str], classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_exercise_has_a_solution_and_every_solution_an_exercise() -> None:
+    set_in_lessons = {
+        name
+        for path in NOTEBOOKS
+        for name in re.findall(r'check\("(\d\d\.E\d+)"', LESSONS.code(LESSONS.cells_of(path)))
+    }
+    assert set(course.DIGESTS) == {name for name, _, _ in solutions()} == set_in_lessons
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solution", solutions(), ids=lambda solution: solution[0])
+def test_solutions_are_right(solution: tuple[str, float, str], capsys: pytest.CaptureFixture[str]) -> None:
     name, number, code = solution
-    names = dict(classroom)
+    names = {"np": np, "ew": ew, "KMeans": KMeans, "check": course.check}
     exec(compile(code, name, "exec"), names)  # noqa: S102 - our own text, to be tried
-    names["check"](name, number)
+    course.check(name, number)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) >= 2
     assert set(printed) == {f"{name}: right"}
 
 
-def test_wrong_answers_are_told_so(classroom: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    for name, right, _ in classroom_solutions():
-        step, _ = classroom["DIGESTS"][name]
-        for shift in (-3, 3):
-            classroom["check"](name, right + shift * step)
+def test_wrong_answers_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, right, _ in solutions():
+        step, _ = course.DIGESTS[name]
+        for shift in (-4, 4):
+            course.check(name, right + shift * step)
             assert capsys.readouterr().out == f"{name}: not yet, try again\n"
-        classroom["check"](name, None)
+        course.check(name, None)
         assert capsys.readouterr().out == f"{name}: no answer yet\n"
+    with pytest.raises(ValueError, match="there is no exercise"):
+        course.check("99.E1", 1.0)
+
+
+def test_a_new_digest_recognises_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = course.digest("99.E1", 0.25, 0.01)
+    monkeypatch.setattr(course, "DIGESTS", ast.literal_eval("{" + line + "}"))
+    course.check("99.E1", 0.26)
+
+
+def test_a_guess_is_taken_before_the_result_and_shown_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    course.predict(None)
+    course.reveal(None, 3.776)
+    course.predict("B")
+    course.reveal("B", "A")
+    printed = capsys.readouterr().out
+    assert "No guess yet" in printed
+    assert "The result is 3.78.\n" in printed
+    assert "The result is A; your guess was B.\n" in printed
+
+
+def teaching_kernels() -> dict[str, Any]:
+    """The two kernels with planted faults on the page for teachers."""
+    names: dict[str, Any] = {"np": np}
+    page = (REPOSITORY / "docs" / "teaching.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code, names)  # noqa: S102 - our own text, to be tried
+    return names
+
+
+@pytest.mark.slow
+def test_the_planted_faults_are_found_by_the_exact_posterior_and_the_right_kernel_passes() -> None:
+    lesson: dict[str, Any] = {"np": np, "ew": ew}
+    for cell in code_cells(nbformat.read(REPOSITORY / "notebooks" / "07_markov_chains.ipynb", as_version=4)):
+        for node in ast.parse(cell.source).body:
+            if isinstance(node, ast.FunctionDef) and node.name in ("options", "algorithm_1"):
+                exec(ast.unparse(node), lesson)  # noqa: S102 - our own text, to be tried
+    options, kernels = lesson["options"], teaching_kernels()
+    exact = ew.exact_posterior(ew.datasets.unit_square(seed=0).X[[0, 1, 2, 60, 61, 62]], model="I")
+    places = {tuple(map(int, labels)): row for row, labels in enumerate(exact.labels)}
+    table = {labels: np.log(exact.probabilities[row]) for labels, row in places.items()}
+    rng, off = np.random.default_rng(0), {}
+    for name, draws in {
+        "right": lesson["algorithm_1"](table, 6, 40_000, rng),
+        "A": kernels["kernel_a"](table, options, 6, 40_000, rng),
+        "B": kernels["kernel_b"](table, options, 6, 40_000, rng),
+    }.items():
+        shares = np.bincount([places[labels] for labels in draws], minlength=203) / len(draws)
+        off[name] = np.abs(shares - exact.probabilities).sum() / 2
+    assert off["right"] < 0.05
+    assert min(off["A"], off["B"]) > 0.1
+
+
+def scripted(name: str, target: Path) -> bytes:
+    """What a script of ours writes."""
+    script = REPOSITORY / "scripts" / name
+    subprocess.run([sys.executable, str(script), str(target)], check=True, capture_output=True)
+    return target.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_handout_is_one_page(tmp_path: Path) -> None:
+    assert len(re.findall(rb"/Type /Page\b", scripted("handout.py", tmp_path / "handout.pdf"))) == 1
+
+
+def test_the_contact_sheet_shows_every_figure(tmp_path: Path) -> None:
+    page = scripted("contact_sheet.py", tmp_path / "figures.html").decode()
+    stored = sum(path.read_text(encoding="utf-8").count('"image/png": "') for path in NOTEBOOKS)
+    assert page.count("<figure>") == stored > 40
+    assert "no caption" not in page
+
+
+def test_the_classroom_notebook_is_a_deck() -> None:
+    starts = [
+        cell.metadata.get("slideshow", {}).get("slide_type") for cell in nbformat.read(CLASSROOM, 4).cells
+    ]
+    assert starts.count("slide") >= 8
+    assert starts[-1] == "skip"

@@ -242,26 +242,3 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
         names.update((name, interpreted(value)) for name, value in known.items() if hasattr(value, "py_func"))
     names = _plain_modules[known["__name__"]]
     return FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__)
-
-
-def short_runs() -> bool:
-    """Say whether runs should be short, because chains are not compiled here, as in a browser.
-
-    The tutorials ask this once and then take fewer draws. Where the answer is yes it is printed too, so that
-    a reader knows why numbers differ from the text.
-
-    Returns
-    -------
-    False where chains are compiled.
-
-    Examples
-    --------
-    >>> SHORT = short_runs()
-    >>> draws = 200 if SHORT else 2000
-    """
-    if not COMPILED:
-        print(  # noqa: T201 - for the reader of a notebook
-            "There is no compiler here, as in a browser: this notebook makes short runs. Its numbers differ "
-            "from those in the text, and what only long runs can show is left out."
-        )
-    return not COMPILED

@@ -28,8 +28,9 @@ def test_lab_leads_to_the_first_tutorial_and_it_runs(page: Page, compiled: None,
         expect(page.locator(ERROR_OUTPUT)).to_have_count(0)
         expect(page.locator(STDERR_OUTPUT)).to_have_count(0)
 
-        # The Explorer at its top plays by itself, from the head start that the cell gave it.
+        # The Explorer at its top goes on from the head start that the cell gave it, once Play is pressed.
         explorer = page.locator(".ew-explorer")
         explorer.scroll_into_view_if_needed()
+        explorer.locator("button.ew-play").click()
         expect(explorer.locator(".ew-status")).to_have_text(re.compile(r"iteration (?!400 of)[\d ]+ of"))
         assert faults == []
