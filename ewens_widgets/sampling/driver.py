@@ -298,6 +298,8 @@ class Driver:
         if self._posterior.centre == "unknown":
             self._problem = make_problem(self._posterior)
             self.load(self.state())
+        else:  # A copied view can be written to: another type, for which all would be compiled again.
+            self._problem = self._problem._replace(origin=self._posterior.coordinates[:0])
 
     def _segment(
         self, places: Sequence[int], schedule: Sequence[Repeated], pairs: FloatArray | None, as_printed: bool
