@@ -216,6 +216,8 @@ class TransformPanel(Panel):
             return f"Only the picture is transformed: results are compared for up to {MOST_OBJECTS} objects."
         if not np.all(np.isfinite(data.X)):
             return "Only the picture is transformed: these data have missing cells."
+        if any(column.kind != "number" for column in data.kinds or ()):
+            return "Only the picture is transformed: these data have columns that are not numbers."
         return ""
 
     def _write(self) -> None:

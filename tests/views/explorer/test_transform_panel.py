@@ -123,6 +123,14 @@ def test_the_chain_can_run_on_the_transformed_data() -> None:
     asyncio.run(use())
 
 
+def test_columns_that_are_not_numbers_are_not_mapped(rng: np.random.Generator) -> None:
+    X = np.column_stack([rng.normal(size=(40, 2)), rng.integers(3, size=40)])
+    panel = Explorer(ew.datasets.Dataset(X=X, kinds={"x3": "category"}), model="II").transform
+    panel.buttons["Rotate"].click()
+    assert panel.comparison is None
+    assert "columns that are not numbers" in panel.badges.value
+
+
 def test_too_many_objects_are_not_compared(rng: np.random.Generator) -> None:
     panel = Explorer(rng.normal(size=(2100, 2)), model="I").transform
     panel.buttons["Rotate"].click()
