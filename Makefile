@@ -41,7 +41,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load nightly audit bench rates visitors paper outputs links
-.PHONY: lite lite-serve lite-test format clean
+.PHONY: lite lite-serve lite-test format clean oldest prereleases packages pages release notes tagged address
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,40 @@ nightly: $(TEST_STAMP) $(BROWSER_STAMP) ## the long proofs, large fuzzing, and e
 	$(UNIT) -n $(WORKERS) --dist worksteal -m nightly
 	@$(MAKE) --no-print-directory lite-test
 
+OLDEST := .venv-oldest
+oldest: ## the fast tests with the oldest versions that pyproject.toml allows, in an environment of their own
+	@mkdir -p artefacts && python3 scripts/oldest.py > artefacts/oldest.txt
+	@$(MAKE) --no-print-directory fast VENV=$(OLDEST) CONSTRAINTS=artefacts/oldest.txt
+
+NEXT := .venv-next
+prereleases: ## the fast tests with the newest versions of everything, pre-releases too
+	@$(MAKE) --no-print-directory $(NEXT)/bin/python VENV=$(NEXT)
+	$(NEXT)/bin/python -m pip install --quiet --pre --upgrade --upgrade-strategy eager --editable ".[test]"
+	$(NEXT)/bin/python -m pytest -q -p no:nbval -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not nightly"
+
+packages: $(TEST_STAMP) ## build wheel and source archive into dist/, check them, and try each in a clean environment
+	scripts/check_packages.sh $(VENV)
+
+pages: ## put documents and browser site together as they are published, in artefacts/pages
+	@test -f artefacts/docs/index.html && test -f $(SITE)/index.html || { echo "make: build both first:  make docs lite" >&2; exit 1; }
+	rm -rf artefacts/pages && cp -r artefacts/docs artefacts/pages && cp -r $(SITE) artefacts/pages/try
+
+release: $(TEST_STAMP) ## make release VERSION=0.2.0: version, changelog, packages, all checked; the tag is left to you
+	$(BIN)/python scripts/release.py prepare "$(VERSION)"
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory packages
+	@$(MAKE) --no-print-directory notes
+	@echo "Look at 'git diff', commit, then:  git tag -s v$(VERSION) && git push origin main v$(VERSION)"
+
+notes: $(TEST_STAMP) ## what the changelog says about this version, in artefacts/notes.md
+	@mkdir -p artefacts && $(BIN)/python scripts/release.py notes > artefacts/notes.md
+
+tagged: ## make tagged TAG=v0.2.0: fail unless the tag fits version and changelog
+	@python3 scripts/release.py tagged "$(TAG)"
+
+address: ## make address OWNER=name: the account that hosts the project, wherever its name stands
+	@python3 scripts/address.py $(OWNER)
+
 audit: ## ask the package index about vulnerabilities of the pinned versions; needs a network
 	python3 scripts/audit_pins.py binder/constraints.txt
 
@@ -140,7 +174,7 @@ format: $(TEST_STAMP) ## put the code in the project's format and fix what can b
 	$(BIN)/ruff format
 
 clean: ## remove the environment, caches and everything built
-	rm -rf $(VENV) artefacts build dist docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(OLDEST) $(NEXT) artefacts build dist docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -30,7 +30,7 @@ HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 SECONDS = 20
 # Stands for an account that is not known yet.
-PLACEHOLDER = re.compile(r"^https://mybinder\.org/v2/gh/OWNER/")
+PLACEHOLDER = re.compile(r"^https://([\w.]+/(v2/gh/)?OWNER/|OWNER\.github\.io/)")
 
 
 @dataclass(frozen=True)

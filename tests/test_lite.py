@@ -350,3 +350,15 @@ def test_the_site_has_the_wheel_the_notebooks_and_the_widgets(repository: Path, 
     for lab in lite.LABS:
         assert f'href="{lab.name}.html"' in page
         assert lab.title in (site / f"{lab.name}.html").read_text()
+
+
+def test_pages_of_labs_take_a_state_where_it_has_a_meaning(tmp_path: Path) -> None:
+    lite._write_pages(tmp_path, {"01_quickstart.ipynb": "Quickstart"}, None)
+    explorer, prior = (
+        (tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("explorer", "prior")
+    )
+    assert "from_preset%28%27STATE%27" in explorer
+    assert 'data-preset=""' in prior
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert index.count('class="button"') == 1
+    assert (tmp_path / "explorer.gif").read_bytes()[:4] == b"GIF8"

@@ -60,6 +60,8 @@ class Lab:
     code: str
 
 
+_FIRST_DATA = "ew.datasets.unit_square(seed=0)"
+
 # With these seeds the chains find the four corners within some dozens of iterations; with others it may take
 # hundreds, and a player begins slowly.
 LABS = (
@@ -371,15 +373,17 @@ def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -
     """Write the start page, a page for each lab, and the server for the folder."""
     page = (_TEMPLATES / "lab.html").read_text(encoding="utf-8")
     for lab in LABS:
-        # In a box, so that no static picture is drawn, which would take seconds: the page shows the live one.
-        code = f"import ewens_widgets as ew, ipywidgets\nipywidgets.VBox(({lab.code},))"
-        lines = [*([install] if install else []), code]
-        options = {"kernel": "python", "hideCodeInput": "1", "showBanner": "0", "code": "\n".join(lines)}
-        address = f"repl/index.html?{urlencode(options, quote_via=quote)}"
-        text = _filled(page, title=lab.title, question=lab.question, address=address)
+        preset = f"ew.Explorer.from_preset('STATE', {_FIRST_DATA})" if lab.name == "explorer" else ""
+        text = _filled(
+            page,
+            title=lab.title,
+            question=lab.question,
+            address=_lab_address(lab.code, install),
+            preset=_lab_address(preset, install) if preset else "",
+        )
         (output / f"{lab.name}.html").write_text(text, encoding="utf-8")
     labs = "\n".join(
-        f'<li><a href="{lab.name}.html">{html.escape(lab.title)}</a> {html.escape(lab.question)}</li>'
+        f'<dt><a href="{lab.name}.html">{html.escape(lab.title)}</a></dt><dd>{html.escape(lab.question)}</dd>'
         for lab in LABS
     )
     tutorials = "\n".join(
@@ -389,7 +393,22 @@ def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -
     index = (_TEMPLATES / "index.html").read_text(encoding="utf-8")
     index = index.replace("<!-- labs -->", labs).replace("<!-- tutorials -->", tutorials)
     (output / "index.html").write_text(index, encoding="utf-8")
+    shutil.copyfile(_animation(), output / "explorer.gif")
     shutil.copyfile(Path(__file__).with_name("site_server.py"), output / "serve.py")
+
+
+def _lab_address(code: str, install: str | None) -> str:
+    # In a box, so that no static picture is drawn, which would take seconds: the page shows the live one.
+    code = f"import ewens_widgets as ew, ipywidgets\nipywidgets.VBox(({code},))"
+    lines = [*([install] if install else []), code]
+    options = {"kernel": "python", "hideCodeInput": "1", "showBanner": "0", "code": "\n".join(lines)}
+    return f"repl/index.html?{urlencode(options, quote_via=quote)}"
+
+
+def _animation() -> Path:
+    """Picture of the start page: in the package, or in the documents of a checkout."""
+    packaged = _TEMPLATES / "explorer.gif"
+    return packaged if packaged.is_file() else _TEMPLATES.parents[2] / "docs" / "explorer.gif"
 
 
 def _filled(template: str, **values: str) -> str:

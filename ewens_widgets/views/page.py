@@ -11,10 +11,13 @@ a code host) a PNG of the current state replaces it.
 
 import base64
 import logging
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
+from importlib.metadata import metadata
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -281,7 +284,31 @@ class Dashboard(VBox):
             # A page that can run widgets must not suffer because a static picture cannot be made.
             _logger.warning("no static picture of %s", type(self).__name__, exc_info=True)
             return bundle
-        return {**bundle, "text/plain": repr(self), "image/png": base64.b64encode(picture).decode()}
+        shown = base64.b64encode(picture).decode()
+        if (front_end := _without_widgets()) is not None:
+            words = f"{front_end} does not show live widgets of this kind. {self.elsewhere()}"
+            html = f'<p>{words}</p><img alt="{escape(self.caption())}" src="data:image/png;base64,{shown}">'
+            return {"text/plain": f"{self!r}\n{words}", "text/html": html}
+        return {**bundle, "text/plain": repr(self), "image/png": shown}
+
+    def elsewhere(self) -> str:
+        """Say where it can be seen alive."""
+        return f'Use the <a href="{live_address()}">site that runs in your browser</a>, or JupyterLab.'
+
+
+# Modules that only these front ends have loaded; they show no layouts of ipywidgets 8, or no bqplot.
+_WITHOUT_WIDGETS = {"google.colab": "Google Colab", "marimo._runtime": "marimo"}
+
+
+def _without_widgets() -> str | None:
+    """Name of the front end, if it cannot show these widgets."""
+    return next((name for module, name in _WITHOUT_WIDGETS.items() if module in sys.modules), None)
+
+
+def live_address(query: str = "") -> str:
+    """Address on the site without a server: its first page, or the Explorer in a state."""
+    urls = dict(text.split(", ", 1) for text in metadata("ewens-widgets").get_all("Project-URL") or ())
+    return urls.get("Try it", "") + (f"explorer.html?{query}" if query else "")
 
 
 def _canvases(box: Widget) -> Iterator[Canvas]:

@@ -56,7 +56,7 @@ from ewens_widgets.views.explorer.settings import (
 )
 from ewens_widgets.views.explorer.transform_panel import TransformPanel
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.page import in_columns
+from ewens_widgets.views.page import in_columns, live_address
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.programmed import Programmed
 from ewens_widgets.views.shared_state import Cut, SharedState
@@ -632,6 +632,13 @@ class Explorer(Programmed):
     def status_line(self) -> str:
         """Where the chain is, in words."""
         return status_text(self.player.current_frame())
+
+    def elsewhere(self) -> str:
+        """Say where it can be seen alive, in the same state if that has a short text."""
+        if "data" not in self._arguments():  # data of your own have no short name
+            return super().elsewhere()
+        address = escape(live_address(self.state))
+        return f'<a href="{address}">Open it in this state in your browser</a>, or use JupyterLab.'
 
     def caption(self) -> str:
         """Heading of the still picture."""

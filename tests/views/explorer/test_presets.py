@@ -1,6 +1,10 @@
 """States of an explorer as short texts, presets, and saved sessions that look the same again."""
 
+import re
+import sys
+from html import unescape
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -128,3 +132,32 @@ def test_a_session_that_shows_nonsense_is_refused_and_nothing_is_lost(tmp_path: 
     assert Shown.of_plain(None) == Shown()
     assert Shown.of_plain(Shown(cut=3).plain()) == Shown(cut=3)
     assert explorer.player.status.iteration == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("google.colab", "Google Colab"), ("marimo._runtime", "marimo")]
+)
+def test_where_widgets_are_not_shown_a_sentence_says_where_they_are(
+    monkeypatch: pytest.MonkeyPatch, module: str, name: str
+) -> None:
+    explorer = ew.Explorer.from_preset("data=moons&model=II&cut=2")
+    usual = explorer._repr_mimebundle_()
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    shown = explorer._repr_mimebundle_()
+    explorer.close()
+    assert "application/vnd.jupyter.widget-view+json" in usual
+    assert set(shown) == {"text/plain", "text/html"}
+    assert f"{name} does not show live widgets" in shown["text/html"]
+    link = re.search(r'href="([^"]*)"', shown["text/html"])[1]
+    assert "/try/explorer.html?data=moons" in link
+    assert "cut=2" in unescape(link)
+    assert shown["text/html"].count("data:image/png;base64,") == 1
+
+
+def test_data_of_your_own_are_not_in_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
+    explorer = ew.Explorer([[0.0], [1.0], [3.0]])
+    shown = explorer._repr_mimebundle_()["text/html"]
+    explorer.close()
+    assert '/try/">' in shown
+    assert "explorer.html" not in shown

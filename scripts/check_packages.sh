@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Build wheel and source archive into dist/, check them, and try each in an environment of its own, without extras.
+#   scripts/check_packages.sh VENV        VENV has hatchling, twine and check-wheel-contents; PYTHON=… tries another one
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools=$(realpath "${1:?"usage: $0 VENV"}")
+
+rm -rf dist
+"$tools/bin/python" -m hatchling build
+"$tools/bin/python" -m twine check --strict dist/*
+"$tools/bin/check-wheel-contents" dist/*.whl
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for package in dist/*.whl dist/*.tar.gz; do
+    echo "Trying $package"
+    "${PYTHON:-$tools/bin/python}" -m venv --clear "$folder/environment"
+    "$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check "$package"
+    (cd "$folder" && EWENS_WIDGETS_INTERPRETED=1 environment/bin/python -W error -c "
+import ewens_widgets as ew
+found = ew.AffineClustering(n_chains=2, draws=40, burn_in=20, random_state=0).fit(ew.datasets.half_moons().X[::6])
+print(ew.__version__, found.labels_.size, 'points clustered without extras')
+")
+    "$folder/environment/bin/ewens-widgets" --version
+done
