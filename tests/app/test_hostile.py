@@ -6,6 +6,7 @@ requests go to the loopback interface, and their number and time are bounded.
 
 import asyncio
 import contextlib
+import gc
 import json
 import random
 import re
@@ -31,6 +32,13 @@ from ewens_widgets.app.guard import LARGEST_MESSAGE, Allowance, MessageError, ch
 # Tornado's client warns of connections that were refused, which is what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+
+
+@pytest.fixture(autouse=True)
+def no_remains() -> Iterator[None]:
+    """Have these warnings now, not in another test."""
+    yield
+    gc.collect()
 
 
 def packed(kind: str = "comm_msg", channel: str = "shell", **content: object) -> bytes:
@@ -150,6 +158,8 @@ async def undisturbed(address: str) -> AsyncIterator[FarVisitor]:
         await visitor.until(3)
         yield visitor
         before = len(visitor.frames)
+        for button in ("Reset", "Play"):  # the chain may have come to its end meanwhile
+            visitor.press(button)
         async with asyncio.timeout(60):
             await visitor.until(before + 3)
 
@@ -178,7 +188,9 @@ async def closed(link: WebSocketClientConnection) -> str | None:
     async with asyncio.timeout(30):
         while await link.read_message() is not None:
             pass
-    return link.close_reason
+    reason = link.close_reason
+    link.close()
+    return reason
 
 
 def widgets_wanted() -> Iterator[bytes]:
@@ -214,6 +226,7 @@ async def reads_nothing(visit: Stranger, _: psutil.Process) -> None:
         for message in widgets_wanted():
             await link.write_message(message, binary=True)
             await asyncio.sleep(0.05)
+    link.close()
 
 
 async def leaves_what_it_asked_for(visit: Stranger, _: psutil.Process) -> None:
