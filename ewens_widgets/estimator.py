@@ -312,6 +312,13 @@ class AffineClustering(
         kinds = self.trace_.posterior.columns.kinds
         return profile(np.asarray(self.labels_), replace(given, kinds=kinds) if kinds else given)
 
+    def groups(self, n_clusters: int) -> IntArray:
+        """Labels with another number of groups: a row of the merge table of the answer."""
+        check_is_fitted(self)
+        if not hasattr(self, "answer_"):
+            raise AttributeError("there is no answer: fit with n_clusters=None and loss=None.")
+        return np.asarray(self.answer_.groups(n_clusters))
+
     @property
     def similarity_(self) -> FloatArray:
         """Share of draws in which each pair of rows is in one cluster."""

@@ -19,7 +19,13 @@ from ewens_widgets.analysis.findings import html_table, text_table
 from ewens_widgets.analysis.predictive import log_predictive_density
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import check_data
+from ewens_widgets.model.checks import (
+    check_data,
+    column_names,
+    dependence_text,
+    dependent_columns,
+    named_columns,
+)
 from ewens_widgets.model.mixed_columns import read_columns
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.sampler import Sampler, progress_bar
@@ -33,6 +39,7 @@ _INVARIANCE = {
     "II": "a scale for each column",
     "III": "every non-singular linear map",
 }
+_DETERMINED = 1e-10  # Share of its variance by which a column that others determine differs.
 _SURE = 2.0  # Standard errors from which a difference counts.
 
 
@@ -85,10 +92,14 @@ class ModelComparison:
         The models by mean log predictive density; models that cannot be fitted come last.
     n_folds
         Number of folds.
+    left_out
+        Columns that a model cannot take, and that were left out of the comparison for all models: constant
+        ones, and those that others determine. Empty if there are none.
     """
 
     rows: tuple[ComparedModel, ...]
     n_folds: int
+    left_out: str = ""
 
     @property
     def best(self) -> ComparedModel:
@@ -114,6 +125,8 @@ class ModelComparison:
             f"Use model {best.name}: it predicts held-out rows best, and finds {found}. It is invariant to "
             f"{_INVARIANCE[best.model]}."
         )
+        if self.left_out:
+            text += f" Left out of the comparison: {self.left_out}. Drop these columns before you fit."
         others = self.equally_good
         if others:
             names = " and ".join(f"model {row.name}" for row in others)
@@ -203,6 +216,8 @@ def compare(
     rows, which gives the number of clusters. The default prior is a finite mixture with an unknown number of
     components for own shapes, and Ewens' for common shapes.
 
+    Columns that some model cannot take, constant ones and those that others determine, are left out for all.
+
     Parameters
     ----------
     X
@@ -231,6 +246,7 @@ def compare(
     kinds = read_columns(X, settings.get("kinds"))[2].kinds or None
     settings["kinds"] = kinds  # The same in all folds.
     matrix = np.asarray(check_data(X, finite=kinds is None), dtype=np.float64)
+    matrix, left_out = (matrix, "") if kinds else _usable(matrix, column_names(X))
     n_rows = len(matrix)
     count = check_count("folds", folds, 2)
     if count > n_rows:
@@ -259,7 +275,19 @@ def compare(
     if all(row.problem for row in rows):
         raise ValueError(f"none of these can be fitted to the data. {rows[0].name}: {rows[0].problem}")
     rows.sort(key=lambda row: np.inf if row.problem else -row.log_density)
-    return ModelComparison(tuple(rows), count)
+    return ModelComparison(tuple(rows), count, left_out)
+
+
+def _usable(matrix: FloatArray, names: Sequence[str] | None) -> tuple[FloatArray, str]:
+    """The columns that all models can take, and which are left out."""
+    constant = np.flatnonzero(np.ptp(matrix, axis=0) == 0.0).tolist()
+    dependent = dependent_columns(matrix, _DETERMINED, 1)
+    gone = constant + [each.column for each in dependent]
+    if len(gone) >= matrix.shape[1]:
+        return matrix, ""
+    told = [f"{named_columns([place], names)} is constant" for place in constant]
+    told += [dependence_text(dependent, names)] if dependent else []
+    return np.delete(matrix, gone, axis=1), "; ".join(told)
 
 
 def _compared(

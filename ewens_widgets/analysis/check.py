@@ -70,7 +70,6 @@ _CORRELATED = 0.5  # Correlation within clusters under model II for a warning �
 _UNEVEN = 4.0  # … and ratio of variances under model I.
 _FEWEST = 8  # Rows that a cluster needs to be examined.
 _MOST_ROWS = 5_000  # More rows are thinned.
-_LARGE = 20_000  # With more objects the best draw replaces the answer, which would take long.
 _NOTHING = 1e-8  # Share of the variance within clusters below which they count as constant in a direction.
 _DECIDES = 0.7  # Least share of a column's variance between clusters if it determines them …
 _SILENT = 0.1  # … and the largest share for the other columns together.
@@ -197,16 +196,14 @@ def _columns(
 
 
 def _labels(trace: "Trace") -> IntArray:
-    """Groups of the answer, −1 in small clusters; with many objects, the clusters of the best draw."""
-    if trace.n_objects <= _LARGE:
-        try:
-            found = trace.answer()
-        except TooLargeError:
-            return trace.best.copy()
-        labels = found.labels.copy()
-        labels[found.small_clusters] = -1
-        return labels
-    return trace.best.copy()
+    """Groups of the answer, −1 in small clusters; the clusters of the best draw if memory is short."""
+    try:
+        found = trace.answer()
+    except TooLargeError:
+        return trace.best.copy()
+    labels = found.labels.copy()
+    labels[found.small_clusters] = -1
+    return labels
 
 
 class _CheckedClusters(NamedTuple):

@@ -30,17 +30,18 @@ its pairs is an unbiased estimate. If the matrices of all chains do not fit in m
 
 **Chains that do not move** are of two kinds. One kind is stuck. The other is at a partition with nearly all
 of the posterior probability, as with well separated clusters, and correctly rejects proposals to leave it.
-The draws of one chain do not distinguish the two. Several chains do: if none has moved and all have the same
-partition, they agree. A single chain that has not moved is called stuck unless its moves include a sweep,
-which draws every object again from its exact conditional distribution.
+The draws do not distinguish the two, so neither is said to agree. If the moves include a sweep, which draws
+every object again from its exact conditional distribution, or if several chains have the same partition, the
+verdict is "not yet"; otherwise it is "apart".
 
 =============  ==========================================================================================
 verdict        if
 =============  ==========================================================================================
 ``"unknown"``  there are fewer than 8 draws of each chain
 ``"apart"``    an R-hat is above 1.2, no proposal was accepted (but see above), an effective sample size is
-               below 10, or the similarity gap is above 0.1
-``"not yet"``  an R-hat is above 1.05, an effective sample size is below 100, or the log posterior still rises
+               below 10, the similarity gap is above 0.1, or proposals are accepted by the printed ratio
+``"not yet"``  an R-hat is above 1.05, an effective sample size is below 100, the log posterior still rises,
+               or no chain left one partition
 ``"agree"``    none of these
 =============  ==========================================================================================
 """
@@ -63,7 +64,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, DrawTable
-from ewens_widgets.sampling.moves.move import is_sweep
+from ewens_widgets.sampling.moves.move import PRINTED, is_sweep
 from ewens_widgets.sampling.trace import Trace
 
 QUANTITIES = {
@@ -79,6 +80,7 @@ QUANTITIES = {
 GOOD_RHAT, BAD_RHAT = 1.05, 1.2
 WANTED_ESS, BAD_ESS = 100.0, 10.0
 BAD_GAP = 0.1
+ABOUT_ZERO = 0.001  # Acceptance of every move, below which chains with one number of clusters do not move.
 
 FEWEST_DRAWS = 8
 """Least draws of each chain for a verdict: halves of halves need at least two each."""
@@ -183,18 +185,21 @@ class Diagnostics:
             return ()
         is_stuck = self._has_not_moved and not self.stays_at_one_partition
         found: dict[str, bool] = {
+            "printed": any(name.endswith(PRINTED) for name in self.acceptance),
             "apart": self.worst_rhat > BAD_RHAT,
             "stuck": is_stuck,
             "worthless": self.least_ess < BAD_ESS and not is_stuck,
             "gap": self.similarity_gap is not None and self.similarity_gap > BAD_GAP,
             "nearly": GOOD_RHAT < self.worst_rhat <= BAD_RHAT,
             "few": BAD_ESS <= self.least_ess < WANTED_ESS,
+            "resting": self.stays_at_one_partition,
             "rising": self.is_rising,
         }
         several = self.n_chains > 1
         numbers: dict[str, Any] = {
             "Chains": "The chains" if several else "The two halves of the chain",
             "chains_have": "the chains have" if several else "the chain has",
+            "it_is": "the chains are" if several else "the chain is",
             "Two": "Two of the chains" if several else "The two halves of the chain",
             "quantity": _with_article(QUANTITIES[self.worst or "n_clusters"]),
             "rhat": f"{self.worst_rhat:.2f}" if np.isfinite(self.worst_rhat) else "infinite",
@@ -221,11 +226,6 @@ class Diagnostics:
         findings = self.findings_of(names)
         if findings:
             return findings[0].sentence
-        if several and self.stays_at_one_partition:
-            return (
-                "The chains agree: all of them stay at the same partition, and no proposal to leave it was "
-                "accepted."
-            )
         return (
             f"{'The chains' if several else 'Both halves of the chain'} agree: the largest R-hat is "
             f"{self.worst_rhat:.2f}, and the smallest effective sample size is {self.least_ess:.0f}."
@@ -278,7 +278,7 @@ class Diagnostics:
     @property
     def _has_not_moved(self) -> bool:
         rates = [rate for rate in self.acceptance.values() if not np.isnan(rate)]
-        return bool(rates) and max(rates) == 0.0
+        return bool(rates) and max(rates) < ABOUT_ZERO
 
     @property
     def _changing(self) -> dict[str, float]:

@@ -29,6 +29,11 @@ _TABLE: dict[str, _Row] = {
         "{Chains} do not agree: R-hat for {quantity} is {rhat} (at most {wanted} recommended){means}.",
         "{longer}",
     ),
+    "printed": _Row(
+        "serious",
+        "Proposals are accepted by the ratio that the paper prints, which does not sample the posterior.",
+        'Use acceptance="metropolis-hastings", the default.',
+    ),
     "stuck": _Row(
         "serious",
         "No proposal was accepted: {chains_have} not moved.",
@@ -56,6 +61,12 @@ _TABLE: dict[str, _Row] = {
         "Smallest effective sample size: {ess:.0f} (at least {wanted:.0f} recommended).",
         "{longer}",
     ),
+    "resting": _Row(
+        "warning",
+        "{chains_have} not left one partition: it may hold nearly all of the posterior probability, or "
+        "{it_is} stuck.",
+        'Compare chains from other starts: initial="one-cluster", "k-means" or "prior".',
+    ),
     "rising": _Row(
         "warning",
         "The log posterior still rises in the first quarter of the draws: the burn-in is too short.",
@@ -65,6 +76,41 @@ _TABLE: dict[str, _Row] = {
         "note",
         "θ is often at the {side} value of its grid, {value:g}: the grid cuts the posterior off.",
         "Extend theta_grid, e.g. by {beyond:g}.",
+    ),
+    # About the groups: after these their number is uncertain.
+    "groups": _Row(
+        "serious",
+        "Single chains give other groups: the adjusted Rand index of chain {chain} with the answer is "
+        "{index:.2f} (at least {wanted} required).",
+        "Take more draws, or compare the groups of each chain: chains_[0].answer(), ….",
+    ),
+    "threshold": _Row(
+        "warning",
+        "The number of groups depends on how much overlap makes two components one group: {listed}.",
+        "Compare these groupings, answer().groups(number), and decide by what they mean.",
+    ),
+    "number": _Row(
+        "warning",
+        "The posterior is divided between several numbers of groups: {listed}.",
+        "Report the probabilities, not the most probable number alone.",
+    ),
+    "few rows": _Row(
+        "warning",
+        "Each component has {free} parameters, for {rows} rows in all: too few rows for groups in so many "
+        "columns.",
+        'Use model="II" or fewer columns; ew.compare(X) shows which model predicts best.',
+    ),
+    "unseen": _Row(
+        "warning",
+        "One group was found, but in so few rows two equal halves would look like one group unless their "
+        "centres are about {distance:.0f} standard deviations apart.",
+        'Use more rows, fewer columns, or model="II"; ew.compare(X) shows which model predicts best.',
+    ),
+    "seen": _Row(
+        "note",
+        "One group was found. Two equal halves whose centres are less than about {distance:.1f} standard "
+        "deviations apart would look the same.",
+        "Do not conclude that there are no subgroups closer than that.",
     ),
     # About the model: after a warning the number of clusters is unreliable.
     "constant": _Row(

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.model.likelihood import cluster_statistics
-from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive
+from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of
 from ewens_widgets.model.priors.ewens import Ewens
 
 if TYPE_CHECKING:
@@ -183,6 +183,48 @@ def join_log_weights(
         counts = np.pad(posterior.columns.counts(labels), ((0, 1), (0, 0)))
         log_likelihood = log_likelihood + posterior.columns.log_weights(counts, categories)
     return np.asarray(log_prior + log_likelihood, dtype=np.float64)
+
+
+def member_log_weights(trace: "Trace", draw: int, rows: IntArray) -> FloatArray:
+    r"""Log weights of some objects for the clusters of a draw, given all other objects (m × K).
+
+    With own shapes they are those of a Gibbs step, given the parameters of the draw. With one shape for all,
+    its covariance is replaced by the estimate M/n, in the form of the model: the density of y in a cluster of
+    m others with sum s is then normal, with mean :math:`\theta s / (1 + \theta m)` and covariance
+    :math:`(1 + \theta / (1 + \theta m)) M / n`.
+    """
+    posterior, labels = trace.posterior, trace.labels[draw].astype(np.intp)
+    model, theta, Y = posterior.model, float(trace.theta[draw]), posterior.coordinates
+    own, new = labels[rows], Y[rows]
+    clusters = statistics_of(Y, labels, model)
+    inside = own[:, None] == np.arange(clusters.sizes.size)
+    others = (clusters.sizes - inside).astype(np.intp)
+    log_sizes, log_counts = posterior.log_size_weights, posterior.count_weights(clusters.sizes.size)
+    log_prior = np.where(
+        others > 0, log_sizes[others + 1] - log_sizes[others], log_sizes[1] + log_counts[-1] - log_counts[-2]
+    )
+    if posterior.columns.has_categories:
+        single = posterior.columns.counts(np.arange(len(Y)))[rows, None]
+        apart = posterior.columns.counts(labels) - inside[..., None] * single
+        marginals = posterior.columns.log_marginals
+        log_prior = log_prior + marginals(apart + single) - marginals(apart)
+    if posterior.shapes == "own":
+        packed = trace.sigma[draw]
+        known, new = posterior.statistics(labels, packed), new - posterior.shift(packed)
+        nu, sigma = float(trace.nu[draw]), posterior.scale(packed)
+        density = log_predictive(new, known, theta, nu, sigma, model, own)
+        return np.asarray(log_prior + density)
+    sums, shrinkage = clusters.sums, theta / (1.0 + theta * others)
+    scatter = Y.T @ Y - (sums.T * (theta / (1.0 + theta * clusters.sizes))) @ sums
+    if model != "III":
+        variances = np.diag(scatter)
+        scatter = np.diag(variances if model == "II" else np.full_like(variances, variances.mean()))
+    root = np.linalg.cholesky(scatter / len(Y))
+    new, sums = np.linalg.solve(root, new.T).T, np.linalg.solve(root, sums.T).T
+    gaps = new[:, None, :] * (1.0 + shrinkage * inside)[..., None] - shrinkage[..., None] * sums
+    wider = 1.0 + shrinkage
+    form = np.sum(gaps * gaps, axis=2) / wider + new.shape[1] * np.log(wider)
+    return np.asarray(log_prior - 0.5 * form, dtype=np.float64)
 
 
 def _log_seats(posterior: "Posterior", labels: IntArray, concentration: float) -> FloatArray:

@@ -1,7 +1,16 @@
-"""A report on a run: whether to trust it, why, and what to change.
+r"""A report on a run: whether to trust it, why, and what to change.
 
-It combines two examinations: have the chains sampled the posterior (`analysis.convergence`), and does the
-model fit (`analysis.check`)? The sentences are those of `analysis.findings`.
+It combines three examinations: have the chains sampled the posterior (`analysis.convergence`), do they
+determine the groups, and does the model fit (`analysis.check`)? The sentences are those of
+`analysis.findings`.
+
+**Groups.** A run is trusted only if each chain alone has the groups of the answer (adjusted Rand index of at
+least `SAME`), if their number is the same at all thresholds from the largest down to that of the answer, if
+this number has a posterior probability of at least `PROBABLE`, and if there are enough rows.
+
+**One group.** For two halves of n rows, δ standard deviations apart, the log-likelihood of two Gaussians is
+larger than that of one by about :math:`\tfrac n2 \log(1 + \delta^2/4) - n \log 2` nats. The p parameters of
+the second cost about :math:`\tfrac p2 \log n`. Where both are equal, two halves could just have been seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,19 +24,25 @@ from numpy.typing import ArrayLike
 from ewens_widgets.analysis.check import ModelCheck
 from ewens_widgets.analysis.convergence import Diagnostics, diagnose
 from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
+from ewens_widgets.analysis.groups import SAME
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES, is_sweep
 from ewens_widgets.sampling.trace import Trace
 
-Verdict = Literal["trust", "unconfirmed", "model misfit", "run longer", "do not trust"]
+Verdict = Literal["trust", "unconfirmed", "uncertain", "model misfit", "run longer", "do not trust"]
 
-_CHECKED_DRAWS = 300  # Draws of all chains together that are used to check the model.
+PROBABLE = 0.8
+"""Probability of the number of groups from which a run is trusted."""
+
 _RATES = {False: "Accepted", True: "Points moved"}  # a Gibbs draw is always accepted
+_ROWS = 1.0  # Rows for each parameter of a component, below which they are too few.
+_FAR = 5.0  # Distance of centres below which two groups should have been seen.
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {
     "trust": "Trust this run: the chains agree, and no sign of misfit was found.",
-    "unconfirmed": "No problem was found, but one chain alone cannot show that it has converged.",
+    "unconfirmed": "No problem was found, but these chains cannot show that they have converged.",
+    "uncertain": "The chains agree, but they do not determine the number of groups.",
     "model misfit": (
         "No convergence problem was found, but the model does not fit: the number of clusters is unreliable."
     ),
@@ -44,8 +59,9 @@ class Report:
     Attributes
     ----------
     verdict
-        ``"trust"``, ``"unconfirmed"`` (one chain, without any finding), ``"model misfit"`` (the chains have
-        converged, but the model does not fit), ``"run longer"`` or ``"do not trust"``.
+        ``"trust"``, ``"unconfirmed"`` (one chain, or chains at one partition, without any other finding),
+        ``"uncertain"`` (the chains have converged, but do not determine the groups), ``"model misfit"`` (they
+        have converged, but the model does not fit), ``"run longer"`` or ``"do not trust"``.
     reasons
         The findings behind the verdict.
     advice
@@ -116,40 +132,36 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
     given = [traces] if isinstance(traces, Trace) else list(traces)
     chains = [chain for trace in given for chain in trace.chains]
     numbers = diagnose(chains)
+    found = [*numbers.findings]
     verdict = _VERDICTS[numbers.verdict]
-    if verdict == "trust" and numbers.n_chains == 1:
+    if {each.kind for each in found} == {"resting"} or (verdict == "trust" and numbers.n_chains == 1):
         verdict = "unconfirmed"
-    findings = [*numbers.findings, *([] if verdict == "do not trust" else _grid_end(chains))]
-    if len(chains) == 1:
-        fit = chains[0].check(data)
-    else:
-        step = -(-sum(map(len, chains)) // _CHECKED_DRAWS)
-        fit = Trace.concatenate([trace.thin(min(step, len(trace))) for trace in chains]).check(data)
-    reasons = [found.sentence for found in findings]
+    if verdict != "do not trust":
+        found += _grid_end(chains)
+    whole = given[0] if len(given) == 1 else Trace.concatenate(given)
+    fit = whole.check(data)
+    about = [*_about_groups(whole)]
+    if any(each.severity == "serious" for each in about):
+        verdict = "do not trust"
+    elif verdict in {"trust", "unconfirmed"} and not fit.fits:
+        verdict = "model misfit"
+    elif verdict == "trust" and any(each.severity == "warning" for each in about):
+        verdict = "uncertain"
+    found += about
+    reasons = [each.sentence for each in found]
     if not numbers.findings:
         reasons.insert(0, numbers.sentence())
-    if numbers.stays_at_one_partition and numbers.n_chains == 1:
-        reasons.append(
-            "No object switched clusters, although each sweep draws every one again: this partition may hold "
-            "nearly all of the posterior probability, or the chain may be stuck. Compare other starts."
-        )
     papers = {name for name, kind in MOVES.items() if kind.from_paper}
     advice: list[str] = []
     if verdict in {"run longer", "do not trust"} and set(chains[0].move_counts) <= papers:
         advice.append('Use moves="default": it mixes much faster than the moves of the paper.')
-    advice += [found.way_out for found in findings]
+    advice += [each.way_out for each in found]
     if numbers.n_chains == 1:
         advice.append(
             'Run more chains from other starts (initial="one-cluster", "k-means" or "prior", other seeds) '
             "and compare them: ew.report([first, second, …])."
         )
-    elif numbers.stays_at_one_partition:
-        advice.append(
-            'If all chains had the same start, run one from another start, e.g. initial="one-cluster".'
-        )
-    advice += [found.way_out for found in fit.findings]
-    if verdict in {"trust", "unconfirmed"} and not fit.fits:
-        verdict = "model misfit"
+    advice += [each.way_out for each in fit.findings]
     counts = np.concatenate([trace.n_clusters for trace in chains])
     low, middle, high = np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf")
     noun = "cluster" if middle == 1 else "clusters"
@@ -159,7 +171,7 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
         reasons=(
             *reasons,
             fit.headline,
-            *(found.sentence for found in fit.findings),
+            *(each.sentence for each in fit.findings),
             *fit.remarks,
             *chains[0].posterior.columns.sentences,
         ),
@@ -168,6 +180,36 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
         check=fit,
         summary=f"{chain} of {numbers.n_draws} draws; {middle} {noun} (90 % of draws: {low} to {high}).",
     )
+
+
+def _about_groups(trace: Trace) -> Iterator[Finding]:
+    """Findings about the groups of the answer: their chains, threshold, probability and number of rows."""
+    found = trace.answer()
+    indices = found.chain_agreement()
+    if indices.size > 1 and indices.min() < SAME:
+        worst = int(indices.argmin())
+        yield finding("groups", chain=worst + 1, index=indices[worst], wanted=SAME)
+    numbers = {level.n_groups for level in found.levels if level.threshold >= found.level.threshold}
+    if not found.level.is_stable or len(numbers) > 1:
+        listed = ", ".join(f"{level.n_groups} from {100 * level.threshold:.1f} %" for level in found.curve())
+        yield finding("threshold", listed=listed)
+    if found.probability < PROBABLE:
+        listed = ", ".join(f"{number} ({share:.2f})" for number, share in found.probabilities.items())
+        yield finding("number", listed=listed)
+    posterior = trace.posterior
+    n, d = posterior.n_objects, posterior.n_features
+    free = d + {"I": 1, "II": d, "III": d * (d + 1) // 2}[posterior.model]
+    if n < _ROWS * free:
+        yield finding("few rows", free=free, rows=n)
+    elif found.n_clusters == 1:
+        distance = visible_distance(n, free)
+        yield finding("unseen" if distance > _FAR else "seen", distance=distance)
+
+
+def visible_distance(n_objects: int, free_parameters: int) -> float:
+    """Distance of two equal halves, in standard deviations, from which they are seen as two; see above."""
+    needed = 2.0 * np.log(2.0) + free_parameters * np.log(n_objects) / n_objects
+    return float(2.0 * np.sqrt(np.expm1(needed)))
 
 
 def _grid_end(chains: Sequence[Trace]) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ With the same seed, the transformed data are exactly the plain data in other coo
 models I, II and III depends on this: model II gives the same answer for Y and for Y diag(a), model III for Y
 and for Y A.
 
-`analysis/invariance.py` uses the two matrices, and the stored digests of chains depend on their values.
+`playback/invariance.py` uses the two matrices, and the stored digests of chains depend on their values.
 """
 
 from importlib.resources import files

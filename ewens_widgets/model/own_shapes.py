@@ -237,34 +237,57 @@ def cluster_shapes(
 
 
 def log_predictive(
-    rows: FloatArray, clusters: ClusterStatistics, theta: float, nu: float, sigma: ArrayLike, model: ModelName
+    rows: FloatArray,
+    clusters: ClusterStatistics,
+    theta: float,
+    nu: float,
+    sigma: ArrayLike,
+    model: ModelName,
+    members: NDArray[np.intp] | None = None,
 ) -> FloatArray:
-    """Log densities of new rows in canonical coordinates (m × d) in each of K clusters (m × K).
+    """Log densities of rows in canonical coordinates (m × d) in each of K clusters (m × K).
 
-    A cluster of size 0 is a new one.
+    A cluster of size 0 is a new one. Rows are new objects, unless `members` gives the cluster that each is a
+    member of; its density there is then the one given the other members.
     """
     n_features = rows.shape[1]
     ratio, likeness = np.array([theta]), np.array([nu])
     volume = _volumes(clusters, ratio, likeness, sigma, model)[1]
     kappa = 1.0 / theta + clusters.sizes
     gaps = rows[:, None, :] - clusters.sums / kappa[:, None]
-    grown = kappa / (kappa + 1.0)
     sizes = clusters.sizes
-    steps = log_size_constants(sizes + 1.0, np.asarray(nu), n_features, model)
-    steps = steps - log_size_constants(sizes, np.asarray(nu), n_features, model)
     units = unit_degrees(n_features, model)
-    power = 0.5 * (prior_degrees(likeness, n_features, model) + units * (sizes + 1.0))
+    before = prior_degrees(likeness, n_features, model) + units * sizes
+
+    def steps(first: FloatArray) -> FloatArray:
+        constants = [log_size_constants(first + k, np.asarray(nu), n_features, model) for k in (0.0, 1.0)]
+        return np.asarray(constants[1] - constants[0])
+
+    # A row that joins makes A larger, and one that leaves makes it smaller by κ/(κ − 1) times the square.
+    joined = steps(sizes) + 0.5 * n_features * np.log(kappa / (kappa + 1.0))
+    grown, power = kappa / (kappa + 1.0), -0.5 * (before + units)
+    if members is not None:
+        inside = members[:, None] == np.arange(sizes.size)
+        smaller = np.maximum(kappa - 1.0, 1.0 / theta)
+        left = steps(np.maximum(sizes - 1.0, 0.0)) + 0.5 * n_features * np.log(smaller / kappa)
+        joined = np.where(inside, left, joined)
+        grown = np.where(inside, -kappa / smaller, grown)
+        power = np.where(inside, 0.5 * (before - units), power)
     if model == "III":
         roots = np.linalg.cholesky(volume)
         whitened = np.linalg.solve(roots, np.moveaxis(gaps, 0, -1))
         forms = np.sum(whitened * whitened, axis=1).T
         log_volume = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        log_grown = np.log1p(grown * forms)
+        log_grown = _log_one_plus(grown * forms)
     elif model == "II":
         log_volume = np.log(volume).sum(axis=1)
-        log_grown = np.log1p(grown[:, None] * gaps * gaps / volume).sum(axis=2)
+        log_grown = _log_one_plus(grown[..., None] * gaps * gaps / volume).sum(axis=2)
     else:
         log_volume = n_features * np.log(volume)
-        log_grown = np.log1p(grown * np.sum(gaps * gaps, axis=2) / volume)
-    log_scale = 0.5 * n_features * np.log(grown)
-    return np.asarray(steps + log_scale - power * log_grown - 0.5 * log_volume, dtype=np.float64)
+        log_grown = _log_one_plus(grown * np.sum(gaps * gaps, axis=2) / volume)
+    return np.asarray(joined + power * log_grown - 0.5 * log_volume, dtype=np.float64)
+
+
+def _log_one_plus(change: FloatArray) -> FloatArray:
+    """Log of 1 + x, which rounding could make negative for a row that determines its cluster."""
+    return np.asarray(np.log1p(np.maximum(change, 1e-12 - 1.0)), dtype=np.float64)

@@ -37,7 +37,7 @@ from ewens_widgets.sampling.archive import read_archive, refused, write_archive
 from ewens_widgets.sampling.draws import DrawTable, Event, StepReport
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.kernel.workspace import ACCEPTED, LOG_RATIO, PROPOSED, Outcome
-from ewens_widgets.sampling.moves.move import pair_distances
+from ewens_widgets.sampling.moves.move import PRINTED, pair_distances
 from ewens_widgets.sampling.moves.schedule import Repeated, resolve_schedule
 from ewens_widgets.sampling.state import State, first_state, pack_sampler, unpack_sampler
 from ewens_widgets.sampling.trace import Trace
@@ -183,8 +183,10 @@ class Sampler:
 
     @property
     def move_names(self) -> tuple[str, ...]:
-        """Names of the moves of an iteration, in order."""
-        return tuple(entry.move.name for entry in self.schedule)
+        """Names of the moves of an iteration, in order; they say if the printed ratio decides."""
+        printed = self.acceptance == "as-printed"
+        moves = (entry.move for entry in self.schedule)
+        return tuple(f"{m.name}{PRINTED if printed and m.has_printed_ratio else ''}" for m in moves)
 
     @property
     def metric(self) -> str:

@@ -1,4 +1,4 @@
-"""The rule behind the answer and its words, on draws made by hand; `tests/paper` judges it on data."""
+"""Groups of draws, the answer and its words, on draws made by hand; `tests/paper` judges it on data."""
 
 from pathlib import Path
 
@@ -8,18 +8,16 @@ from scipy.special import kve
 from traces import synthetic_trace
 
 import ewens_widgets as ew
+from ewens_widgets.analysis import groups
 from ewens_widgets.analysis.answer import (
-    MergeStep,
     _log_bessel,
-    choose_step,
-    merge_by_switching,
-    parameters_of_cluster,
+    core_memberships,
     robust_memberships,
     shared_companions,
 )
-from ewens_widgets.analysis.evidence_tree import Evidence
-from ewens_widgets.model.checks import ModelName
-from ewens_widgets.model.own_shapes import ClusterStatistics
+from ewens_widgets.analysis.groups import Level, MergePath, companion_shares, merge_path
+from ewens_widgets.analysis.predictive import member_log_weights
+from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.trace import Trace
@@ -32,7 +30,7 @@ def data(rng: np.random.Generator, pair: tuple[float, float]) -> tuple[np.ndarra
     return rng.normal(size=(82, 2)) + centres[true], true
 
 
-def made_trace(seed: int = 0, pair_together: bool = True, pair: tuple[float, float] = (0.0, 30.0)) -> Trace:
+def made_trace(seed: int = 0, pair: tuple[float, float] = (0.0, 30.0)) -> Trace:
     rng = np.random.default_rng(seed)
     X, true = data(rng, pair)
     draws = []
@@ -40,8 +38,6 @@ def made_trace(seed: int = 0, pair_together: bool = True, pair: tuple[float, flo
         row = true.copy()
         half = X[:, 0] + rng.normal(scale=0.3, size=82) > 0.0
         row[(true == 0) & half] = 3
-        if not pair_together:
-            row[81] = 1
         draws.append(canonical_labels(row))
     return synthetic_trace(np.array(draws), Posterior.from_data(X, "III"), rng)
 
@@ -56,15 +52,8 @@ def test_components_of_a_group_are_merged_and_small_clusters_are_named() -> None
     assert answer.sizes.sum() == 82
     assert trace.levels() is answer.table
     assert trace.answer() is answer
-
-
-@pytest.mark.parametrize(("place", "cluster"), [(-6.0, 0), (15.0, 1)])
-def test_small_clusters_join_the_nearest_group_though_no_object_switches(place: float, cluster: int) -> None:
-    trace = made_trace(pair=(place, 0.0))
-    answer = trace.answer()
-    np.testing.assert_array_equal(answer.small_clusters, [80, 81])
-    np.testing.assert_array_equal(answer.labels[80:], cluster)
-    np.testing.assert_array_equal(answer.labels[80:], trace.levels().labels(2)[80:])
+    np.testing.assert_array_equal(answer.groups(2), answer.labels)
+    np.testing.assert_array_equal(answer.groups(3), answer.table.labels(3))
 
 
 def test_memberships_are_probabilities_and_the_labels_their_largest() -> None:
@@ -74,37 +63,57 @@ def test_memberships_are_probabilities_and_the_labels_their_largest() -> None:
     np.testing.assert_array_equal(answer.second_choice, 1 - answer.labels)
     assert np.all(answer.certainty[answer.uncertain] < 0.8)
     assert np.all(np.diff(answer.certainty[answer.uncertain]) >= 0.0)
-    for array in (answer.labels, answer.memberships, answer.small_clusters):
+    for array in (answer.labels, answer.memberships, answer.small_clusters, answer.draws):
         assert not array.flags.writeable
+    assert sum(answer.probabilities.values()) == pytest.approx(1.0)
+    ball = answer.credible_ball(0.9)
+    assert ball.share >= 0.9
 
 
-def test_the_words_say_why() -> None:
+def test_memberships_include_the_uncertainty_about_the_number() -> None:
+    apart, joined = np.repeat([0, 1, 2], 10), np.repeat([0, 0, 1], 10)
+    draws = np.array([apart] * 6 + [joined] * 4, dtype=np.int16)
+    memberships, small = core_memberships(draws, apart)
+    assert small.size == 0
+    # In 0.4 of the draws the first two are one group, which counts for both.
+    np.testing.assert_allclose(memberships[0], [0.8, 0.2, 0.0], atol=1e-6)
+    np.testing.assert_allclose(memberships[29], [0.0, 0.0, 1.0], atol=1e-6)
+    # A group that a draw cuts counts for the one that its parts come from.
+    cut = apart.copy()
+    cut[:5] = 3
+    np.testing.assert_allclose(core_memberships(cut[None], apart)[0].argmax(axis=1), apart)
+    # Two objects alone are no group, and are in none of the others more than in another.
+    pair = np.concatenate([apart, [3, 3]])
+    memberships, small = core_memberships(pair[None], pair)
+    np.testing.assert_array_equal(small, [30, 31])
+    np.testing.assert_allclose(memberships[30], [1 / 3] * 3, atol=1e-6)
+
+
+def test_the_words_say_how_many_how_probable_and_whether_to_trust() -> None:
     answer = made_trace().answer()
     text = str(answer)
-    headline = f"2 groups of {answer.sizes[0]} and {answer.sizes[1]} objects (from 4 Gaussian components)"
-    assert answer.headline == headline
-    assert repr(answer) == f"Answer({headline})"
-    assert headline in answer._repr_html_()
-    assert f"{82 - answer.uncertain.size} of 82 objects are assigned with probability ≥ 0.8." in text
-    assert "of their members switch between draws" in text
-    assert "The two closest groups exchange" in text
-    assert "merging them would lower the log posterior by" in text
+    headline = f"2 groups (probability {answer.probability:.2f}"
+    assert answer.headline.startswith(headline)
+    assert f"of {answer.sizes[0]} and {answer.sizes[1]} objects" in answer.headline
+    assert "from 4 Gaussian components" in answer.headline
+    assert repr(answer) == f"Answer({answer.headline})"
+    assert answer.headline in answer._repr_html_()
+    assert "overlap" in answer.reason
+    assert "would lower the log posterior by" in text
     assert "In clusters too small to count as groups: objects 80 and 81." in text
+    assert text.endswith(made_trace().report().headline)
 
 
 def test_the_merge_table_has_a_row_for_each_number_of_groups() -> None:
     trace = made_trace()
-    table, sizes = trace.levels(), sorted(trace.answer().sizes.tolist(), reverse=True)
+    table = trace.levels()
     rows = table.rows()
     assert [row["groups"] for row in rows] == list(range(len(table), 0, -1))
-    # Sizes in a row are sums of components; those of the answer, which moves objects, are in the note.
-    note = "the answer, with 1 small cluster; sizes by most probable group: {} and {}"
-    assert [row["note"] for row in rows].count(note.format(*sizes)) == 1
-    assert rows[table.choice.chosen]["sizes"] != sizes
-    assert list(table.placed) == sizes
+    assert sum(row["note"].startswith("the answer, with 1 small cluster") for row in rows) == 1
+    assert list(table.placed) == sorted(trace.answer().sizes.tolist(), reverse=True)
     assert np.isnan(rows[-1]["loss"])
     assert all(sum(row["sizes"]) == 82 for row in rows)
-    assert str(table).splitlines()[0].split()[:3] == ["groups", "switching", "rate"]
+    assert str(table).splitlines()[0].split()[:2] == ["groups", "overlap"]
     assert table._repr_html_().count("<tr>") == len(table) + 1
     for count in range(1, len(table) + 1):
         assert table.labels(count).max() + 1 == count
@@ -125,13 +134,12 @@ def test_tables_for_other_programs(tmp_path: Path) -> None:
     assert answer.table.to_frame().index.name == "groups"
 
 
-def test_one_cluster() -> None:
+def test_one_group() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(50, 2))
     draws = np.array([canonical_labels((rng.random(50) < 0.1).astype(int)) for _ in range(50)])
     answer = synthetic_trace(draws, Posterior.from_data(X, "II"), rng).answer()
-    assert answer.n_clusters == 1
-    assert answer.headline == "1 group of 50 objects"
+    assert answer.headline.startswith("1 group (probability 1.00) of 50 objects")
     assert np.all(answer.second_choice == -1)
     assert answer.uncertain.size == 0
     assert "All 50 objects are assigned" in str(answer)
@@ -142,7 +150,7 @@ def test_pooled_chains_and_other_names_of_clusters_give_the_same() -> None:
     trace = made_trace()
     pooled = Trace.concatenate([trace, trace])
     np.testing.assert_array_equal(pooled.answer().labels, trace.answer().labels)
-    np.testing.assert_allclose(pooled.answer().memberships, trace.answer().memberships, atol=1e-12)
+    np.testing.assert_allclose(pooled.answer().memberships, trace.answer().memberships, atol=1e-9)
 
 
 def test_a_trace_without_draws_is_refused() -> None:
@@ -203,41 +211,10 @@ def test_a_cut_without_room_for_pairs_is_of_the_evidence_tree(monkeypatch: pytes
     np.testing.assert_array_equal(trace.cut(2), expected)
 
 
-def test_bent_clusters_are_cut_by_single_linkage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bent_clusters_are_cut_by_single_linkage() -> None:
     trace = made_trace()
-    monkeypatch.setattr(type(trace.answer()), "bent", property(lambda _: True))
+    object.__setattr__(trace.answer(), "bent", True)
     np.testing.assert_array_equal(trace.cut(2), trace.similarity_tree("single").cut(n_clusters=2, min_size=4))
-
-
-class GivenLosses(Evidence):
-    """Each merge loses the same, or, with those of the first cluster, so much instead."""
-
-    def __init__(self, loss: float = 10.0, of_first: float | None = None) -> None:
-        self.loss, self.of_first = loss, loss if of_first is None else of_first
-
-    def losses(self, clusters: ClusterStatistics, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        del clusters, right
-        return np.where(left == 0, self.of_first, self.loss)
-
-
-def steps_of(
-    draws: np.ndarray, start: np.ndarray, loss: float = 10.0, free_parameters: int = 5
-) -> tuple[MergeStep, ...]:
-    shares = shared_companions(draws, start)
-    blank = np.zeros((int(start.max()) + 1, 1))
-    clusters = ClusterStatistics(np.bincount(start).astype(float), blank, blank)
-    return merge_by_switching(shares, start, clusters, GivenLosses(loss), free_parameters)
-
-
-def three_components(moves: int, moving: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """Three clusters of ten; in so many of 100 draws, some objects of the first two switch."""
-    start = np.repeat(np.arange(3), 10)
-    rng = np.random.default_rng(0)
-    draws = np.tile(start, (100, 1))
-    for row in draws[:moving]:
-        row[rng.choice(10, moves, replace=False)] = 1
-        row[10 + rng.choice(10, moves, replace=False)] = 0
-    return np.array([canonical_labels(row) for row in draws]), start
 
 
 def test_shares_are_those_of_companions_whatever_the_names_of_clusters() -> None:
@@ -246,118 +223,94 @@ def test_shares_are_those_of_companions_whatever_the_names_of_clusters() -> None
     np.testing.assert_allclose(shares, [[0.75, 0.25], [0.75, 0.25], [0.5, 0.5], [0.0, 1.0]])
     # An object that is alone counts for its own cluster.
     np.testing.assert_allclose(shared_companions(np.array([[0, 1, 1]]), np.array([0, 0, 1]))[0], [1, 0])
-    draws, start = three_components(3)
-    swapped = np.array([canonical_labels(2 - row) for row in draws])
-    np.testing.assert_array_equal(shared_companions(draws, start), shared_companions(swapped, start))
 
 
-def test_components_that_switch_members_are_merged_and_others_are_not() -> None:
-    draws, start = three_components(4)
-    steps = steps_of(draws, start)
-    assert [len(step.sizes) for step in steps] == [3, 2, 1]
-    assert steps[0].pair == (0, 1)
-    assert steps[0].switching_rate > 0.2
-    assert steps[1].switching_rate == 0.0
-    choice = choose_step(steps, 5)
-    assert steps[choice.chosen].groups.tolist() == [0, 0, 1]
-    np.testing.assert_array_equal(steps[1].groups[start], np.repeat([0, 0, 1], 10))
+def test_companions_have_rows_that_sum_to_one() -> None:
+    draws = np.array([[0, 0, 0, 1], [0, 0, 1, 1]])
+    expected = [[0, 0.75, 0.25, 0], [0.75, 0, 0.25, 0], [0.25, 0.25, 0, 0.5], [0, 0, 0.5, 0.5]]
+    np.testing.assert_allclose(companion_shares(draws), expected)
 
 
-def test_clusters_that_the_draws_keep_stay_apart() -> None:
-    draws, start = three_components(0)
-    steps = steps_of(draws, start)
-    assert choose_step(steps, 5).chosen == 0
-    assert choose_step(steps, 5).lost == 0.0
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_the_density_of_a_member_is_that_given_the_other_members(model: str) -> None:
+    rng = np.random.default_rng(0)
+    Y, labels = rng.normal(size=(20, 3)), canonical_labels(np.append(rng.integers(0, 4, 19), 9))
+    sigma = {"I": 0.7, "II": np.array([0.5, 1.0, 2.0]), "III": np.cov(Y.T) + np.eye(3)}[model]
+    found = log_predictive(Y, statistics_of(Y, labels, model), 2.0, 4.0, sigma, model, labels)
+    for row, y in enumerate(Y):
+        left = statistics_of(Y, labels, model)
+        own = statistics_of(y[None], np.zeros(1, dtype=np.intp), model)
+        for values, removed in zip(left, own, strict=True):
+            values[labels[row]] -= removed[0]
+        expected = log_predictive(y[None], ClusterStatistics(*left), 2.0, 4.0, sigma, model)[0]
+        np.testing.assert_allclose(found[row], expected, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("loss", "free_parameters", "merged"),
-    [(3.5, 5, True), (10.0, 5, False), (10.0, 9, False), (10.0, 14, True)],
-)
-def test_a_moderate_rate_is_enough_only_if_little_is_lost(
-    loss: float, free_parameters: int, merged: bool
-) -> None:
-    draws, start = three_components(1, moving=80)
-    steps = steps_of(draws, start, loss, free_parameters)
-    assert steps[0].switching_rate == pytest.approx(0.16)
-    assert (choose_step(steps, free_parameters).chosen == 1) is merged
+@pytest.mark.parametrize("model", ["I", "II", "III"])
+def test_members_of_clusters_far_apart_belong_to_their_own(model: str) -> None:
+    rng = np.random.default_rng(1)
+    true = np.repeat([0, 1], 30)
+    X = rng.normal(size=(60, 2)) + 12.0 * true[:, None]
+    trace = synthetic_trace(np.tile(true, (10, 1)), Posterior.from_data(X, model), rng)
+    weights = member_log_weights(trace, 3, np.arange(0, 60, 7))
+    np.testing.assert_array_equal(weights.argmax(axis=1), true[::7])
 
 
-def test_a_merge_excuses_the_next_one_that_loses_up_to_twice_as_much() -> None:
-    def losing(second: float) -> list[MergeStep]:
-        return [
-            step(3, 0.4, 20.0, [0, 1, 2]),
-            step(2, 0.16, second, [0, 0, 1]),
-            step(1, float("nan"), float("nan"), [0, 0, 0]),
-        ]
-
-    assert choose_step(losing(39.0), 5).chosen == 2
-    assert choose_step(losing(41.0), 5).chosen == 1
-
-
-def test_a_pair_that_is_kept_apart_does_not_keep_others_from_being_merged() -> None:
-    start = np.repeat(np.arange(4), 10)
-    draws = np.tile(start, (100, 1))
-    draws[:, [0, 10]] = [1, 0]  # The first two switch members in each draw,
-    draws[:80, [20, 30]] = [3, 2]  # the last two not in all.
-    shares = shared_companions(np.array([canonical_labels(row) for row in draws]), start)
-    blank = np.zeros((4, 1))
-    clusters = ClusterStatistics(np.full(4, 10.0), blank, blank)
-    steps = merge_by_switching(shares, start, clusters, GivenLosses(2.0, of_first=50.0), 5)
-    assert steps[0].pair == (2, 3)
-    assert steps[1].pair == (0, 1)
-    assert steps[1].switching_rate > steps[0].switching_rate >= 0.15
-    choice = choose_step(steps, 5)
-    assert steps[choice.chosen].groups.tolist() == [0, 1, 2, 2]
+def three(overlap: float, shared: float = 0.0) -> MergePath:
+    """Three components of ten objects, of which the first two overlap."""
+    labels = np.repeat([0, 1, 2], 10)
+    sources = []
+    for share in (overlap, shared):
+        shares = np.eye(3)[labels]
+        shares[:20, :2] = np.where(shares[:20, :2] > 0, 1.0 - share, share)
+        sources.append(shares)
+    return merge_path(*sources, labels)
 
 
-@pytest.mark.parametrize(("model", "count"), [("I", 5), ("II", 8), ("III", 14)])
-def test_free_parameters_are_those_of_centre_and_covariance(model: ModelName, count: int) -> None:
-    assert parameters_of_cluster(4, model) == count
+@pytest.mark.parametrize(("given", "shared", "expected"), [(0.2, 0.0, 0.2), (0.05, 0.3, 0.15)])
+def test_the_overlap_is_the_larger_of_both_kinds(given: float, shared: float, expected: float) -> None:
+    path = three(given, shared)
+    assert path.overlaps[0] == pytest.approx(expected)
+    assert tuple(path.pairs[0]) == (0, 1)
+    assert path.at(expected - 0.01).tolist() == [0, 0, 1]
+    assert path.at(expected + 0.01).tolist() == [0, 1, 2]
+    assert path.at(0.0).tolist() == [0, 0, 0]
 
 
-def step(count: int, rate: float, loss: float, groups: list[int]) -> MergeStep:
-    pair = None if count == 1 else (0, 1)
-    return MergeStep(np.array(groups), (10,) * count, pair, rate, loss)
-
-
-def chain(last_loss: float, last_rate: float = 0.0) -> list[MergeStep]:
-    """Four components; neighbours switch a few members: two and two."""
-    return [
-        step(4, 0.08, 30.0, [0, 1, 2, 3]),
-        step(3, 0.06, 40.0, [0, 0, 1, 2]),
-        step(2, last_rate, last_loss, [0, 0, 1, 1]),
-        step(1, float("nan"), float("nan"), [0, 0, 0, 0]),
-    ]
+def test_a_chain_of_components_is_one_group_though_its_ends_do_not_overlap() -> None:
+    labels = np.repeat([0, 1, 2], 10)
+    shares = np.eye(3)[labels]
+    shares[:10, 1] = shares[10:20, 0] = shares[10:20, 2] = shares[20:, 1] = 0.25
+    path = merge_path(shares, np.eye(3)[labels], labels)
+    assert path.at(0.1).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
-    ("steps", "expected"),
+    ("rows", "chosen"),
     [
-        # No object switches, though as Gaussians they would be merged: bent groups.
-        (chain(last_loss=-20.0), (True, 2, 0)),
-        (chain(last_loss=-20.0, last_rate=0.03), (False, 0, None)),
-        # A second level is one whose next merge loses far more.
-        (chain(last_loss=300.0), (False, 0, 2)),
-        (chain(last_loss=60.0), (False, 0, None)),
+        (((4, 0.95), (2, 0.99)), 0),
+        (((6, 0.85), (2, 0.95), (1, 1.0)), 1),  # several groups, at a smaller threshold
+        (((4, 0.75), (1, 1.0)), 0),  # one group is found at a small threshold in any data …
+        (((4, 0.3), (1, 1.0)), 1),  # … and counts if the others are arbitrary
+        (((4, 0.75), (3, 0.8), (2, 0.7)), 0),  # none qualifies
+        (((1, 0.95), (1, 1.0)), 0),
     ],
 )
-def test_bent_groups_and_second_levels(
-    steps: list[MergeStep], expected: tuple[bool, int, int | None]
-) -> None:
-    choice = choose_step(steps, 5)
-    assert (choice.bent, choice.chosen, choice.second) == expected
+def test_the_choice_of_the_threshold(rows: tuple[tuple[int, float], ...], chosen: int) -> None:
+    levels = (Level(0.1 * 2.0 ** (-k / 2), number, 1.0, index) for k, (number, index) in enumerate(rows))
+    assert groups._choice(tuple(levels)) == chosen
 
 
-@pytest.mark.parametrize(("size", "bent"), [(10, True), (1, False)])
-def test_beside_a_bent_group_may_lie_a_round_one_but_not_a_few_outliers(size: int, bent: bool) -> None:
-    steps = [
-        MergeStep(np.arange(4), (20, 20, 20, size), (0, 1), 0.08, 30.0),
-        MergeStep(np.array([0, 0, 1, 2]), (40, 20, size), (0, 1), 0.06, 40.0),
-        MergeStep(np.array([0, 0, 0, 1]), (60, size), (0, 1), 0.0, -5.0),
-        MergeStep(np.zeros(4, dtype=int), (60 + size,), None, float("nan"), float("nan")),
-    ]
-    assert choose_step(steps, 5).bent is bent
+@pytest.mark.slow
+def test_half_moons_are_two_groups_and_a_box_is_one() -> None:
+    moons = ew.datasets.half_moons(n=200, seed=0)
+    box = np.random.default_rng(0).uniform(size=(300, 2))
+    for X, number in ((moons.X, 2), (box, 1)):
+        sampler = ew.Sampler(X, model="III", shapes="own", prior=ew.priors.FiniteMixture(), seed=0)
+        answer = sampler.sample(300, 200, progress=False).answer()
+        assert answer.n_clusters == number
+        assert answer.level.threshold < groups.LARGEST
+        assert answer.curve()[0].n_groups > number
 
 
 def test_memberships_are_the_shares_where_gaussians_fit() -> None:

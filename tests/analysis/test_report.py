@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,10 +7,22 @@ from traces import altered, blobs, random_partitions, synthetic_trace
 
 import ewens_widgets as ew
 from ewens_widgets import datasets
-from ewens_widgets.analysis.report import Report, report
+from ewens_widgets.analysis import report as report_module
+from ewens_widgets.analysis.groups import Level
+from ewens_widgets.analysis.report import Report, report, visible_distance
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
+
+pytestmark = pytest.mark.usefixtures("chains_alone")
+
+
+@pytest.fixture
+def chains_alone(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Most tests are about chains: nothing is said about groups."""
+    if "groups" not in request.node.name:
+        monkeypatch.setattr(report_module, "_about_groups", lambda _: iter(()))
+
 
 POSTERIOR = Posterior.from_data(blobs(np.random.default_rng(0), 20)[0], model="II")
 
@@ -107,13 +120,28 @@ DEFAULT = ("informed-split-merge", "gibbs")
 THIRDS, OTHERS = np.repeat([0, 1, 2], [7, 7, 6]), np.repeat([0, 1, 2], [6, 7, 7])
 
 
-@pytest.mark.parametrize("moves", [DEFAULT, ("split-merge",)])
-def test_chains_that_rest_at_one_partition_agree(moves: tuple[str, ...]) -> None:
-    found = report([resting(THIRDS, seed, moves, (0,) * len(moves)) for seed in range(2)])
-    assert found.verdict == "trust"
-    assert not any("not moved" in reason for reason in found.reasons)
-    assert any("stay at the same partition" in reason for reason in found.reasons)
-    assert any("from another" in step for step in found.advice)
+def stuck(kind: str, n_chains: int) -> list[Trace]:
+    """Chains that did not move, or by a rule that is wrong."""
+    singletons, taken = np.arange(20), (1,) if kind == "nearly" else (0,)
+    moves = {"printed": ("split-merge as printed",), "sweeps": ("gibbs",)}.get(kind, ("split-merge",))
+    if kind == "printed":
+        return [chain(seed, moves=moves) for seed in range(n_chains)]
+    kinds = {"thirds": [THIRDS] * 4, "different": [THIRDS, OTHERS, THIRDS, singletons]}
+    each = kinds.get(kind, [singletons] * 4)
+    return [resting(each[seed], seed, moves, taken) for seed in range(n_chains)]
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["singletons", "thirds", "different", "sweeps", "nearly", "printed"])
+def test_no_praise_for_chains_that_did_not_move(kind: str, n_chains: int) -> None:
+    found = report(stuck(kind, n_chains))
+    assert found.verdict in {"unconfirmed", "do not trust"}
+    assert found.diagnostics.verdict in {"not yet", "apart"}
+    assert not found.diagnostics.sentence().startswith(("The chains agree", "Both halves"))
+    assert "trust this run:" not in str(found).lower()
+    wrong = "the ratio that the paper prints" if kind == "printed" else "not left one partition", "not moved"
+    assert any(text in reason for text in wrong for reason in found.reasons)
+    assert any("acceptance=" in step or "start" in step.lower() for step in found.advice)
 
 
 def test_chains_that_rest_at_different_partitions_do_not_agree() -> None:
@@ -126,7 +154,7 @@ def test_chains_that_rest_at_different_partitions_do_not_agree() -> None:
 def test_a_single_chain_that_rests_is_not_confirmed() -> None:
     found = report(resting(THIRDS, 0, DEFAULT, (0, 0)))
     assert found.verdict == "unconfirmed"
-    assert any("each sweep draws every one again" in reason for reason in found.reasons)
+    assert any("not left one partition" in reason for reason in found.reasons)
     assert any("other starts" in step for step in found.advice)
     assert report(resting(THIRDS, 0, ("split-merge",), (0,))).verdict == "do not trust"
 
@@ -144,16 +172,56 @@ def test_rounding_does_not_keep_chains_apart() -> None:
     ]
     found = report(chains)
     assert np.isnan(found.diagnostics.rhat["log_posterior"])
-    assert found.verdict == "trust"
+    assert found.verdict == "unconfirmed"
 
 
-def test_six_well_separated_clusters_are_trusted() -> None:
+def test_six_well_separated_clusters_are_not_confirmed_as_no_chain_moved() -> None:
     rng = np.random.default_rng(0)
     true = np.arange(300) % 6
     X = 300.0 * rng.normal(size=(6, 3))[true] + rng.normal(size=(300, 3))
     chains = [Sampler(X, initial=true, seed=seed).sample(100, progress=False) for seed in range(2)]
     assert max(chains[0].acceptance.values()) == 0.0, "nothing to see here"
-    assert report(chains).verdict == "trust"
+    assert report(chains).verdict == "unconfirmed"
+
+
+LEVEL = Level(0.1, 2, 0.9, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict", "kind"),
+    [
+        ({}, "trust", ""),
+        ({"probability": 0.6, "probabilities": {2: 0.6, 3: 0.4}}, "uncertain", "2 (0.60), 3 (0.40)"),
+        ({"level": LEVEL._replace(stability=0.5)}, "uncertain", "2 from 10.0 %"),
+        ({"agreement": [1.0, 0.7]}, "do not trust", "chain 2 with the answer is 0.70"),
+        ({"n_clusters": 1}, "uncertain", "standard deviations apart"),
+    ],
+)
+def test_groups_are_trusted_only_if_the_draws_determine_them(
+    changed: dict[str, object], verdict: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = [chain(seed) for seed in range(2)]
+    given = {"level": LEVEL, "probability": 0.9, "probabilities": {2: 0.9}, "n_clusters": 2} | changed
+    answer = SimpleNamespace(
+        **given,
+        levels=(given["level"],),
+        curve=lambda: (LEVEL,),
+        labels=THIRDS.copy(),
+        small_clusters=np.empty(0, dtype=int),
+        chain_agreement=lambda: np.array(changed.get("agreement", [1.0])),
+    )
+    monkeypatch.setattr(Trace, "answer", lambda _: answer)
+    found = report(traces)
+    assert found.verdict == verdict
+    assert any(kind in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(("n", "free", "distance"), [(30, 5, 4.9), (300, 9, 3.8), (201, 495, 2700.0)])
+def test_what_could_have_been_seen(n: int, free: int, distance: float) -> None:
+    found = visible_distance(n, free)
+    gain = n / 2 * np.log1p(found**2 / 4) - n * np.log(2.0)
+    assert gain == pytest.approx(free / 2 * np.log(n))
+    assert found > distance - 0.1
 
 
 def test_a_rising_log_posterior_asks_for_burn_in() -> None:

@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.plots.palette import (
-    OKABE_ITO,
-    SELECTED,
-    SINGLETON,
-    ClusterColours,
-    by_size,
-    class_colours,
-    cluster_colours,
-    colour_of,
-    figure_of,
-    new_figure,
-    styled,
-)
+from ewens_widgets.analysis.plots import palette
 from ewens_widgets.analysis.plots.scatter_plot import chosen_columns, feature_names
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import check_data
@@ -41,7 +29,7 @@ _MOST_TICKS = 16
 _LARGEST_DENOMINATOR = 64
 
 
-@styled
+@palette.styled
 def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None) -> "Figure":
     """Draw the posterior probabilities of θ on its grid as bars, with its prior.
 
@@ -54,15 +42,15 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
     ax
         Axes to draw in; new ones by default.
     """
-    axes = new_figure(4.5, 2.8).subplots() if ax is None else ax
+    axes = palette.new_figure(4.5, 2.8).subplots() if ax is None else ax
     grid, posterior = trace.posterior.theta_grid, trace.posterior
     places = np.arange(grid.size)
-    axes.bar(places, trace.theta_posterior(), width=0.8, color=OKABE_ITO[0], label="posterior")
+    axes.bar(places, trace.theta_posterior(), width=0.8, color=palette.OKABE_ITO[0], label="posterior")
     axes.step(
         np.concatenate([[-0.5], places + 0.5]),
         np.concatenate([np.exp(posterior.log_theta_prior)[:1], np.exp(posterior.log_theta_prior)]),
         where="pre",
-        color=OKABE_ITO[3],
+        color=palette.OKABE_ITO[3],
         linewidth=1.4,
         label="prior",
     )
@@ -78,10 +66,10 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
     axes.set_xlabel("variance ratio θ")
     axes.set_ylabel("probability")
     axes.legend()
-    return figure_of(axes)
+    return palette.figure_of(axes)
 
 
-@styled
+@palette.styled
 def plot_tree(
     tree: "Tree",
     *,
@@ -103,18 +91,18 @@ def plot_tree(
     ax
         Axes to draw in; new ones by default.
     """
-    axes = new_figure(6.0, 3.2).subplots() if ax is None else ax
+    axes = palette.new_figure(6.0, 3.2).subplots() if ax is None else ax
     tree.plot(axes, names=names)
     axes.set_xlabel(f"{tree.n_leaves} objects")
     if n_clusters is None:
-        return figure_of(axes)
+        return palette.figure_of(axes)
     labels = tree.cut(n_clusters=n_clusters, min_size=min_size, small_clusters="mark")
     counts = tree.counts(min_size)
     merges = int(np.flatnonzero(counts == n_clusters)[-1])
     heights = np.concatenate([[0.0], tree.heights, [1.05 * tree.heights[-1]]])
-    axes.axhline((heights[merges] + heights[merges + 1]) / 2, color=SELECTED, linestyle="--")
-    drawn = ClusterColours().assign(labels)[tree.leaves_order]
-    colours = [colour_of(number) for number in drawn.tolist()]
+    axes.axhline((heights[merges] + heights[merges + 1]) / 2, color=palette.SELECTED, linestyle="--")
+    drawn = palette.ClusterColours().assign(labels)[tree.leaves_order]
+    colours = [palette.colour_of(number) for number in drawn.tolist()]
     # Just below the axis, in the order of the leaves.
     axes.scatter(
         np.arange(tree.n_leaves),
@@ -125,7 +113,7 @@ def plot_tree(
         clip_on=False,
         transform=axes.get_xaxis_transform(),
     )
-    return figure_of(axes)
+    return palette.figure_of(axes)
 
 
 def theta_text(value: float) -> str:
@@ -146,7 +134,7 @@ _NAMES = {
 }
 
 
-@styled
+@palette.styled
 def plot_traces(
     traces: Trace | Sequence[Trace], *, burn_in: int | None = None, figure: "Figure | SubFigure | None" = None
 ) -> "Figure | SubFigure":
@@ -166,12 +154,12 @@ def plot_traces(
         raise ValueError("there are no draws to plot; sample some, or drop fewer as burn-in.")
     names = ["n_clusters", "theta", "log_posterior"]
     names += [name for name in ("concentration", "nu") if SCHEMA[name].varies(chains[0].posterior)]
-    canvas = new_figure(6.5, 1.35 * len(names) + 0.5) if figure is None else figure
+    canvas = palette.new_figure(6.5, 1.35 * len(names) + 0.5) if figure is None else figure
     grid = canvas.subplots(
         len(names), 2, sharex="col", sharey="row", squeeze=False, gridspec_kw={"width_ratios": [5, 1]}
     )
     for name, (left, right) in zip(names, grid, strict=True):
-        for colour, trace in zip(class_colours(len(chains)), chains, strict=True):
+        for colour, trace in zip(palette.class_colours(len(chains)), chains, strict=True):
             _draw_trace(left, trace, name, colour)
             _draw_distribution(right, getattr(trace, name), name, colour, len(chains))
         left.set_ylabel(_NAMES[name])
@@ -215,7 +203,7 @@ def _draw_distribution(axes: "Axes", values: NDArray[Any], name: str, colour: st
 def _draw_names(axes: "Axes", chains: Sequence[Trace]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour) for colour in class_colours(len(chains))]
+    handles = [Line2D([], [], color=colour) for colour in palette.class_colours(len(chains))]
     axes.legend(
         handles,
         [f"chain {number}" for number in range(1, len(chains) + 1)],
@@ -229,7 +217,7 @@ _COLUMNS = 5
 _MOST_FEATURES = 30
 
 
-@styled
+@palette.styled
 def plot_boxplots(
     X: ArrayLike | Dataset,
     labels: ArrayLike,
@@ -263,7 +251,7 @@ def plot_boxplots(
     for panel, column in zip(panels, chosen, strict=True):
         _draw_boxes(panel, matrix[:, column], found)
         panel.set_title(_wrapped(names[column]), fontsize=8)
-    return figure_of(panels[0])
+    return palette.figure_of(panels[0])
 
 
 def _wrapped(name: str) -> str:
@@ -275,7 +263,7 @@ def _wrapped(name: str) -> str:
 def _panels(count: int, n_clusters: int) -> list["Axes"]:
     columns = min(count, _COLUMNS if n_clusters <= 8 else 2)
     rows = -(-count // columns)
-    figure = new_figure(
+    figure = palette.new_figure(
         min(1.7, 0.5 + 0.3 * n_clusters) * columns + 0.4 if n_clusters <= 8 else 8.0, 1.6 * rows
     )
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -285,8 +273,8 @@ def _panels(count: int, n_clusters: int) -> list["Axes"]:
 
 
 def _draw_boxes(axes: "Axes", values: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
-    sizes, colours = np.bincount(labels), cluster_colours(labels)
-    order = by_size(sizes)
+    sizes, colours = np.bincount(labels), palette.cluster_colours(labels)
+    order = palette.by_size(sizes)
     for place, label in enumerate(order):
         axes.boxplot(
             values[labels == label],
@@ -301,7 +289,7 @@ def _draw_boxes(axes: "Axes", values: NDArray[np.float64], labels: NDArray[np.in
         )
     alone = values[sizes[labels] == 1]
     if alone.size:
-        axes.plot(np.full(alone.size, len(order)), alone, ".", color=SINGLETON, markersize=4)
+        axes.plot(np.full(alone.size, len(order)), alone, ".", color=palette.SINGLETON, markersize=4)
     axes.set_xlim(-0.6, len(order) - 0.4 + bool(alone.size))
     ticks = [str(sizes[label]) for label in order] + (["1"] if alone.size else [])
     axes.set_xticks(range(len(ticks)), ticks)

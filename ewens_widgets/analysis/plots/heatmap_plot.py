@@ -16,21 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from ewens_widgets.analysis.plots.palette import (
-    ALONE,
-    CLUSTER_COLOURS,
-    COLOUR_MAPS,
-    GREY,
-    SELECTED,
-    class_colours,
-    cluster_colours,
-    colour_map,
-    figure_of,
-    matching_colours,
-    new_figure,
-    rgb,
-    styled,
-)
+from ewens_widgets.analysis.plots import palette as look
 from ewens_widgets.analysis.similarity import choose_rows
 from ewens_widgets.analysis.trees import Tree
 from ewens_widgets.partition import check_labels
@@ -57,7 +43,7 @@ _SQUARE, _LEFT, _BELOW, _RIGHT, _ABOVE = 3.2, 1.3, 0.55, 1.05, 0.12
 _TREE_WIDTH, _STRIP_WIDTH, _GAP = 0.32, 0.035, 0.015
 
 
-@styled
+@look.styled
 def plot_heatmap(
     trace: Trace,
     *,
@@ -119,14 +105,14 @@ def plot_heatmap(
     }
     right = _draw_strips(axes, order if shown is None else shown[order], partitions)
     _draw_scale(axes, image, right)
-    return figure_of(axes)
+    return look.figure_of(axes)
 
 
 def _square_axes(with_tree: bool) -> "Axes":
     """Axes with fixed room for what is drawn beside them."""
     left = _LEFT if with_tree else 0.2
     width, height = left + _SQUARE + _RIGHT, _BELOW + _SQUARE + _ABOVE
-    figure = new_figure(width, height, arranged=False)
+    figure = look.new_figure(width, height, arranged=False)
     return figure.add_axes((left / width, _BELOW / height, _SQUARE / width, _SQUARE / height))
 
 
@@ -170,12 +156,12 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
     """Draw a strip of colours for each partition; return where the last one ends."""
     from matplotlib.colors import to_rgb
 
-    colours = {name: cluster_colours(given) for name, given in partitions.items() if name == "found"}
+    colours = {name: look.cluster_colours(given) for name, given in partitions.items() if name == "found"}
     if "true" in partitions:
         true = partitions["true"]
         found = partitions.get("found")
-        alone = class_colours(int(true.max()) + 1)
-        colours["true"] = alone if found is None else matching_colours(true, found)
+        alone = look.class_colours(int(true.max()) + 1)
+        colours["true"] = alone if found is None else look.matching_colours(true, found)
     right = 1.0
     for name, canonical in partitions.items():
         strip = axes.inset_axes((right + _GAP, 0.0, _STRIP_WIDTH, 1.0))
@@ -191,7 +177,7 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
 
 def _draw_scale(axes: "Axes", image: "AxesImage", right: float) -> None:
     beside = axes.inset_axes((right + 0.03, 0.0, 0.03, 1.0))
-    scale = figure_of(axes).colorbar(image, cax=beside)
+    scale = look.figure_of(axes).colorbar(image, cax=beside)
     scale.set_label("share of draws apart")
     scale.outline.set_linewidth(0.6)
 
@@ -238,16 +224,20 @@ def leaf_pixels(
     pixels = np.full((2, order.size), _GREY_PIXEL, dtype=np.uint8)
     if colours is not None:
         shown = colours[order]
-        pixels[:, shown != ALONE] = _FIRST_CLUSTER + shown[shown != ALONE] % len(CLUSTER_COLOURS)
+        pixels[:, shown != look.ALONE] = _FIRST_CLUSTER + shown[shown != look.ALONE] % len(
+            look.CLUSTER_COLOURS
+        )
     pixels[1, np.isin(order, selected)] = _SELECTED_PIXEL
     return pixels
 
 
 @cache
-def picture_palette(colours: str = COLOUR_MAPS[0], *, dark: bool = False) -> NDArray[np.uint8]:
+def picture_palette(colours: str = look.COLOUR_MAPS[0], *, dark: bool = False) -> NDArray[np.uint8]:
     """Colours of all values of a pixel, one a row, for a named colour map of the distances."""
-    others = np.array([rgb(colour) for colour in (SELECTED, GREY, *CLUSTER_COLOURS)], dtype=np.uint8)
-    return np.concatenate([colour_map(colours, LEVELS, dark=dark), others])
+    others = np.array(
+        [look.rgb(colour) for colour in (look.SELECTED, look.GREY, *look.CLUSTER_COLOURS)], dtype=np.uint8
+    )
+    return np.concatenate([look.colour_map(colours, LEVELS, dark=dark), others])
 
 
 def encode_png(indices: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:

@@ -172,9 +172,7 @@ class Chains:
 
         Given the `data` that were clustered, it says more about their columns; see `Trace.check`.
         """
-        from ewens_widgets.analysis.report import report
-
-        return report(self._present(), data)
+        return self.pooled().report(data)
 
     def to_arviz(self, data: Any = None) -> Any:  # noqa: ANN401 - its type depends on the version of ArviZ
         """Export to ArviZ, a chain each: `InferenceData` before ArviZ 1.0, a `DataTree` from then on."""

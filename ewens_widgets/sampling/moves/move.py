@@ -431,6 +431,9 @@ def pair_distances(coordinates: FloatArray) -> FloatArray:
 
 MOVES: dict[str, type[Move]] = {}
 
+PRINTED = " as printed"
+"""Ends the name of a recorded move whose proposals are accepted by the ratio that the paper prints."""
+
 
 def is_sweep(name: str) -> bool:
     """Whether a move draws every object: it is always accepted, and its rate is that of points that move."""

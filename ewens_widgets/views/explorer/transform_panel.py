@@ -18,9 +18,8 @@ import numpy as np
 from ipywidgets import HBox
 from numpy.typing import NDArray
 
-from ewens_widgets.analysis import invariance
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.playback import Worker
+from ewens_widgets.playback import Worker, invariance
 from ewens_widgets.views.base import Panel, Post, assign, button, look, note, show_if
 from ewens_widgets.views.explorer.settings import SamplerSettings
 from ewens_widgets.views.figures import FeaturePlane

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from ipywidgets import Checkbox, FloatLogSlider, FloatSlider, HBox, VBox
 
-from ewens_widgets.analysis.invariance import PAPER_MATRICES
 from ewens_widgets.model.checks import FloatArray
+from ewens_widgets.playback.invariance import PAPER_MATRICES
 from ewens_widgets.views.base import Post, Silence, assign, button, look, make, note
 from ewens_widgets.views.fields import entry
 

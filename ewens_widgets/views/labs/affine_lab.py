@@ -5,7 +5,7 @@ result as before. The page shows the data before and after the map, k-means on b
 similarities of each model on both, side by side. The sentence on top names the methods that are invariant.
 
 The chains run in the background of the notebook, on the original and on the transformed data with the same
-seed, a few milliseconds at a time. A new map starts them again. `analysis.invariance` computes the comparison
+seed, a few milliseconds at a time. A new map starts them again. `playback.invariance` computes the comparison
 and its verdict; this module connects them to controls and pictures.
 
 Both scatter plots have the same colours, and both heatmaps of a model have the order of the original, so
@@ -22,15 +22,14 @@ import numpy as np
 from ipywidgets import Dropdown, HBox, Image, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis import invariance
-from ewens_widgets.analysis.invariance import Comparison, KMeansPair, ModelPair
 from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, distance_pixels, encode_png, picture_palette
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of
 from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.datasets import LOADERS, Dataset, as_dataset
 from ewens_widgets.model.checks import FloatArray, ModelName, check_data
-from ewens_widgets.playback import Tick, Worker
+from ewens_widgets.playback import Tick, Worker, invariance
+from ewens_widgets.playback.invariance import Comparison, KMeansPair, ModelPair
 from ewens_widgets.views import figures
 from ewens_widgets.views.base import Panel, Silence, assign, look, make, note, show_if
 from ewens_widgets.views.fields import Field, choice, entry, whole_number

@@ -7,7 +7,7 @@ import pytest
 from views.explorer.small_explorer import square, step
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.invariance import Comparison
+from ewens_widgets.playback.invariance import Comparison
 from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.explorer.transform_panel import TransformPanel
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ewens_widgets.analysis.invariance import PAPER_MATRICES, invariant_models
+from ewens_widgets.playback.invariance import PAPER_MATRICES, invariant_models
 from ewens_widgets.views.labs.affine_controls import Steps, format_matrix, parse_matrix
 
 scales = st.floats(0.05, 20.0)

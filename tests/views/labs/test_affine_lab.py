@@ -9,8 +9,8 @@ import pytest
 from playback.fakes import empty_turns
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.invariance import PAPER_MATRICES, KMeansPair
 from ewens_widgets.analysis.plots.palette import GREY
+from ewens_widgets.playback.invariance import PAPER_MATRICES, KMeansPair
 from ewens_widgets.views.labs.affine_controls import Steps
 from ewens_widgets.views.labs.affine_lab import AffineLab
 

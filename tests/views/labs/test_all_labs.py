@@ -14,8 +14,8 @@ from playback.fakes import empty_turns
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.invariance import PAPER_MATRICES
 from ewens_widgets.model.priors import Ewens, FiniteMixture
+from ewens_widgets.playback.invariance import PAPER_MATRICES
 from ewens_widgets.views.labs.affine_lab import MOST_OBJECTS
 from ewens_widgets.views.page import Dashboard
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import ewens_widgets as ew
-from ewens_widgets.analysis.invariance import PAPER_MATRICES, ChainSettings, Comparison, mapped, verdict
+from ewens_widgets.playback.invariance import PAPER_MATRICES, ChainSettings, Comparison, mapped, verdict
 
 
 def test_the_paper_s_matrices_are_those_of_the_data_sets() -> None:
