@@ -101,6 +101,7 @@ TRACE_CALLS: dict[str, tuple[Callable[[ew.Trace, Path], object], str]] = {
     "evidence_tree": (lambda trace, _: trace.evidence_tree(), ""),
     "levels": (lambda trace, _: trace.levels(), ""),
     "linkage": (lambda trace, _: trace.linkage(), "evidence"),
+    "methods": (lambda trace, _: trace.methods(), ""),
     "point_estimate": (lambda trace, _: trace.point_estimate(), ""),
     "report": (lambda trace, _: str(trace.report()), ""),
     "representatives": (lambda trace, _: trace.representatives(200), ""),
@@ -153,8 +154,10 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "confusion_table": (lambda: ew.confusion_table(*two_partitions()), ""),
     "error_rate": (lambda: ew.error_rate(*two_partitions()), ""),
+    "cite": (ew.cite, ""),
     "labels_csv": (lambda: ew.labels_csv(two_partitions()[0]), ""),
     "log_likelihood": (lambda: ew.log_likelihood(make_data(), two_partitions()[0], 1.0), ""),
+    "profile": (lambda: str(ew.profile(two_partitions()[1], make_data())), ""),
     "sample_chains": (
         lambda: ew.sample_chains(
             make_data(),
@@ -167,6 +170,7 @@ OTHER_CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "",
     ),
     "watch": (lambda: ew.watch([two_partitions()[0]] * 3, make_data()).close(), ""),
+    "summarize": (lambda: ew.summarize(np.stack([two_partitions()[1]] * 4)), "subset"),
     "variation_of_information": (lambda: ew.variation_of_information(*two_partitions()), ""),
 }
 # Kinds of values and errors; and what is the same as, or a part of, something that is called here.
