@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ewens_widgets.arguments import Seed, check_count, check_positive, random_generator
 from ewens_widgets.datasets._dataset import Dataset
 
-__all__ = ["SCALING", "SHEAR", "half_moons", "leukemia", "unit_square", "wine"]
+__all__ = ["SCALING", "SHEAR", "SQUARE_SHEAR", "half_moons", "leukemia", "unit_square", "wine"]
 
 
 def _constant(rows: list[list[float]]) -> NDArray[np.float64]:
@@ -27,7 +27,7 @@ def _constant(rows: list[list[float]]) -> NDArray[np.float64]:
 
 SCALING = _constant([[3.0, 0.0], [0.0, 1.0 / 3.0]])
 SHEAR = _constant([[4.1, 1.1], [2.1, 1.1]])
-_SQUARE_SHEAR = _constant([[4.1, 2.1], [1.9, 1.1]])
+SQUARE_SHEAR = _constant([[4.1, 2.1], [1.9, 1.1]])
 _CORNERS = _constant([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 
 _SQUARE_TRANSFORMS = {
@@ -37,7 +37,7 @@ _SQUARE_TRANSFORMS = {
         " The columns are multiplied by 3 and 1/3: a change of units, for model II.",
     ),
     "III": (
-        _SQUARE_SHEAR,
+        SQUARE_SHEAR,
         " The rows are multiplied by [[4.1, 2.1], [1.9, 1.1]], for model III.",
     ),
 }

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.analysis.plots.palette import changed_objects
 from ewens_widgets.analysis.similarity import RunningSimilarity
-from ewens_widgets.datasets._loaders import SCALING, SHEAR
+from ewens_widgets.datasets._loaders import SCALING, SQUARE_SHEAR
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.posterior import ShapesName
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
@@ -34,7 +34,7 @@ from ewens_widgets.sampling.sampler import Sampler
 
 MODELS: tuple[ModelName, ...] = ("I", "II", "III")
 
-PAPER_MATRICES: dict[str, FloatArray] = {"I": np.eye(2), "II": SCALING, "III": SHEAR}
+PAPER_MATRICES: dict[str, FloatArray] = {"I": np.eye(2), "II": SCALING, "III": SQUARE_SHEAR}
 """The transformations of the unit square, by the model that they are meant for."""
 
 SAME = 1e-6

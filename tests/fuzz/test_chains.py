@@ -1,5 +1,6 @@
 """Random small data sets, models and schedules: whatever the chain does, some things always hold."""
 
+import copy
 import math
 from typing import Any
 
@@ -81,7 +82,7 @@ def statistics_error(sampler: ew.Sampler) -> float:
     assert not kept.sizes[n_clusters:].any()
     np.testing.assert_array_equal(kept.sums[:n_clusters], sums)
     np.testing.assert_array_equal(kept.columns[:, :n_clusters], sums.T)
-    fresh = kept._replace(**{name: getattr(kept, name).copy() for name in kept._fields})
+    fresh = copy.deepcopy(kept)
     _conditional(problem, fresh, 0)  # computes the scatter anew first
     if model == 1:
         pairs = [(kept.scatter[:1], fresh.scatter[:1]), (kept.gram[:n_clusters], fresh.gram[:n_clusters])]

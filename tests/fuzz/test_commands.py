@@ -340,9 +340,10 @@ class ExplorerCommands(RuleBasedStateMachine):
             for _ in range(turns):
                 await asyncio.sleep(0)
 
-        self.click("Play")
+        # At the end of a run the large button adds iterations instead.
+        self.click("Play") if self.recorded < self.target else self.do(self.explorer.player.play)
         self.loop.run_until_complete(turn())
-        self.click("Pause")
+        self.do(self.explorer.player.pause)
         self.finish()
         # How far it came is its own affair; what it recorded is not.
         assert self.recorded <= self.explorer.player.status.iteration <= max(self.recorded, self.target)
@@ -361,7 +362,7 @@ class ExplorerCommands(RuleBasedStateMachine):
 
     @rule(share=st.floats(0.0, 1.0))
     def look_back(self, share: float) -> None:
-        self.do(lambda: setattr(self.explorer.transport.seek, "value", round(share * self.recorded)))
+        self.do(lambda: setattr(self.explorer.transport.timeline, "value", round(share * self.recorded)))
         status = self.explorer.player.status
         # The start of a chain is not in a file.
         assert status.first_iteration in ({0, 1} if self.recorded else {0})
@@ -497,7 +498,7 @@ class UsedExplorerCommands(ExplorerCommands):
         return explorer
 
     def teardown(self) -> None:
-        self.click("Pause")
+        self.do(self.explorer.player.pause)
         self.finish()
         self.patch.undo()
 

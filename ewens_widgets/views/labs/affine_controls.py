@@ -44,7 +44,7 @@ _STEPS = ("rotation", "scale_x", "scale_y", "shear")
 _PRESETS = {
     "I": "No change: the original data",
     "II": "The paper's diag(3, 1/3): other units",
-    "III": "The paper's matrix [[4.1, 1.1], [2.1, 1.1]]: stretched and sheared",
+    "III": "The paper's matrix [[4.1, 2.1], [1.9, 1.1]]: stretched and sheared",
 }
 
 
@@ -189,17 +189,17 @@ class Steps:
 
 
 def parse_matrix(text: str) -> FloatArray:
-    """Read an invertible 2 × 2 matrix such as ``4.1 1.1; 2.1 1.1`` or ``[[4.1, 1.1], [2.1, 1.1]]``."""
+    """Read an invertible 2 × 2 matrix such as ``4.1 2.1; 1.9 1.1`` or ``[[4.1, 2.1], [1.9, 1.1]]``."""
     numbers = []
     for part in filter(None, re.split(r"[\s,;\[\]()]+", text)):
         try:
             numbers.append(float(part))
         except ValueError:
-            raise ValueError(f"{part!r} is not a number; write for example 4.1 1.1; 2.1 1.1.") from None
+            raise ValueError(f"{part!r} is not a number; write for example 4.1 2.1; 1.9 1.1.") from None
     if len(numbers) != 4:
         raise ValueError(
             f"a matrix of two rows and two columns has 4 numbers, got {len(numbers)}; write for example "
-            "4.1 1.1; 2.1 1.1."
+            "4.1 2.1; 1.9 1.1."
         )
     matrix = np.array(numbers).reshape(2, 2)
     if not np.all(np.abs(matrix) <= _LARGEST):

@@ -81,7 +81,7 @@ class AffineLab(Dashboard):
     >>> import ewens_widgets as ew
     >>> lab = ew.AffineLab()
     >>> lab.matrix.tolist()  # the paper's
-    [[4.1, 1.1], [2.1, 1.1]]
+    [[4.1, 2.1], [1.9, 1.1]]
     >>> lab.run_sync()
     >>> [lab.differences()[model] < 1e-6 for model in ("I", "II", "III")]
     [False, False, True]

@@ -129,7 +129,7 @@ def test_no_concentration_is_too_small_or_too_large(
 def test_candidates_without_a_scale_have_no_weight(exponent: int) -> None:
     """Rounding can leave nothing, or less; the others keep their weights."""
     weights = np.zeros(5)
-    powers = getattr(common_weights._powers, "py_func", common_weights._powers)
+    powers = getattr(common_weights.powers, "py_func", common_weights.powers)
     powers(np.array([2.0, -1.0, 4.0, 0.0, np.inf]), 5, exponent, weights)
     np.testing.assert_allclose(weights, [1.0, 0.0, 0.5 ** (exponent / 2), 0.0, 0.0], rtol=1e-14)
 

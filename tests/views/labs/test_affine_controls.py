@@ -37,7 +37,7 @@ def test_each_step_does_what_its_name_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["4.1 1.1; 2.1 1.1", "[[4.1, 1.1], [2.1, 1.1]]", " 4.1,1.1 , 2.1,1.1 ", "4.1 1.1\n2.1 1.1"]
+    "text", ["4.1 2.1; 1.9 1.1", "[[4.1, 2.1], [1.9, 1.1]]", " 4.1,2.1 , 1.9,1.1 ", "4.1 2.1\n1.9 1.1"]
 )
 def test_matrices_are_read_in_several_ways(text: str) -> None:
     np.testing.assert_array_equal(parse_matrix(text), PAPER_MATRICES["III"])
@@ -45,7 +45,7 @@ def test_matrices_are_read_in_several_ways(text: str) -> None:
 
 def test_written_matrices_can_be_read() -> None:
     for matrix in PAPER_MATRICES.values():
-        np.testing.assert_allclose(parse_matrix(format_matrix(matrix)), matrix)
+        np.testing.assert_allclose(parse_matrix(format_matrix(matrix)), matrix, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,13 @@ class TestControls:
     def test_sliders_rounded_by_the_page_leave_the_matrix_alone(self, lab: AffineLab) -> None:
         lab.controls.choose("III")
         sliders = lab.controls.sliders
-        sliders["scale_x"].value = 10**0.63
-        sliders["shear"].value = 4.45
-        sliders["rotation"].value = 15.0
+        exact = Steps.of(PAPER_MATRICES["III"])
+        sliders["scale_x"].value = 10 ** round(np.log10(exact.scale_x), 2)
+        sliders["shear"].value = round(20 * exact.shear) / 20
+        sliders["rotation"].value = round(exact.rotation)
         np.testing.assert_array_equal(lab.matrix, PAPER_MATRICES["III"])
         sliders["rotation"].value = 16.0
-        exact = replace(Steps.of(PAPER_MATRICES["III"]), rotation=16.0)
+        exact = replace(exact, rotation=16.0)
         np.testing.assert_allclose(lab.matrix, exact.matrix(), rtol=1e-12)
 
     def test_chains_of_the_original_data_are_used_again(self, lab: AffineLab) -> None:
