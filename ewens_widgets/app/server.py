@@ -12,6 +12,7 @@ import contextlib
 import errno
 import gc
 import json
+import re
 import secrets
 import sys
 import time
@@ -200,13 +201,23 @@ class PageHandler(TornadoVoilaHandler):
             IOLoop.current().spawn_callback(self.kernel_manager.shutdown_kernel, self._kernel)
 
 
-# Handlers of Voilà and jupyter-server, and ours in their place. None: this page needs none of them.
+class TemplateFiles(guard.Terse, TemplateStaticFileHandler):
+    """Sends the style sheets and scripts of the page's template; the original fails at other addresses."""
+
+    def parse_url_path(self, url_path: str) -> str:
+        """Refuse what is no file of a template."""
+        if re.fullmatch(r"[\w-]+/static/.+", url_path) is None:
+            raise HTTPError(404)
+        return str(super().parse_url_path(url_path))
+
+
+# Handlers of Voilà and jupyter-server, and ours in their place.
 _HANDLERS = {
     TornadoVoilaHandler: PageHandler,
     VoilaKernelWebsocketHandler: guard.GuardedSocket,
     KernelHandler: guard.GuardedKernel,
     VoilaShutdownKernelHandler: guard.GuardedShutdown,
-    TemplateStaticFileHandler: None,
+    TemplateStaticFileHandler: TemplateFiles,
 }
 
 
