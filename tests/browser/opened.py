@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 VIEWPORT = {"width": 1280, "height": 800}
 
 # Parts of a notebook in JupyterLab.
-CODE_PROMPT = ".jp-CodeCell .jp-InputPrompt"
+CODE_PROMPT = ".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)"  # of cells whose source is shown
 OUTPUT = ".jp-OutputArea-output"
 ERROR_OUTPUT = f"{OUTPUT}[data-mime-type='application/vnd.jupyter.error']"
 STDERR_OUTPUT = f"{OUTPUT}[data-mime-type='application/vnd.jupyter.stderr']"
