@@ -75,6 +75,7 @@ types: $(TEST_STAMP) ## check types
 	$(BIN)/mypy
 
 docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference is an error
+	@rm -rf docs/reference  # generated; names that are gone would be reported
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
