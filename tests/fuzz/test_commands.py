@@ -341,7 +341,10 @@ class ExplorerCommands(RuleBasedStateMachine):
                 await asyncio.sleep(0)
 
         # At the end of a run the large button adds iterations instead.
-        self.click("Play") if self.recorded < self.target else self.do(self.explorer.player.play)
+        if self.recorded < self.target:
+            self.click("Play")
+        else:
+            self.do(self.explorer.player.play)
         self.loop.run_until_complete(turn())
         self.do(self.explorer.player.pause)
         self.finish()
