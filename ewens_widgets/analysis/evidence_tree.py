@@ -10,7 +10,7 @@ loss in nats. A merge that gains counts as no loss, so the heights never decreas
 invariance of the model, and shows structure above the clusters that all draws separate.
 
 `merge_down` is the loop that merges clusters, with a criterion that chooses the next pair: here the smallest
-loss, in `answer` the switching rate.
+loss, in `groups` the overlap. It returns a SciPy linkage matrix of the clusters.
 
 **Own shapes.** Given θ, ν and Σ the likelihood is a product over clusters, so a merge loses
 
@@ -47,14 +47,14 @@ the draws themselves. The consensus has the invariance of the model too.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from ewens_widgets.analysis.estimates import Draws
-from ewens_widgets.analysis.trees import Tree, tree_of_distance
+from ewens_widgets.analysis.trees import Tree, labels_after, tree_of_distance
 from ewens_widgets.memory import check_fits
 from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
 from ewens_widgets.model.own_shapes import ClusterStatistics, MixedStatistics, about, log_marginals
@@ -95,17 +95,17 @@ class Evidence:
         log_weights = -0.5 * (n_features * log_grown.sum(axis=1) + n_objects * log_scale)
         log_weights += posterior.log_theta_prior
         log_weights -= logsumexp(log_weights)
-        step = max(1, _BLOCK_ENTRIES // (theta.size * n_features))
-        blocks = [np.empty(0)]
-        for start in range(0, left.size, step):
-            a, b = left[start : start + step], right[start : start + step]
+
+        def lost(a: IntArray, b: IntArray) -> FloatArray:
             both = theta * (sizes[a] + sizes[b])
             log_det = np.log1p(both) - log_grown[:, a] - log_grown[:, b]
             merged = theta / (1.0 + both) / n_objects
             log_ratios = -0.5 * (n_features * log_det + n_objects * change(merged, a, b))
             # Weighted by the conditional of θ, a ratio of sums is an average of ratios; nothing cancels.
-            blocks.append(-logsumexp(log_weights[:, None] + log_ratios, axis=0))
-        return np.concatenate(blocks) + self._other_losses(clusters, left, right)
+            return np.asarray(-logsumexp(log_weights[:, None] + log_ratios, axis=0))
+
+        numbers = _in_blocks(lost, left, right, theta.size * n_features)
+        return numbers + self._other_losses(clusters, left, right)
 
     def _losses_of_orbit(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """The same without the prior where the centre is unknown: each merged partition is evaluated."""
@@ -116,18 +116,16 @@ class Evidence:
             values = log_likelihoods_from_statistics(sizes, sums, *known)
             return np.asarray(logsumexp(values + posterior.log_theta_prior, axis=-1))
 
-        step = max(1, _BLOCK_ENTRIES // (posterior.theta_grid.size * sums.size))
-        blocks = [np.empty(0)]
-        for start in range(0, left.size, step):
-            a, b = left[start : start + step], right[start : start + step]
+        def lost(a: IntArray, b: IntArray) -> FloatArray:
             rows, merged = np.arange(a.size), []
             for values in (sizes, sums):
                 all_values = np.repeat(values[None], a.size, axis=0)
                 all_values[rows, a] += values[b]
                 all_values[rows, b] = 0.0
                 merged.append(all_values)
-            blocks.append(log_total(sizes, sums) - log_total(merged[0], merged[1]))
-        return np.concatenate(blocks)
+            return log_total(sizes, sums) - log_total(merged[0], merged[1])
+
+        return _in_blocks(lost, left, right, posterior.theta_grid.size * sums.size)
 
     def all_losses(self, clusters: AnyStatistics) -> FloatArray:
         """Losses of all pairs, above the diagonal; infinite elsewhere."""
@@ -166,14 +164,12 @@ class OwnEvidence(Evidence):
     def losses(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
         """Log posterior lost by merging pairs of clusters, averaged over the draws."""
         apart = self._log_marginals(clusters)
-        step = max(1, _BLOCK_ENTRIES // (self.theta.size * self.posterior.n_features**2))
-        together = [np.empty(0)]
-        for start in range(0, left.size, step):
-            a, b = left[start : start + step], right[start : start + step]
-            merged = type(clusters)(*(values[a] + values[b] for values in clusters))
-            together.append(self._log_marginals(merged))
-        lost = apart[left] + apart[right] - np.concatenate(together)
-        return lost + self._other_losses(clusters, left, right)
+
+        def together(a: IntArray, b: IntArray) -> FloatArray:
+            return self._log_marginals(type(clusters)(*(values[a] + values[b] for values in clusters)))
+
+        lost = _in_blocks(together, left, right, self.theta.size * self.posterior.n_features**2)
+        return apart[left] + apart[right] - lost + self._other_losses(clusters, left, right)
 
     def losses_after(self, clusters: AnyStatistics, losses: FloatArray, a: int, b: int) -> FloatArray:
         """As for common shapes; only the pairs of the merged cluster are judged again."""
@@ -218,65 +214,35 @@ def evidence_of(
     return OwnEvidence(posterior, draws.theta[chosen], nu, posterior.scale(packed), centres)
 
 
-class Merges(NamedTuple):
-    """Merges of the K clusters of a partition down to one: their pairs a < b, and their losses.
-
-    The merged cluster keeps the number a; the clusters after b move up by one.
-    """
-
-    pairs: IntArray
-    losses: FloatArray
-
-    def partitions(self) -> IntArray:
-        """Labels of the K starting clusters after 0, 1, …, K − 1 merges (K × K)."""
-        rows = [np.arange(len(self.pairs) + 1)]
-        for a, b in self.pairs.tolist():
-            labels = np.where(rows[-1] == b, a, rows[-1])
-            rows.append(labels - (labels > b))
-        return np.array(rows)
-
-    def levels(self) -> IntArray:
-        """For each pair of starting clusters, the number of clusters when they are first merged; else K."""
-        partitions = self.partitions()
-        return np.asarray(np.sum(partitions[:, :, None] == partitions[:, None, :], axis=0), dtype=np.intp)
-
-    def linkage(self, start: IntArray) -> FloatArray:
-        """SciPy linkage of the objects: the members of each starting cluster are joined at height 0."""
-        joined, nodes = _join_members(start)
-        sizes = np.bincount(start).tolist()
-        rows: list[tuple[float, ...]] = []
-        heights = np.cumsum(np.maximum(self.losses, 0.0)).tolist()
-        for (a, b), height in zip(self.pairs.tolist(), heights, strict=True):
-            first, second = sorted((nodes[a], nodes.pop(b)))
-            nodes[a] = start.size + len(joined) + len(rows)
-            sizes[a] += sizes.pop(b)
-            rows.append((first, second, height, sizes[a]))
-        return np.vstack([joined, np.array(rows).reshape(-1, 4)])
-
-
 def merge_down(
     evidence: Evidence, clusters: AnyStatistics, choose: Callable[[FloatArray], tuple[int, int]]
-) -> Merges:
-    """Merge clusters two by two down to one.
+) -> FloatArray:
+    """Merge clusters two by two down to one; the SciPy linkage of the clusters, with losses as its heights.
 
     The criterion `choose` gets the losses of all pairs (above the diagonal) and returns the next pair a < b.
+    The merged cluster keeps the number a; the clusters after b move up by one.
     """
-    pairs: list[tuple[int, int]] = []
-    lost: list[float] = []
+    count, rows = clusters.sizes.size, []
+    nodes = list(range(count))
     losses = evidence.all_losses(clusters)
     while len(losses) > 1:
         a, b = choose(losses)
-        pairs.append((a, b))
-        lost.append(float(losses[a, b]))
-        merged = type(clusters)(*(np.delete(values, b, axis=0) for values in clusters))
-        for after, before in zip(merged, clusters, strict=True):
-            after[a] = before[a] + before[b]
-        clusters = merged
+        clusters = merged(clusters, a, b)
+        rows.append((*sorted((nodes[a], nodes.pop(b))), losses[a, b], clusters.sizes[a]))
+        nodes[a] = count + len(rows) - 1
         losses = evidence.losses_after(clusters, losses, a, b)
-    return Merges(np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(lost))
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
 
-def evidence_merges(posterior: Posterior, labels: IntArray, evidence: Evidence | None = None) -> Merges:
+def merged(clusters: AnyStatistics, a: int, b: int) -> AnyStatistics:
+    """Statistics of the clusters after b was merged into a < b."""
+    together = type(clusters)(*(np.delete(values, b, axis=0) for values in clusters))
+    for after, before in zip(together, clusters, strict=True):
+        after[a] = before[a] + before[b]
+    return together
+
+
+def evidence_merges(posterior: Posterior, labels: IntArray, evidence: Evidence | None = None) -> FloatArray:
     """Merge the clusters of a partition, each time the pair that loses least log posterior."""
     if evidence is None:
         if posterior.shapes == "own":
@@ -307,8 +273,13 @@ def evidence_tree(posterior: Posterior, labels: ArrayLike, evidence: Evidence | 
         ``evidence_of(posterior, trace)``.
     """
     start = check_labels(labels, posterior.n_objects)
-    merges = evidence_merges(posterior, start, evidence).linkage(start)
-    return Tree(merges, "evidence", "evidence", int(start.max()) + 1, posterior.coordinates)
+    joined, nodes = _join_members(start)
+    merges = evidence_merges(posterior, start, evidence)
+    nodes = np.concatenate([nodes, start.size + len(joined) + np.arange(len(merges))])
+    merges[:, :2] = np.sort(nodes[merges[:, :2].astype(np.intp)], axis=1)
+    merges[:, 2] = np.cumsum(np.maximum(merges[:, 2], 0.0))
+    linkage = np.vstack([joined, merges])
+    return Tree(linkage, "evidence", "evidence", int(start.max()) + 1, posterior.coordinates)
 
 
 def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> Tree:
@@ -341,11 +312,10 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_
     evidence = evidence_of(posterior, trace)
     total = np.zeros((n_objects, n_objects))
     for weight, labels in zip(distinct.weights, distinct.labels.astype(np.intp), strict=True):
-        levels = evidence_merges(posterior, labels, evidence).levels()
-        finest = len(levels)
-        coarsest = min(n_clusters, finest)
-        # Clusters that first are one among k clusters are apart among k + 1, …, `finest` clusters.
-        apart = np.clip(finest - np.maximum(levels, coarsest - 1), 0, None) / (finest - coarsest + 1)
+        merges = evidence_merges(posterior, labels, evidence)
+        finest = len(merges) + 1
+        cuts = [labels_after(merges, step) for step in range(finest - min(n_clusters, finest) + 1)]
+        apart = np.mean([cut[:, None] != cut for cut in cuts], axis=0)
         total += weight * apart[np.ix_(labels, labels)]
     return total
 
@@ -403,20 +373,24 @@ def _determinant_form(sums: FloatArray, shrinkage: FloatArray) -> tuple[FloatArr
 _FORMS = {"I": _trace_form, "II": _diagonal_form, "III": _determinant_form}
 
 
-def _join_members(labels: IntArray) -> tuple[FloatArray, list[int]]:
+def _join_members(labels: IntArray) -> tuple[FloatArray, IntArray]:
     """Merges at height 0 that join the members of each cluster, and the nodes they end in; without loops."""
-    n_objects, sizes = labels.size, np.bincount(labels)
     members = np.argsort(labels, kind="stable")
-    ends = np.cumsum(sizes)
-    first = np.zeros(n_objects, dtype=bool)
-    first[ends - sizes] = True
-    later = np.flatnonzero(~first)
-    place = later - (ends - sizes)[labels[members[later]]]  # 1 for the second member of a cluster, and so on
-    made = n_objects + np.arange(later.size)
-    rows = np.zeros((later.size, 4))
+    own = labels[members]
+    later = np.flatnonzero(own[1:] == own[:-1]) + 1
     # The second member joins the first one, each further one the node that was made last.
-    rows[:, 0] = np.where(place == 1, members[later - 1], members[later])
-    rows[:, 1] = np.where(place == 1, members[later], made - 1)
-    rows[:, 3] = place + 1
-    last = n_objects + ends - np.arange(1, sizes.size + 1) - 1
-    return rows, np.where(sizes == 1, members[ends - 1], last).tolist()
+    nodes = members.copy()
+    nodes[later] = labels.size + np.arange(later.size)
+    pairs = np.sort(np.column_stack([members[later], nodes[later - 1]]), axis=1)
+    sizes = later - np.searchsorted(own, own[later]) + 1
+    rows = np.column_stack([pairs, np.zeros(later.size), sizes]).astype(np.float64)
+    return rows, nodes[np.append(np.flatnonzero(np.diff(own)), labels.size - 1)]
+
+
+def _in_blocks(
+    loss: Callable[[IntArray, IntArray], FloatArray], left: IntArray, right: IntArray, entries: int
+) -> FloatArray:
+    """Losses of pairs, computed for some of them at a time; each takes this number of entries."""
+    step = max(1, _BLOCK_ENTRIES // entries)
+    parts = (loss(left[k : k + step], right[k : k + step]) for k in range(0, left.size, step))
+    return np.concatenate([np.empty(0), *parts])

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from ewens_widgets.analysis.agreement import adjusted_rand
-from ewens_widgets.analysis.evidence_tree import evidence_of, merge_down
+from ewens_widgets.analysis.evidence_tree import evidence_of, merge_down, merged
 from ewens_widgets.analysis.predictive import member_log_weights
 from ewens_widgets.analysis.similarity import representative_rows
 
@@ -207,7 +207,7 @@ def merge_losses(trace: "Trace", found: DrawGroups, place: int) -> FloatArray:
     posterior, labels = trace.posterior, found.labels[place].astype(np.intp)
     pairs = iter(found.paths[place].pairs.tolist())
     clusters = posterior.mixed_statistics(labels)
-    return merge_down(evidence_of(posterior, trace), clusters, lambda _losses: next(pairs)).losses
+    return merge_down(evidence_of(posterior, trace), clusters, lambda _losses: next(pairs))[:, 2]
 
 
 def _losses(trace: "Trace", draw: int, labels: IntArray, path: MergePath) -> FloatArray:
@@ -218,10 +218,7 @@ def _losses(trace: "Trace", draw: int, labels: IntArray, path: MergePath) -> Flo
     found = []
     for a, b in path.pairs.tolist():
         found.append(float(evidence.losses(clusters, np.array([a]), np.array([b]))[0]))
-        merged = type(clusters)(*(np.delete(values, b, axis=0) for values in clusters))
-        for after, before in zip(merged, clusters, strict=True):
-            after[a] = before[a] + before[b]
-        clusters = merged
+        clusters = merged(clusters, a, b)
     return np.array(found)
 
 
@@ -282,10 +279,10 @@ def merge_path(given: FloatArray, shared: FloatArray, labels: IntArray) -> Merge
         return largest
 
     overlap = np.array([overlaps_with(group) for group in range(count)])
-    merged, pairs, groups = [], [], [np.arange(count)]
+    overlaps, pairs, groups = [], [], [np.arange(count)]
     while len(overlap) > 1:
         a, b = sorted(int(place) for place in np.unravel_index(int(overlap.argmax()), overlap.shape))
-        merged.append(float(overlap[a, b]))
+        overlaps.append(float(overlap[a, b]))
         pairs.append((a, b))
         groups.append(_joined(groups[-1], a, b))
         own = _joined(own, a, b)
@@ -295,7 +292,9 @@ def merge_path(given: FloatArray, shared: FloatArray, labels: IntArray) -> Merge
         overlap = np.delete(np.delete(overlap, b, axis=0), b, axis=1)
         overlap[a, :] = overlap[:, a] = overlaps_with(a)
     none = np.zeros(len(pairs), dtype=np.bool_)
-    return MergePath(np.array(merged), np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(groups), none)
+    return MergePath(
+        np.array(overlaps), np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array(groups), none
+    )
 
 
 def _ratio(there: FloatArray, here: FloatArray) -> FloatArray:

@@ -16,7 +16,6 @@ from ewens_widgets.analysis.evidence_tree import (
     OwnEvidence,
     consensus_distance,
     consensus_tree,
-    evidence_merges,
     evidence_of,
     evidence_tree,
 )
@@ -251,17 +250,6 @@ def test_equals_the_definition(model: str, n_clusters: int) -> None:
 def test_many_clusters_give_the_distance_of_the_draws() -> None:
     trace = blob_trace(seed=1)
     np.testing.assert_allclose(consensus_distance(trace, trace.n_objects), trace.distance(), atol=1e-12)
-
-
-def test_levels_of_one_partition() -> None:
-    rng = np.random.default_rng(0)
-    X, true = blobs(rng, n_objects=24, n_clusters=4)
-    posterior = Posterior.from_data(X, model="II")
-    levels, tree = evidence_merges(posterior, true).levels(), evidence_tree(posterior, true)
-    assert np.all(np.diag(levels) == 4)
-    for count in (1, 2, 3):
-        cut = tree.cut(n_clusters=count)[:4]
-        np.testing.assert_array_equal(levels >= count, cut[:, None] == cut[None, :])
 
 
 def test_uses_at_most_the_draws_it_is_given() -> None:

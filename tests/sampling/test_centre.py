@@ -22,7 +22,7 @@ from sampling.test_invariance import data, own_map
 import ewens_widgets as ew
 from ewens_widgets.analysis.evidence_tree import evidence_of
 from ewens_widgets.analysis.explanation import explain as explain_proposal
-from ewens_widgets.analysis.predictive import join_log_weights
+from ewens_widgets.analysis.predictive import masses_and_densities
 from ewens_widgets.model.own_shapes import statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import all_partitions
@@ -241,7 +241,8 @@ def test_a_new_object_has_the_density_that_one_more_row_makes(model: str) -> Non
     row = X[0] + [0.3, -1.0, 0.5]
     differences = []
     for partition, theta in ((labels, 4.0), (np.arange(18), 0.5), (np.zeros(18, dtype=int), 64.0)):
-        found = join_log_weights(posterior, partition, theta, 1.0, posterior.map(row[None]))[0]
+        masses, densities = masses_and_densities(posterior, partition, theta, 1.0, posterior.map(row[None]))
+        found = masses + densities[0]
         for label in range(partition.max() + 2):
             grown = np.append(partition, label)
             likelihoods = [
@@ -258,13 +259,11 @@ def test_the_density_of_a_new_object_is_one() -> None:
     for model, shapes in itertools.product(MODELS, SHAPES):
         trace = ew.Sampler(X, model=model, shapes=shapes, centre="unknown").sample(5, progress=False)
         places = np.sinh(np.linspace(-9.0, 9.0, 4001))
-        log_density = np.logaddexp.reduce(
-            join_log_weights(
-                trace.posterior, trace.labels[-1].astype(np.intp), float(trace.theta[-1]), 1.0,
-                places[:, None], float(trace.nu[-1]), trace.sigma[-1],
-            ),
-            axis=1,
+        masses, densities = masses_and_densities(
+            trace.posterior, trace.labels[-1].astype(np.intp), float(trace.theta[-1]), 1.0,
+            places[:, None], float(trace.nu[-1]), trace.sigma[-1],
         )  # fmt: skip
+        log_density = np.logaddexp.reduce(masses + densities, axis=1)
         assert np.trapezoid(np.exp(log_density), places) == pytest.approx(1.0, abs=2e-3)
 
 
