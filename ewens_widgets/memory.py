@@ -1,6 +1,7 @@
 """The limit of memory for one result, checked before it is computed."""
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -45,26 +46,15 @@ def check_fits(n_bytes: int, what: str, way_out: str, most: int | None = None) -
 
 @cache
 def _available() -> int:
-    return min([_machine_memory(), *_container_limits()])
-
-
-def _machine_memory() -> int:
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, OSError, ValueError):  # Windows and Pyodide have no sysconf.
-        return _UNKNOWN_MEMORY
-
-
-def _container_limits() -> list[int]:
-    limits = []
+        limits = [_UNKNOWN_MEMORY]
     for name in _CONTAINER_FILES:
-        try:
+        with suppress(OSError):
             text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            limits.append(int(text))
-    return limits
+            limits += [int(text)] if text.isdecimal() else []
+    return min(limits)
 
 
 def _readable(n_bytes: int) -> str:

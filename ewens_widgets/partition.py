@@ -7,8 +7,7 @@ combinatorics.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +19,8 @@ __all__ = [
     "check_labels",
     "cluster_sizes",
     "format_partition",
-    "from_clusters",
-    "from_matrix",
     "parse_partition",
     "to_clusters",
-    "to_matrix",
 ]
 
 LARGEST_ENUMERATION = 10
@@ -64,7 +60,11 @@ def check_labels(labels: ArrayLike, n_objects: int | None = None) -> NDArray[np.
             raise ValueError(
                 "labels must name clusters by whole numbers or strings; got fractions, NaN or infinity."
             )
-    elif given.dtype.kind not in "iubUS" and not _is_uniform(given):
+    # An array of objects, such as a column of a table, may hold only strings or only integers.
+    elif given.dtype.kind not in "iubUS" and not (
+        given.dtype.kind == "O"
+        and any(all(isinstance(label, kind) for label in given) for kind in (str, int))
+    ):
         raise TypeError(
             f"labels must be all integers or all strings; got dtype {given.dtype}. Convert them, "
             "e.g. with np.unique(labels, return_inverse=True)[1]."
@@ -74,13 +74,6 @@ def check_labels(labels: ArrayLike, n_objects: int | None = None) -> NDArray[np.
             f"labels have length {given.size}, but there are {n_objects} objects; give one label per object."
         )
     return canonical_labels(given)
-
-
-def _is_uniform(given: NDArray[Any]) -> bool:
-    """Tell whether an array of objects, such as a column of a table, holds only strings or only integers."""
-    return given.dtype.kind == "O" and any(
-        all(isinstance(label, kind) for label in given) for kind in (str, int)
-    )
 
 
 def cluster_sizes(labels: ArrayLike) -> NDArray[np.intp]:
@@ -94,23 +87,17 @@ def bell_number(n: int) -> int:
         raise ValueError(f"the number of objects must not be negative; got {n}.")
     row = [1]
     for _ in range(n):
-        following = [row[-1]]
-        for entry in row:
-            following.append(following[-1] + entry)
-        row = following
+        row = list(accumulate([row[-1], *row]))
     return row[0]
 
 
 def all_partitions(n: int) -> NDArray[np.int8]:
     """Enumerate the partitions of n ≤ 10 objects as canonical labels, one a row, in lexicographic order."""
     if not 1 <= n <= LARGEST_ENUMERATION:
+        many = f" ({bell_number(n)} partitions). Use a sampler instead." if 0 < n <= 300 else "."
         raise ValueError(
-            f"partitions can be enumerated for 1 to {LARGEST_ENUMERATION} objects; {n} objects were asked for"
-            + (
-                f" ({bell_number(n)} partitions). Use a sampler instead."
-                if LARGEST_ENUMERATION < n <= 300
-                else "."
-            )
+            f"partitions can be enumerated for 1 to {LARGEST_ENUMERATION} objects; {n} objects were asked "
+            f"for{many}"
         )
     rows = np.zeros((1, 1), dtype=np.int8)
     for _ in range(1, n):
@@ -128,42 +115,6 @@ def to_clusters(labels: ArrayLike) -> list[list[int]]:
     for item, label in enumerate(canonical):
         clusters[label].append(item)
     return clusters
-
-
-def from_clusters(clusters: Iterable[Sequence[int]]) -> NDArray[np.intp]:
-    """Labels of the partition whose clusters are listed; together they must hold 0, …, n−1 once each."""
-    listed = [list(cluster) for cluster in clusters]
-    members = [item for cluster in listed for item in cluster]
-    if not members or any(not cluster for cluster in listed):
-        raise ValueError("a partition needs at least one cluster, and no cluster may be empty.")
-    if sorted(members) != list(range(len(members))):
-        raise ValueError(
-            f"the clusters must hold each of the objects 0 to {len(members) - 1} exactly once; got {listed}."
-        )
-    labels = np.empty(len(members), dtype=np.intp)
-    for label, cluster in enumerate(listed):
-        labels[cluster] = label
-    return canonical_labels(labels)
-
-
-def to_matrix(labels: ArrayLike) -> NDArray[np.int8]:
-    """Make the 0/1 matrix B with B[i, j] = 1 where i and j share a cluster."""
-    canonical = check_labels(labels)
-    return np.asarray(canonical[:, None] == canonical[None, :], dtype=np.int8)
-
-
-def from_matrix(matrix: ArrayLike) -> NDArray[np.intp]:
-    """Labels of the partition with this 0/1 same-cluster matrix; refuse one that is not an equivalence."""
-    given = np.asarray(matrix)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
-        raise ValueError(f"a same-cluster matrix must be square; got shape {given.shape}.")
-    # Each object takes the lowest index that it is marked as sharing a cluster with.
-    labels = canonical_labels((given != 0).argmax(axis=1))
-    if not np.array_equal(given, to_matrix(labels)):
-        raise ValueError(
-            "this 0/1 matrix is not a partition: it must be reflexive, symmetric and transitive."
-        )
-    return labels
 
 
 def parse_partition(text: str) -> NDArray[np.intp]:
@@ -186,7 +137,14 @@ def parse_partition(text: str) -> NDArray[np.intp]:
     owners: dict[int, int] = {}
     for place, cluster in enumerate(clusters):
         for word in cluster:
-            number = _object_number(word, len(words))
+            if not re.fullmatch(r"\d{1,6}", word):
+                raise ValueError(f"{word!r} is not the number of an object; {_EXAMPLE}.")
+            number = int(word)
+            if not 1 <= number <= len(words):
+                raise ValueError(
+                    f"these are {len(words)} objects, so they are numbered from 1 to {len(words)}, each "
+                    f"once; got {number}."
+                )
             if number in owners:
                 raise ValueError(f"object {number} is there twice; each belongs to one cluster.")
             owners[number] = place
@@ -198,14 +156,3 @@ def format_partition(labels: NDArray[np.intp]) -> str:
     clusters = [" ".join(str(member + 1) for member in cluster) for cluster in to_clusters(labels)]
     # Without a bar it would be read as labels.
     return " | ".join(clusters) if len(clusters) > 1 else f"{clusters[0]} |"
-
-
-def _object_number(word: str, n: int) -> int:
-    if not re.fullmatch(r"\d{1,6}", word):
-        raise ValueError(f"{word!r} is not the number of an object; {_EXAMPLE}.")
-    number = int(word)
-    if not 1 <= number <= n:
-        raise ValueError(
-            f"these are {n} objects, so they are numbered from 1 to {n}, each once; got {number}."
-        )
-    return number

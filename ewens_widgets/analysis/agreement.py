@@ -39,7 +39,10 @@ def error_rate(true: ArrayLike, found: ArrayLike) -> float:
 def adjusted_rand(true: ArrayLike, found: ArrayLike) -> float:
     """Rand index adjusted for chance (Hubert & Arabie 1985): 1 if equal, 0 on average if random."""
     counts = _counts(true, found)
-    together, pairs_true, pairs_found, pairs = _pairs(counts)
+    tables = counts.ravel(), counts.sum(axis=1), counts.sum(axis=0), [counts.sum()]
+    together, pairs_true, pairs_found, pairs = (
+        sum(int(count) * (int(count) - 1) // 2 for count in table) for table in tables
+    )
     # Both partitions all singletons, or both one cluster: they agree, and the ratio would be 0/0.
     if pairs_true == pairs_found == together:
         return 1.0
@@ -61,12 +64,6 @@ def variation_of_information(first: ArrayLike, second: ArrayLike) -> float:
     # As a sum of terms that are each at least 0: equal partitions give exactly 0.
     ratios = counts * counts / (rows[:, None] * columns[None, :])
     return float(-xlogy(counts, np.where(counts > 0, ratios, 1.0)).sum() / counts.sum()) + 0.0
-
-
-def binder_loss(first: ArrayLike, second: ArrayLike) -> float:
-    """Share of pairs of objects that one partition keeps together and the other apart: 1 − Rand index."""
-    together, pairs_first, pairs_second, pairs = _pairs(_counts(first, second))
-    return (pairs_first + pairs_second - 2 * together) / max(pairs, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +135,3 @@ def _names(labels: ArrayLike) -> NDArray[np.generic]:
     """Labels as given, in order of first appearance."""
     given = np.asarray(labels)
     return given[np.sort(np.unique(given, return_index=True)[1])]
-
-
-def _pairs(counts: IntArray) -> tuple[int, ...]:
-    """Numbers of pairs that both partitions keep together, the first, the second, and of all; exactly."""
-    tables = counts.ravel(), counts.sum(axis=1), counts.sum(axis=0), [counts.sum()]
-    return tuple(sum(int(count) * (int(count) - 1) // 2 for count in table) for table in tables)

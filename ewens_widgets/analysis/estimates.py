@@ -27,7 +27,7 @@ probabilities) and as a whole, by a credible ball (Wade & Ghahramani 2018).
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -84,8 +84,6 @@ class Draws:
             labels, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
         order = np.argsort(first)
-        rank = np.empty(order.size, dtype=np.intp)
-        rank[order] = np.arange(order.size)
         distinct = labels[first[order]]
         widths = distinct.max(axis=1).astype(np.intp) + 1
         starts = np.cumsum(widths) - widths
@@ -93,7 +91,7 @@ class Draws:
         return cls(
             labels=read_only(distinct),
             weights=counts[order] / len(labels),
-            place=rank[inverse.ravel()],
+            place=np.argsort(order)[inverse.ravel()],
             cells=cells,
             draw_of_cell=np.repeat(np.arange(order.size), widths),
             cell_sizes=np.bincount(cells.ravel()),
@@ -191,27 +189,27 @@ class ExpectedLoss:
 
     def _merge(self, labels: IntArray) -> IntArray:
         """Merge the best pair of clusters while that lowers the expected loss."""
-        result, weights = labels.copy(), self.draws.weights[self.draws.draw_of_cell]
+        g, result, weights = self._g, labels.copy(), self.draws.weights[self.draws.draw_of_cell]
+
+        def gain(first: IntArray | np.intp, second: IntArray) -> FloatArray:
+            return np.asarray(g[first + second] - g[first] - g[second])
+
         while result.max() > 0:
             overlaps = self.draws.overlaps(result)
             sizes = np.bincount(result)
             change = np.full((sizes.size, sizes.size), np.inf)
             for left in range(sizes.size - 1):
                 others = slice(left + 1, None)
-                own = self._gain(sizes[left], sizes[others])
+                own = gain(sizes[left], sizes[others])
                 # Cells without objects of this cluster gain nothing by the merge.
                 cells = np.flatnonzero(overlaps[:, left])
-                shared = weights[cells] @ self._gain(overlaps[cells, left, None], overlaps[cells, others])
+                shared = weights[cells] @ gain(overlaps[cells, left, None], overlaps[cells, others])
                 change[left, others] = own - 2.0 * shared
             kept, gone = np.unravel_index(int(np.argmin(change)), change.shape)
             if change[kept, gone] >= -_TOLERANCE:
                 break
             result = canonical_labels(np.where(result == gone, kept, result))
         return result
-
-    def _gain(self, first: IntArray | np.intp, second: IntArray) -> FloatArray:
-        """Compute g(x + y) − g(x) − g(y)."""
-        return np.asarray(self._g[first + second] - self._g[first] - self._g[second])
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,9 +332,9 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     draws = Draws.of(trace.labels)
     expected = ExpectedLoss(draws, loss)
     screening = ExpectedLoss(draws.spread(_SCREENING_DRAWS), loss)
-    considered, best = 0, []
-    for source, found in _candidates(trace, draws, sources):
-        considered += len(found)
+    best = []
+    candidates = _candidates(trace, draws, sources)
+    for source, found in candidates.items():
         # All candidates are compared by a few draws, and the best of them by all draws.
         order = np.argsort([screening.of(labels) for labels in found], kind="stable")
         finalists = [Candidate(source, found[k], expected.of(found[k])) for k in order[:_FINALISTS]]
@@ -356,7 +354,7 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
         expected_loss=winner.expected_loss,
         source=winner.source,
         candidates=tuple(ranked),
-        n_considered=considered + len(improved),
+        n_considered=sum(map(len, candidates.values())) + len(improved),
         _expected=expected,
     )
 
@@ -413,17 +411,20 @@ def membership(draws: Draws, labels: IntArray) -> FloatArray:
     return totals.reshape(n_objects, n_clusters).astype(np.float64)
 
 
-def _candidates(trace: Trace, draws: Draws, sources: Sequence[str]) -> Iterator[tuple[str, list[IntArray]]]:
+def _candidates(trace: Trace, draws: Draws, sources: Sequence[str]) -> dict[str, list[IntArray]]:
     """Candidates by source."""
     most = int(trace.n_clusters.max()) + _MORE_CUTS
 
     def cuts(tree: Tree) -> list[IntArray]:
         return [tree.cut(n_clusters=count) for count in range(1, min(most, tree.n_start) + 1)]
 
+    candidates: dict[str, list[IntArray]] = {}
     if "draws" in sources:
-        yield "the draws", [row.astype(np.intp) for row in draws.spread(_MOST_DRAWS).labels]
+        candidates["the draws"] = [row.astype(np.intp) for row in draws.spread(_MOST_DRAWS).labels]
     if "similarity" in sources:
         for method in METHODS:
-            yield f"the similarity tree ({method} linkage)", cuts(trace.similarity_tree(method))
+            tree = trace.similarity_tree(method)
+            candidates[f"the similarity tree ({method} linkage)"] = cuts(tree)
     if "evidence" in sources:
-        yield "the evidence tree", cuts(trace.evidence_tree())
+        candidates["the evidence tree"] = cuts(trace.evidence_tree())
+    return candidates

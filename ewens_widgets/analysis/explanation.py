@@ -25,7 +25,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from ewens_widgets.sampling.kernel.workspace import ACCOUNT, NOTED, make_outcome
 from ewens_widgets.sampling.moves.move import (
     BareProposal,
     Factor,
+    IntArray,
     Move,
     Notes,
     Scene,
@@ -63,13 +64,6 @@ class Term(NamedTuple):
     value: float
 
 
-class Changes(NamedTuple):
-    """Change of the log prior and of the log likelihood by a proposal."""
-
-    log_prior: float
-    log_likelihood: float
-
-
 class Parameters(NamedTuple):
     """Parameters of the iteration, drawn before its moves.
 
@@ -77,8 +71,8 @@ class Parameters(NamedTuple):
     ----------
     theta, theta_index, theta_weights
         The variance ratio θ, its index on the grid, and the conditional that it was drawn from.
-    log_concentration
-        Logarithm of λ; not used under priors without a concentration.
+    concentration
+        Concentration λ of the Ewens prior; not used under other priors.
     nu, nu_index, nu_weights, sigma
         Of own shapes: the pooling ν, its index on the grid, the conditional that it was drawn from, and the
         packed scale Σ.
@@ -87,16 +81,11 @@ class Parameters(NamedTuple):
     theta: float
     theta_index: int
     theta_weights: FloatArray
-    log_concentration: float
+    concentration: float
     nu: float = math.inf
     nu_index: int = 0
     nu_weights: FloatArray = np.ones(1)
     sigma: FloatArray | None = None
-
-    @property
-    def concentration(self) -> float:
-        """Concentration λ of the Ewens prior."""
-        return math.exp(self.log_concentration)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,7 +111,7 @@ class Proposal(BareProposal):
     move: str
     prior: PartitionPrior
     parameters: Parameters
-    changes: Changes | None = None
+    changes: tuple[float, float] | None = None
     as_printed: bool = False
     has_printed_ratio: bool = False
 
@@ -133,8 +122,8 @@ class Proposal(BareProposal):
         turned = self.as_printed if as_printed is None else as_printed
         sign = -1.0 if turned and self.has_printed_ratio else 1.0
         return (
-            Term("prior", self.changes.log_prior),
-            Term("likelihood", self.changes.log_likelihood),
+            Term("prior", self.changes[0]),
+            Term("likelihood", self.changes[1]),
             Term("reverse", sign * self.backward.log_probability),
             Term("forward", -sign * self.forward.log_probability),
         )
@@ -182,7 +171,7 @@ def explain(
         raise ValueError(
             'proposals are explained for a known centre, whose moves are the same; use centre="mean" here.'
         )
-    schedule = (Repeated(move),)  # refuses a move of a kind that is not registered
+    schedule = (Repeated(move),)  # Refuses a move of a kind that is not registered.
     if move.is_sweep:
         return Sweep(posterior, state, move).draw(0)
     if move.needs_distances and pairs is None:
@@ -201,17 +190,7 @@ def explain(
 
 
 class Sweep:
-    """A sweep that is made one draw at a time; `state` is its current state.
-
-    Parameters
-    ----------
-    posterior
-        What is being sampled.
-    state
-        The chain's state before the iteration.
-    move
-        The sweep's move.
-    """
+    """A sweep that is made one draw at a time; `state` is its current state. Parameters as of `explain`."""
 
     def __init__(self, posterior: Posterior, state: State, move: Move) -> None:
         if move.draw is None:
@@ -250,15 +229,13 @@ def _parameters(posterior: Posterior, records: Records, after: State) -> Paramet
         float(posterior.theta_grid[after.theta_index]),
         after.theta_index,
         frozen(records.theta_weights[0].copy()),
-        after.log_concentration,
+        math.exp(after.log_concentration),
     )
     if posterior.shapes == "common":
         return drawn
+    nu, weights = float(posterior.nu_grid[after.nu_index]), frozen(records.nu_weights[0].copy())
     return drawn._replace(
-        nu=float(posterior.nu_grid[after.nu_index]),
-        nu_index=after.nu_index,
-        nu_weights=frozen(records.nu_weights[0].copy()),
-        sigma=frozen(after.sigma.copy()),
+        nu=nu, nu_index=after.nu_index, nu_weights=weights, sigma=frozen(after.sigma.copy())
     )
 
 
@@ -267,40 +244,30 @@ def _explained(
 ) -> Proposal:
     """A move's record of its proposal, with the changes of prior and likelihood."""
     account = move.account(notes)
-    told = {entry.name: getattr(account, entry.name) for entry in fields(account)}
+    told: dict[str, Any] = {entry.name: getattr(account, entry.name) for entry in fields(account)}
     # If λ is sampled, the chain decides with the λ that was just drawn.
     is_given = posterior.samples_concentration
     log_prior = Ewens(parameters.concentration).log_pmf if is_given else posterior.log_prior
-    changes = None
     if account.proposed is not None:
-        both = (account.proposed, account.labels)
-        prior = [log_prior(labels) for labels in both]
-        shape = parameters.nu_index, parameters.sigma
-        likelihood = [
-            float(posterior.log_likelihoods(labels, *shape)[parameters.theta_index]) for labels in both
-        ]
-        changes = Changes(prior[0] - prior[1], likelihood[0] - likelihood[1])
-        told["backward"] = _without_underflow(account, changes)
+
+        def logs(labels: IntArray) -> FloatArray:
+            given = posterior.log_likelihoods(labels, parameters.nu_index, parameters.sigma)
+            return np.array([log_prior(labels), given[parameters.theta_index]])
+
+        told["changes"] = changes = tuple((logs(account.proposed) - logs(account.labels)).tolist())
+        back = account.backward
+        if back and account.forward and account.log_uniform is None and back.log_probability == -math.inf:
+            # It underflows, but is proportional to the posterior.
+            log_back = account.forward.log_probability - sum(changes)
+            told["backward"] = Way(log_back, (Factor(back.factors[0].name, log_back),))
     return Proposal(
         **told,
         move=move.name,
         prior=posterior.prior,
         parameters=parameters,
-        changes=changes,
         as_printed=as_printed,
         has_printed_ratio=move.has_printed_ratio and account.proposed is not None,
     )
-
-
-def _without_underflow(account: BareProposal, changes: Changes) -> Way | None:
-    """The reverse proposal; where it underflows, computed from the posterior, to which it is proportional."""
-    back = account.backward
-    if account.log_uniform is not None or account.forward is None or back is None:
-        return back
-    if back.log_probability > -math.inf:
-        return back
-    log_back = account.forward.log_probability - sum(changes)
-    return Way(log_back, (Factor(back.factors[0].name, log_back),))
 
 
 class Inspection:
@@ -326,7 +293,6 @@ class Inspection:
     def __init__(self, sampler: Sampler, move: Move | None = None) -> None:
         self._sampler = sampler
         self._first = self._state = sampler.state
-        self._schedule = sampler.schedule
         self._pairs: FloatArray | None = None
         self.move: Move = sampler.schedule[0].move if move is None else move
         self.proposal: Proposal
@@ -346,11 +312,6 @@ class Inspection:
     def iteration(self) -> int:
         """Iterations done before this proposal."""
         return self._state.iteration
-
-    @property
-    def state(self) -> State:
-        """The chain's state before this proposal."""
-        return self._state
 
     @property
     def is_sweep(self) -> bool:
@@ -416,7 +377,7 @@ class Inspection:
     def run(self, iterations: int) -> None:
         """Run the whole schedule for some iterations, then make a proposal."""
         self._leave_sweep()
-        sampler = self._sampler_at(self._state, self._schedule)
+        sampler = self._sampler_at(self._sampler.schedule)
         for _ in sampler.events(check_count("the number of iterations", iterations, 1)):
             pass
         self._state = sampler.state
@@ -433,10 +394,13 @@ class Inspection:
             self._sweep = Sweep(self.posterior, self._state, self.move)
             self._draw()
             return
-        sampler = self._sampler_at(self._state, (Repeated(self.move),))
+        if self._pairs is None and self.move.needs_distances:
+            raw = self._sampler.raw_data
+            self._pairs = pair_distances(self.posterior.coordinates if raw is None else raw)
+        sampler = self._sampler_at((Repeated(self.move),))
         as_printed = self._sampler.acceptance == "as-printed"
         self.proposal = explain(
-            self.posterior, self._state, self.move, pairs=self._distances(), as_printed=as_printed
+            self.posterior, self._state, self.move, pairs=self._pairs, as_printed=as_printed
         )
         self.event = next(sampler.events(1, block=1))
         self._after = sampler.state
@@ -451,32 +415,19 @@ class Inspection:
             self._state = self._sweep.state
             self._item = 0
 
-    def _sampler_at(self, state: State, schedule: tuple[Repeated, ...]) -> Sampler:
+    def _sampler_at(self, schedule: tuple[Repeated, ...]) -> Sampler:
+        """A sampler in the present state."""
         with warnings.catch_warnings():
             # The given sampler has already warned about its acceptance rule.
             warnings.filterwarnings("ignore", message="acceptance=")
+            known, state = self._sampler, self._state
             return Sampler.from_parts(
-                self._sampler.posterior,
-                schedule,
-                self._sampler.raw_data,
-                self._sampler.acceptance,
-                first=state,
-                current=state,
+                known.posterior, schedule, known.raw_data, known.acceptance, first=state, current=state
             )
-
-    def _distances(self) -> FloatArray | None:
-        if self._pairs is None and self.move.needs_distances:
-            raw = self._sampler.raw_data
-            self._pairs = pair_distances(self._sampler.posterior.coordinates if raw is None else raw)
-        return self._pairs
 
 
 def stages_of(proposal: Proposal, move: Move) -> tuple[Scene, ...]:
     """Explain a proposal in stages."""
-    return _start(proposal), *move.tell(proposal), *_end(proposal)
-
-
-def _start(proposal: Proposal) -> Scene:
     drawn = proposal.parameters
     prior = f"the prior on partitions is {proposal.prior}"
     if isinstance(proposal.prior, Ewens):
@@ -492,14 +443,24 @@ def _start(proposal: Proposal) -> Scene:
             f"conditional, where it has probability {drawn.nu_weights[drawn.nu_index]:.3g}, and then the "
             "common scale Σ."
         )
-    return Scene("start", "The current state", text)
+    return Scene("start", "The current state", text), *move.tell(proposal), *_end(proposal)
 
 
 def _end(proposal: Proposal) -> Iterator[Scene]:
+    """What all moves share: the proposal, its ratio and the decision."""
     log_ratio = proposal.log_ratio()
     if log_ratio is None or proposal.proposed is None or not proposal.forward or not proposal.backward:
         yield Scene("decision", "Nothing to decide", proposal.reason)
         return
+    decision = "The ratio of a draw from the exact conditional is 1: it is always accepted."
+    if proposal.log_uniform is not None:
+        verdict = "below" if proposal.accepted() else "not below"
+        outcome = "accepted" if proposal.accepted() else "rejected; the partition does not change"
+        decision = (
+            f"A uniform draw gave u = {math.exp(proposal.log_uniform):.4f}, log u = "
+            f"{signed(proposal.log_uniform)}, {verdict} the log ratio {signed(log_ratio)}: the proposal is "
+            f"{outcome}."
+        )
     if proposal.kind != "draw":
         n_before, n_after = (int(labels.max()) + 1 for labels in (proposal.labels, proposal.proposed))
         yield Scene(
@@ -522,21 +483,9 @@ def _end(proposal: Proposal) -> Iterator[Scene]:
     yield Scene(
         "decision",
         "The decision",
-        _decision(proposal, log_ratio),
+        decision,
         colours="after" if proposal.accepted() else "before",
         ringed=proposal.moved,
-    )
-
-
-def _decision(proposal: Proposal, log_ratio: float) -> str:
-    if proposal.log_uniform is None:
-        return "The ratio of a draw from the exact conditional is 1: it is always accepted."
-    uniform = math.exp(proposal.log_uniform)
-    verdict = "below" if proposal.accepted() else "not below"
-    outcome = "accepted" if proposal.accepted() else "rejected; the partition does not change"
-    return (
-        f"A uniform draw gave u = {uniform:.4f}, log u = {signed(proposal.log_uniform)}, {verdict} the log "
-        f"ratio {signed(log_ratio)}: the proposal is {outcome}."
     )
 
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traces import blob_trace, random_partitions, synthetic_trace
 
-from ewens_widgets.analysis.agreement import binder_loss, error_rate, variation_of_information
+from ewens_widgets.analysis.agreement import error_rate, variation_of_information
 from ewens_widgets.analysis.estimates import (
     SOURCES,
     Draws,
     ExpectedLoss,
-    PointEstimate,
     credible_ball,
     membership,
     object_uncertainty,
@@ -26,6 +25,13 @@ from ewens_widgets.model.enumeration import exact_posterior
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import all_partitions, canonical_labels
 from ewens_widgets.sampling.trace import Trace
+
+
+def binder_loss(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of pairs that one partition keeps together and the other apart."""
+    apart = (first[:, None] == first) != (second[:, None] == second)
+    return apart.sum() / (first.size * (first.size - 1))
+
 
 DIRECT = {"vi": variation_of_information, "binder": binder_loss}
 LOSSES = sorted(DIRECT)
@@ -39,25 +45,24 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def small_trace() -> Trace:
-    """Independent draws from the exact posterior of six objects."""
+    """Independent draws from the exact posterior of five objects."""
     rng = np.random.default_rng(5)
-    X = np.vstack([rng.normal(size=(3, 2)), rng.normal(size=(3, 2)) + 2.5])
+    X = np.vstack([rng.normal(size=(3, 2)), rng.normal(size=(2, 2)) + 2.5])
     exact = exact_posterior(X, model="I")
     labels = exact.labels[rng.choice(len(exact.labels), size=400, p=exact.probabilities)]
     return synthetic_trace(labels, exact.posterior, rng)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_is_the_best_of_all_partitions(small_trace: Trace, loss: str) -> None:
     rows, counts = np.unique(small_trace.labels, axis=0, return_counts=True)
     expected = [
         np.average([DIRECT[loss](partition, row) for row in rows], weights=counts)
-        for partition in all_partitions(6)
+        for partition in all_partitions(5)
     ]
     estimate = small_trace.point_estimate(loss)
     assert estimate.expected_loss == pytest.approx(min(expected), abs=1e-12)
-    np.testing.assert_array_equal(estimate.labels, all_partitions(6)[int(np.argmin(expected))])
+    np.testing.assert_array_equal(estimate.labels, all_partitions(5)[int(np.argmin(expected))])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -69,7 +74,7 @@ def test_every_source_finds_the_blobs(trace: Trace, loss: str, source: str) -> N
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_it_tells(trace: Trace, loss: str) -> None:
+def test_what_it_tells(trace: Trace, loss: str, tmp_path: Path) -> None:
     estimate = trace.point_estimate(loss)
     losses = [candidate.expected_loss for candidate in estimate.candidates]
     assert losses == sorted(losses)
@@ -81,25 +86,25 @@ def test_what_it_tells(trace: Trace, loss: str) -> None:
     assert estimate.n_considered > len(estimate.candidates)
     assert not estimate.labels.flags.writeable
     assert "3 clusters of sizes [10, 10, 10]" in repr(estimate)
-
-
-def test_is_deterministic() -> None:
-    first, second = (point_estimate(blob_trace(seed=3, noise=0.4), "vi") for _ in range(2))
-    np.testing.assert_array_equal(first.labels, second.labels)
-    assert first.expected_loss == second.expected_loss
-    assert first.source == second.source
+    estimate.to_csv(tmp_path / "labels.csv", names=[f"object {k}" for k in range(30)])
+    lines = (tmp_path / "labels.csv").read_text().splitlines()
+    assert lines[0] == "object,cluster,uncertainty"
+    assert lines[1].startswith("object 0,0,0.")
+    assert len(lines) == 31
 
 
 def test_no_candidate_beats_it() -> None:
-    noisy = blob_trace(seed=2, noise=0.45, n_draws=80)
-    estimate = noisy.point_estimate("vi")
+    noisy, twin = (blob_trace(seed=2, noise=0.45, n_draws=80) for _ in range(2))
+    estimate, other = noisy.point_estimate("vi"), twin.point_estimate("vi")
+    np.testing.assert_array_equal(estimate.labels, other.labels)  # It is deterministic.
+    assert (estimate.expected_loss, estimate.source) == (other.expected_loss, other.source)
     cuts = [noisy.cut(count, method=method) for method in SOURCES_OF_CUTS for count in range(1, 9)]
     for partition in [*noisy.labels, *cuts]:
         loss = np.mean([variation_of_information(partition, draw) for draw in noisy.labels])
         assert loss >= estimate.expected_loss - 1e-9
 
 
-def test_one_draw_is_its_own_estimate() -> None:
+def test_one_draw_is_its_own_estimate_and_two_objects_have_one() -> None:
     trace = blob_trace(n_draws=1)
     estimate = trace.point_estimate()
     np.testing.assert_array_equal(estimate.labels, trace.labels[0])
@@ -107,22 +112,11 @@ def test_one_draw_is_its_own_estimate() -> None:
     assert estimate.credible_ball().radius == 0.0
     np.testing.assert_array_equal(estimate.uncertainty, 0.0)
 
-
-def test_two_objects() -> None:
     rng = np.random.default_rng(0)
     posterior = Posterior.from_data([[0.0], [1.0]], model="I")
     trace = synthetic_trace(np.array([[0, 0], [0, 1], [0, 1]]), posterior, rng)
     for loss in LOSSES:
         np.testing.assert_array_equal(trace.point_estimate(loss).labels, [0, 1])
-
-
-def test_csv(trace: Trace, tmp_path: Path) -> None:
-    estimate: PointEstimate = trace.point_estimate()
-    estimate.to_csv(tmp_path / "labels.csv", names=[f"object {k}" for k in range(30)])
-    lines = (tmp_path / "labels.csv").read_text().splitlines()
-    assert lines[0] == "object,cluster,uncertainty"
-    assert lines[1].startswith("object 0,0,0.")
-    assert len(lines) == 31
 
 
 def test_refusals(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,18 +224,16 @@ def test_distances_are_the_losses_to_each_draw(loss: str, seed: int) -> None:
     distances = ExpectedLoss(draws, loss).distances(candidate)
     direct = [DIRECT[loss](candidate, draw) for draw in labels]
     np.testing.assert_allclose(distances[draws.place], direct, atol=1e-12)
+    own = [
+        ExpectedLoss(draws, loss).distances(row)[place]
+        for row, place in zip(labels, draws.place, strict=True)
+    ]
+    assert own == [0.0] * len(labels)
     assert ExpectedLoss(draws, loss).of(candidate) == pytest.approx(np.mean(direct), abs=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_distance_to_itself_is_exactly_zero(loss: str) -> None:
-    labels = random_partitions(np.random.default_rng(3), 5, 301, 7)
-    expected = ExpectedLoss(Draws.of(labels), loss)
-    assert [expected.distances(row)[k] for k, row in enumerate(labels)] == [0.0] * 5
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_greedy_steps_end_where_no_single_step_helps(loss: str, seed: int) -> None:
     expected = ExpectedLoss(Draws.of(few_draws(seed, n_objects=8, n_draws=15)), loss)
     for start in (np.zeros(8, dtype=np.intp), np.arange(8), few_draws(seed)[0].repeat(2)[:8]):
@@ -284,6 +276,7 @@ def test_new_clusters_open_during_one_sweep(loss: str) -> None:
 
 
 def test_repeated_draws_are_kept_once_with_their_weight(rng: np.random.Generator) -> None:
+    """And what all others build on: cells, overlaps, an even spread along the chain."""
     distinct = random_partitions(rng, 5, 9, 4)
     labels = distinct[[3, 1, 3, 3, 0, 1, 4, 2]]
     draws = Draws.of(labels)
@@ -291,22 +284,14 @@ def test_repeated_draws_are_kept_once_with_their_weight(rng: np.random.Generator
     np.testing.assert_allclose(draws.weights, np.array([3, 2, 1, 1, 1]) / 8)
     np.testing.assert_array_equal(draws.labels[draws.place], labels)
 
-
-def test_cells_and_overlaps(rng: np.random.Generator) -> None:
-    labels, other = random_partitions(rng, 6, 9, 4), random_partitions(rng, 1, 9, 3)[0]
-    draws = Draws.of(labels)
+    other = random_partitions(rng, 1, 9, 3)[0]
     overlaps = draws.overlaps(other)
     for draw, row in enumerate(draws.labels):
         for label in range(row.max() + 1):
-            cell = draws.cells[draw, row == label][0]
+            cell, members = draws.cells[draw, row == label][0], other[row == label]
             assert draws.draw_of_cell[cell] == draw
-            assert draws.cell_sizes[cell] == np.sum(row == label)
-            np.testing.assert_array_equal(
-                overlaps[cell], np.bincount(other[row == label], minlength=other.max() + 1)
-            )
-
-
-def test_spread_keeps_the_frequencies(rng: np.random.Generator) -> None:
+            assert draws.cell_sizes[cell] == members.size
+            np.testing.assert_array_equal(overlaps[cell], np.bincount(members, minlength=other.max() + 1))
     distinct = random_partitions(rng, 101, 9, 4)
     # One draw is half of the chain; the other 100 appear once each.
     labels = distinct[np.where(np.arange(200) < 100, 0, np.arange(200) - 99)]
