@@ -11,11 +11,10 @@ from ewens_widgets.playback.frame import (
     Tick,
 )
 from ewens_widgets.playback.loop import Work, Worker
-from ewens_widgets.playback.player import EventRecorder, Player, Source
+from ewens_widgets.playback.player import Player, Source
 
 __all__ = [
     "ChainAnswer",
-    "EventRecorder",
     "Frame",
     "Pacing",
     "Player",

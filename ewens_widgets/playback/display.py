@@ -97,11 +97,6 @@ class Pacing:
             if not callable(value) and not value > 0:
                 raise ValueError(f"{field.name} must be positive, got {value!r}")
 
-    def frame_interval(self, cost: float) -> float:
-        """Shortest time between two frames that take `cost` seconds of work to make."""
-        shortest, longest = 1.0 / self.frames_per_second, 1.0 / self.fewest_frames_per_second
-        return max(shortest, min(cost / self.frame_share, longest))
-
     def timeout(self, seconds: float) -> float:
         """Return these seconds, kept between the shortest and the longest time-out."""
         return max(self.acknowledgement_timeout, min(seconds, self.longest_timeout))
@@ -400,7 +395,9 @@ class Display:
         finally:
             # Smoothed, because the first frame is often the slowest.
             self._cost = 0.5 * (self._cost + self._pacing.effort() - worked)
-            self._next = now + self._pacing.frame_interval(self._cost)
+            pacing = self._pacing
+            interval = min(self._cost / pacing.frame_share, 1.0 / pacing.fewest_frames_per_second)
+            self._next = now + max(interval, 1.0 / pacing.frames_per_second)
             self._drop_old(now)
             for viewer in self._viewers.values():
                 if any(

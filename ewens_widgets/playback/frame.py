@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,12 @@ from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
 from ewens_widgets.analysis.similarity import RunningSimilarity
 from ewens_widgets.memory import TooLargeError
 from ewens_widgets.sampling.compiled import COMPILED
-from ewens_widgets.sampling.draws import DrawTable, Event
+from ewens_widgets.sampling.draws import DrawTable, Event, read_only
 from ewens_widgets.sampling.trace import Trace
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer
     from ewens_widgets.playback.loop import Mailbox
-    from ewens_widgets.playback.player import EventRecorder
 
 _logger = logging.getLogger(__name__)
 
@@ -234,7 +233,7 @@ class RunningSummaries:
         Number of first draws that averages leave out.
     """
 
-    def __init__(self, recorder: "EventRecorder", burn_in: int = 0) -> None:
+    def __init__(self, recorder: DrawTable, burn_in: int = 0) -> None:
         self._recorder = recorder
         self.burn_in = burn_in
         self.epoch = 0
@@ -243,7 +242,7 @@ class RunningSummaries:
     def clear(self) -> None:
         """Start again with the draws of a cleared recorder; earlier summaries keep the old draws."""
         self.epoch += 1
-        self._live, self._past = _Window(None), _Window(None)
+        self._windows: dict[tuple[bool, bytes | None], _Window] = {}
 
     def up_to(self, length: int) -> Summary:
         """Summarise the first `length` draws."""
@@ -254,36 +253,27 @@ class RunningSummaries:
     ) -> NDArray[np.float32]:
         """Similarity of the draws from `start` on; `epoch` is the number of their run."""
         if epoch != self.epoch:
-            return _Window(rows).similarity(labels, start)
-        known = self._live.rows
-        if rows is not known and (rows is None or known is None or not np.array_equal(rows, known)):
-            self._live, self._past = _Window(rows), _Window(rows)
+            return _Window(labels.shape[1], rows).of(labels, start)
         # Looking back must not discard the counts up to the present.
-        window = self._live if len(labels) == len(self._recorder) else self._past
-        return window.similarity(labels, start)
+        key = len(labels) == len(self._recorder), None if rows is None else rows.tobytes()
+        if key not in self._windows:
+            self._windows[key] = _Window(labels.shape[1], rows)
+        return self._windows[key].of(labels, start)
 
 
-class _Window:
+class _Window(RunningSimilarity):
     """Similarity over a window of draws that usually grows at its end; otherwise it is counted again."""
 
-    def __init__(self, rows: NDArray[np.intp] | None) -> None:
-        self.rows = rows
-        self._running: RunningSimilarity | None = None
-        self._start = self._stop = 0
+    _start = 0
 
-    def similarity(self, labels: NDArray[Any], start: int) -> NDArray[np.float32]:
-        stop, n_objects = labels.shape
-        if self._running is None:
-            self._running = RunningSimilarity(n_objects, rows=self.rows)
-        if start != self._start or stop < self._stop:
-            self._running.clear()
-            self._start = self._stop = start
-        for row in range(self._stop, stop, _BLOCK):
-            self._running.add_block(labels[row : min(row + _BLOCK, stop)])
-        self._stop = stop
-        similarity: NDArray[np.float32] = self._running.similarity(np.float32)
-        similarity.setflags(write=False)
-        return similarity
+    def of(self, labels: NDArray[Any], start: int) -> NDArray[np.float32]:
+        """Similarity of the draws from `start` on."""
+        if start != self._start or len(labels) < start + self.n_draws:
+            self.clear()
+            self._start = start
+        for row in range(start + self.n_draws, len(labels), _BLOCK):
+            self.add_block(labels[row : row + _BLOCK])
+        return cast("NDArray[np.float32]", read_only(self.similarity(np.float32)))
 
 
 @dataclass(frozen=True)
@@ -416,8 +406,8 @@ class LiveAnswer:
         self._problem = ""
         self._key: tuple[int, ...] = ()  # of the draws that the answer is of
         self._is_brief = False
+        self._asked: tuple[tuple[int, ...], bool] = (), False  # draws that an answer is computed of
         self._future: Future[ChainAnswer | str] | None = None
-        self._arrive: Callable[[Future[ChainAnswer | str]], None] = lambda _: None
         self._started = self._clock()
         self._due = 0.0
 
@@ -435,7 +425,7 @@ class LiveAnswer:
     def ask(self, frame: Frame) -> None:
         """Begin with the answer of the draws on display, if it is due."""
         if self._future is not None and self._future.done():
-            self._arrive(self._future)
+            self._take(self._future)
         status, summary, key, now = frame.status, frame.summary, _key_of(frame), self._clock()
         is_brief = not (status.is_end or self._is_wanted())
         is_known = key == self._key and is_brief >= self._is_brief
@@ -453,36 +443,34 @@ class LiveAnswer:
         thread = self._thread if self._mailbox.capture_loop() else None
         most = _MOST_LABELS_IN_BRIEF if is_brief or thread is None else _MOST_LABELS
         trace, last = _thinned(summary.trace(), most), int(summary.iterations[-1])
-        self._started = now
+        self._started, self._asked = now, (key, is_brief)
         if thread is None:
-            self._keep(_answer_of(trace, last), key, is_brief)
+            self._keep(_answer_of(trace, last))
             return
-
-        def arrive(future: "Future[ChainAnswer | str]") -> None:
-            if future is self._future:
-                self._future = None
-                self._keep(future.result(), key, is_brief)
-                self._on_answer()
-
-        self._arrive = arrive
         self._future = thread.submit(_answer_of, trace, last)
         self._future.add_done_callback(self._deliver)
 
     def _deliver(self, future: "Future[ChainAnswer | str]") -> None:
         # On the thread. Where the loop has ended, `wait` or the next `ask` picks up the answer.
         if self._mailbox.is_elsewhere:
-            self._mailbox.post(partial(self._arrive, future))
+            self._mailbox.post(partial(self._take, future))
+
+    def _take(self, future: "Future[ChainAnswer | str]") -> None:
+        if future is self._future:
+            self._future = None
+            self._keep(future.result())
+            self._on_answer()
 
     def wait(self) -> bool:
         """Wait for an answer under way, for a still picture; return whether there was one."""
         if self._future is None:
             return False
         wait((self._future,))
-        self._arrive(self._future)
+        self._take(self._future)
         return True
 
-    def _keep(self, found: "ChainAnswer | str", key: tuple[int, ...], is_brief: bool) -> None:
-        self._key, self._is_brief = key, is_brief
+    def _keep(self, found: "ChainAnswer | str") -> None:
+        self._key, self._is_brief = self._asked
         self._answer, self._problem = (None, found) if isinstance(found, str) else (found, "")
         # Answers take at most a tenth of the time.
         now = self._clock()

@@ -1,9 +1,9 @@
 """`Player` plays a chain in the background of a notebook: a source of events, and its recorder.
 
 A source runs in blocks, ``source.advance(count)``. A block is a sequence of events and goes into the record
-as a whole, ``recorder.extend(block)``. Playing, stepping, several chains at once and recorded draws shown
-again all use these two calls. `Source` and `EventRecorder` are protocols, so tests and teaching widgets can
-play something other than a sampler.
+as a whole, ``recorder.extend(block)``; the recorder is a `DrawTable`. Playing, stepping, several chains at
+once and recorded draws shown again all use these two calls. `Source` is a protocol, so tests and teaching
+widgets can play something other than a sampler.
 
 Every iteration is recorded, but not every iteration is shown. Frames show the latest state, at most 20 times
 a second and at most two ahead of what the viewers have acknowledged. Without a viewer no frame is sent.
@@ -34,7 +34,7 @@ The event loop shuts down
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
@@ -77,28 +77,6 @@ class Source(Protocol):
         """Go back to the initial state."""
 
 
-class EventRecorder(Protocol):
-    """Where every iteration is kept, such as `DrawTable`."""
-
-    def __len__(self) -> int: ...
-
-    def reserve(self, extra: int) -> None:
-        """Make room for `extra` more iterations, so that keeping them cannot fail for lack of memory."""
-
-    def extend(self, block: DrawTable) -> None:
-        """Keep a block; an interrupt leaves all of it in the record, or nothing."""
-
-    @overload
-    def __getitem__(self, index: int) -> Event: ...
-    @overload
-    def __getitem__(self, index: slice) -> DrawTable: ...
-    def __getitem__(self, index: int | slice) -> Event | DrawTable:
-        """Return one event, or several as a view that later iterations do not change."""
-
-    def clear(self) -> None:
-        """Remove everything."""
-
-
 def compilation(source: Source) -> str:
     """Progress of the compilation of a source as a text, empty if it is not compiled."""
     return str(getattr(source, "compilation", ""))
@@ -130,7 +108,7 @@ class RecordedChain:
     def __init__(
         self,
         source: Source,
-        recorder: EventRecorder,
+        recorder: DrawTable,
         target: int,
         on_block: Callable[[DrawTable], None] = lambda _: None,
     ) -> None:
@@ -196,24 +174,11 @@ class RecordedChain:
         count = min(steps, self.target - self.iteration)
         self.recorder.reserve(count)
         with interrupts_deferred():
-            count = self._record(self.source.advance(count))
-        if self._newest:
-            self._on_block(self._newest)
-        return count
-
-    def _record(self, block: DrawTable) -> int:
-        """Record a block that the source has run, even if an interrupt comes."""
-        before, interrupt = len(self.recorder), None
-        try:
+            block = self.source.advance(count)
             self.recorder.extend(block)
-        except KeyboardInterrupt as fault:
-            interrupt = fault
-            if len(self.recorder) == before:
-                self.recorder.extend(block)
-        self._newest = block
-        self.is_exhausted = not block
-        if interrupt is not None:
-            raise interrupt  # only now, when source and record agree
+            self._newest, self.is_exhausted = block, not block
+        if block:
+            self._on_block(block)
         return len(block)
 
     def reset(self) -> None:
@@ -258,7 +223,7 @@ class Player(Engine[Frame, PlayerStatus]):
     def __init__(
         self,
         source: Source,
-        recorder: EventRecorder,
+        recorder: DrawTable,
         *,
         target_iterations: int,
         speed: float | None = None,
@@ -286,7 +251,7 @@ class Player(Engine[Frame, PlayerStatus]):
         return self._chain.source
 
     @property
-    def recorder(self) -> EventRecorder:
+    def recorder(self) -> DrawTable:
         """The recorder of all iterations."""
         return self._chain.recorder
 
@@ -359,7 +324,7 @@ class Player(Engine[Frame, PlayerStatus]):
         self.post(reset)
 
     def replace_source(
-        self, source: Source, recorder: EventRecorder | None = None, *, target_iterations: int | None = None
+        self, source: Source, recorder: DrawTable | None = None, *, target_iterations: int | None = None
     ) -> None:
         """Stop and change to another source, for example because a setting was changed.
 
@@ -419,22 +384,21 @@ class Player(Engine[Frame, PlayerStatus]):
     def on_status(self, listener: Callable[[PlayerStatus], None]) -> Callable[[], None]:
         """Call a listener as soon as state, target, speed, message or following change.
 
+        One that raises is removed.
+
         Returns
         -------
         function that removes the listener
         """
-        self.post(lambda: self._fan_out.listeners.append(listener))
-        return lambda: self.post(lambda: self._fan_out.unlisten(listener))
+        return self._listen(self._fan_out, listener)
 
     def on_block(self, listener: Callable[[DrawTable], None]) -> Callable[[], None]:
-        """Call a listener with each block of iterations once it is recorded; one that raises is removed.
+        """Call a listener with each block of iterations once it is recorded; as `on_status`."""
+        return self._listen(self._blocks, listener)
 
-        Returns
-        -------
-        function that removes the listener
-        """
-        self.post(lambda: self._blocks.listeners.append(listener))
-        return lambda: self.post(lambda: self._blocks.unlisten(listener))
+    def _listen(self, fan_out: FanOut[Any, Any], listener: Callable[[Any], None]) -> Callable[[], None]:
+        self.post(lambda: fan_out.listeners.append(listener))
+        return lambda: self.post(lambda: fan_out.unlisten(listener))
 
     @property
     def is_watched(self) -> bool:

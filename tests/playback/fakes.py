@@ -150,8 +150,7 @@ class FakeRecorder(DrawTable):
 
     def __init__(self) -> None:
         self.kept: list[Event] = []
-        self.before_append: Callable[[Event], None] | None = None
-        self.after_append: Callable[[Event], None] | None = None
+        self.fails_at: int | None = None
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -160,13 +159,9 @@ class FakeRecorder(DrawTable):
         assert extra > 0
 
     def extend(self, block: list[Event]) -> None:
-        for event in block:
-            if self.before_append is not None:
-                self.before_append(event)
+        if self.fails_at is not None and len(self.kept) >= self.fails_at:
+            raise MemoryError("no room")
         self.kept += block
-        for event in block:
-            if self.after_append is not None:
-                self.after_append(event)
 
     def __getitem__(self, index: int | slice) -> Event | DrawTable:
         return self.kept[index] if isinstance(index, int) else self._table()[index]
@@ -175,25 +170,18 @@ class FakeRecorder(DrawTable):
         self.kept = []
 
     def _table(self) -> DrawTable:
-        columns = {
-            "iterations": self._array([event.iteration for event in self.kept]),
-            "labels": self._array([event.labels for event in self.kept], N_OBJECTS).astype(np.uint8),
-            "n_clusters": self._array([event.n_clusters for event in self.kept]),
-            "theta": self._array([event.theta for event in self.kept]),
-            "theta_weights": self._array([event.theta_weights for event in self.kept], len(GRID)),
-            "log_posterior": self._array([event.log_posterior for event in self.kept]),
-            "concentration": self._array([event.concentration for event in self.kept]),
-            "proposals": self._array(
-                [[move.proposals for move in event.moves] for event in self.kept], len(self.move_names)
-            ),
-            "acceptances": self._array(
-                [[move.acceptances for move in event.moves] for event in self.kept], len(self.move_names)
-            ),
+        names = ("labels", "n_clusters", "theta", "theta_weights", "log_posterior", "concentration")
+        columns = {name: [getattr(event, name) for event in self.kept] for name in names}
+        columns["iterations"] = [event.iteration for event in self.kept]
+        for name in ("proposals", "acceptances"):
+            columns[name] = [[getattr(move, name) for move in event.moves] for event in self.kept]
+        widths = {"labels": N_OBJECTS, "theta_weights": len(GRID), "proposals": 2, "acceptances": 2}
+        arrays = {
+            name: np.array(values).reshape(len(self.kept), *([widths[name]] if name in widths else []))
+            for name, values in columns.items()
         }
-        return DrawTable(cast("Posterior", None), self.move_names, columns)
-
-    def _array(self, values: list[Any], *shape: int) -> NDArray[Any]:
-        return np.array(values).reshape(len(self.kept), *shape)
+        arrays["labels"] = arrays["labels"].astype(np.uint8)
+        return DrawTable(cast("Posterior", None), self.move_names, arrays)
 
     def column(self, name: str) -> NDArray[Any]:
         return self._table().column(name)

@@ -37,29 +37,17 @@ def iterations(recorder: FakeRecorder) -> list[int]:
     return [event.iteration for event in recorder.kept]
 
 
-def test_every_iteration_is_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder, TARGET)
-    assert chain.advance(1) == 1
-    assert chain.advance(7) == 7
+def test_every_iteration_is_recorded_and_can_be_shown(source: FakeSource, recorder: FakeRecorder) -> None:
+    chain = RecordedChain(source, recorder, 12)
+    assert (chain.first_iteration, chain.latest.iteration, chain.latest.moves) == (0, 0, ())
+    assert [chain.advance(1), chain.advance(7)] == [1, 7]
     assert iterations(recorder) == [*range(1, 9)]
-    assert source.blocks == [1, 7]
-    assert chain.iteration == 8
-    assert chain.latest is not None
-    assert chain.latest.iteration == 8
-
-
-def test_initial_state_is_known_through_the_snapshot(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder, TARGET)
-    assert chain.first_iteration == 0
-    assert chain.latest is not None
-    assert (chain.latest.iteration, chain.latest.moves) == (0, ())
-    chain.advance(3)
-    start = chain.event(0)
-    assert start is not None
-    assert start.iteration == 0
-    middle = chain.event(2)
-    assert middle is not None
-    assert middle.iteration == 2
+    assert source.blocks == [1, 7], "stepping wants the whole event"
+    assert chain.iteration == chain.latest.iteration == 8
+    assert [chain.event(iteration).iteration for iteration in (0, 2, 8)] == [0, 2, 8]
+    assert chain.advance(6) == 4, "the target is never passed"
+    assert chain.is_done
+    assert not chain.is_exhausted
 
 
 def test_source_without_snapshot(recorder: FakeRecorder) -> None:
@@ -83,32 +71,22 @@ def test_source_without_snapshot(recorder: FakeRecorder) -> None:
     assert chain.first_iteration == 1, "nothing is known of the start"
 
 
-def test_resumed_source_continues_its_record(source: FakeSource, recorder: FakeRecorder) -> None:
+def test_resumed_source_with_its_record_and_with_a_new_one(
+    source: FakeSource, recorder: FakeRecorder
+) -> None:
     RecordedChain(source, recorder, TARGET).advance(5)
     chain = RecordedChain(source, recorder, TARGET)
-    assert chain.iteration == 5
-    assert chain.first_iteration == 1
-    assert chain.n_draws(5) == 5
+    assert (chain.iteration, chain.first_iteration, chain.n_draws(5)) == (5, 1, 5)
     chain.advance(2)
     assert iterations(recorder) == [*range(1, 8)]
-
-
-def test_resumed_source_with_a_new_record(source: FakeSource) -> None:
-    RecordedChain(source, FakeRecorder(), TARGET).advance(500)
     chain = RecordedChain(source, FakeRecorder(), TARGET)
-    assert (chain.first_iteration, chain.iteration) == (500, 500)
+    assert (chain.first_iteration, chain.iteration) == (7, 7)
     chain.advance(3)
-    assert chain.n_draws(502) == 2
-    shown = chain.event(502)
-    assert shown is not None
-    assert shown.iteration == 502
-
-
-def test_exhausted_source(source: FakeSource, recorder: FakeRecorder) -> None:
-    source.ends_at = 3
-    chain = RecordedChain(source, recorder, TARGET)
-    assert chain.advance(5) == 3
-    assert chain.advance(5) == 0
+    assert chain.n_draws(9) == 2
+    assert chain.event(9).iteration == 9
+    source.ends_at = 12
+    assert [chain.advance(5), chain.advance(5)] == [2, 0]
+    assert chain.is_exhausted
 
 
 def test_fault_keeps_what_was_recorded(source: FakeSource, recorder: FakeRecorder) -> None:
@@ -121,32 +99,6 @@ def test_fault_keeps_what_was_recorded(source: FakeSource, recorder: FakeRecorde
     chain.reset()
     assert (len(recorder), source.iteration, chain.iteration) == (0, 0, 0)
     chain.advance(8)
-    assert iterations(recorder) == [*range(1, 9)]
-
-
-def interrupt_once(at: int) -> Callable[[Event], None]:
-    pending = [at]
-
-    def interrupt(event: Event) -> None:
-        if pending and event.iteration == pending[0]:
-            pending.clear()
-            raise KeyboardInterrupt
-
-    return interrupt
-
-
-@pytest.mark.parametrize("moment", ["before_append", "after_append"])
-@pytest.mark.parametrize("at", [1, 3, 6])
-def test_interrupt_while_recording_loses_nothing(
-    source: FakeSource, recorder: FakeRecorder, moment: str, at: int
-) -> None:
-    setattr(recorder, moment, interrupt_once(at))
-    chain = RecordedChain(source, recorder, TARGET)
-    with pytest.raises(KeyboardInterrupt):
-        chain.advance(6)
-    assert iterations(recorder) == [*range(1, 7)]
-    assert chain.latest is recorder.kept[-1]
-    chain.advance(2)
     assert iterations(recorder) == [*range(1, 9)]
 
 
@@ -172,45 +124,6 @@ def test_source_moved_from_outside_is_noticed(source: FakeSource, recorder: Fake
     assert iterations(recorder) == [1]
 
 
-class AtomicSource(FakeSource):
-    """Runs a block as a whole; interrupted, it goes back to where the record ends."""
-
-    def advance(self, n: int) -> list[Event]:
-        before = self.iteration
-        events: list[Event] = []
-        while len(events) < n:
-            try:
-                events += super().advance(n - len(events))
-            except KeyboardInterrupt:
-                self.iteration = before
-                raise
-        return events
-
-
-def test_a_block_goes_into_the_record_as_a_whole(recorder: FakeRecorder) -> None:
-    source = AtomicSource()
-    chain = RecordedChain(source, recorder, TARGET)
-    chain.advance(1)
-    assert source.blocks == [1], "stepping wants the whole event"
-    assert chain.advance(6) == 6
-    assert source.blocks == [1, 6]
-    assert iterations(recorder) == [*range(1, 8)]
-    assert chain.latest is recorder.kept[-1]
-
-
-def test_interrupt_of_a_source_that_takes_the_block_back(recorder: FakeRecorder) -> None:
-    source = AtomicSource()
-    chain = RecordedChain(source, recorder, TARGET)
-    chain.advance(3)
-    source.raise_at[5] = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        chain.advance(6)
-    assert iterations(recorder) == [1, 2, 3]
-    assert chain.latest is recorder.kept[-1]
-    chain.advance(6)
-    assert iterations(recorder) == [*range(1, 10)]
-
-
 def test_a_signal_between_run_and_record_waits(source: FakeSource, recorder: FakeRecorder) -> None:
     class Signalling(FakeSource):
         def advance(self, n: int) -> list[Event]:
@@ -227,13 +140,6 @@ def test_a_signal_between_run_and_record_waits(source: FakeSource, recorder: Fak
         signal.signal(signal.SIGINT, previous)
     assert iterations(recorder) == [*range(1, 7)]
     assert chain.latest is recorder.kept[-1]
-
-
-def test_the_target_is_never_passed(source: FakeSource, recorder: FakeRecorder) -> None:
-    chain = RecordedChain(source, recorder, 10)
-    assert [chain.advance(6), chain.advance(6)] == [6, 4]
-    assert chain.is_done
-    assert not chain.is_exhausted
 
 
 ITERATIONS = 300

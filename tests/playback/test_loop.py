@@ -17,37 +17,20 @@ from ewens_widgets.playback.loop import Mailbox, running_loop
 from ewens_widgets.sampling.draws import Event
 
 
-def test_without_a_loop_commands_are_carried_out_at_once() -> None:
+def test_commands_keep_their_order_wait_while_held_and_need_no_loop() -> None:
     log: list[str] = []
     mailbox = Mailbox(after=lambda: log.append("after"))
     assert mailbox.loop is None
     mailbox.post(lambda: log.append("one"))
     assert log == ["one", "after"]
-
-
-def test_commands_wait_while_held_and_keep_their_order() -> None:
-    log: list[int] = []
-    mailbox = Mailbox()
     with mailbox.held():
-        mailbox.post(lambda: log.append(1))
-        mailbox.post(lambda: log.append(2))
-        assert log == []
+        mailbox.post(lambda: log.append("two"))
+        mailbox.post(lambda: (mailbox.post(lambda: log.append("inner")), log.append("three")))
+        assert log == ["one", "after"]
         assert mailbox
     mailbox.deliver()
-    assert log == [1, 2]
+    assert log[2:] == ["two", "three", "inner", "after"]
     assert not mailbox
-
-
-def test_command_given_by_a_command_follows_it() -> None:
-    log: list[str] = []
-    mailbox = Mailbox()
-
-    def outer() -> None:
-        mailbox.post(lambda: log.append("inner"))
-        log.append("outer")
-
-    mailbox.post(outer)
-    assert log == ["outer", "inner"]
 
 
 def test_other_threads_commands_arrive_on_the_loops_thread_in_order() -> None:
@@ -68,37 +51,7 @@ def test_other_threads_commands_arrive_on_the_loops_thread_in_order() -> None:
     assert log == [(number, threading.get_ident()) for number in range(100)]
 
 
-def test_thread_with_a_loop_of_its_own_is_elsewhere_too() -> None:
-    threads: list[int] = []
-
-    async def main() -> None:
-        mailbox = Mailbox()
-
-        async def subshell() -> None:
-            mailbox.post(lambda: threads.append(threading.get_ident()))
-
-        await asyncio.to_thread(lambda: asyncio.run(subshell()))
-        await asyncio.sleep(0)
-
-    asyncio.run(main())
-    assert threads == [threading.get_ident()]
-
-
-def test_loop_is_captured_again_after_the_first_one_ended() -> None:
-    async def make() -> Mailbox:
-        return Mailbox()
-
-    mailbox = asyncio.run(make())
-    assert not mailbox.capture_loop()
-
-    async def use() -> None:
-        assert mailbox.capture_loop()
-        assert mailbox.loop is running_loop()
-
-    asyncio.run(use())
-
-
-def test_closed_loop_does_not_swallow_commands() -> None:
+def test_a_closed_loop_swallows_no_commands_and_another_is_captured() -> None:
     log: list[int] = []
 
     async def make() -> Mailbox:
@@ -107,6 +60,13 @@ def test_closed_loop_does_not_swallow_commands() -> None:
     mailbox = asyncio.run(make())
     mailbox.post(lambda: log.append(1))
     assert log == [1]
+    assert not mailbox.capture_loop()
+
+    async def use() -> None:
+        assert mailbox.capture_loop()
+        assert mailbox.loop is running_loop()
+
+    asyncio.run(use())
 
 
 def test_arguments_are_checked_where_the_command_is_given() -> None:
@@ -150,18 +110,6 @@ class BusySource(FakeSource):
 
 def iterations(recorder: FakeRecorder) -> list[int]:
     return [event.iteration for event in recorder.kept]
-
-
-def test_play_and_wait() -> None:
-    async def main() -> Player:
-        player = Player(BusySource(), FakeRecorder(), target_iterations=300)
-        player.play()
-        status = await player.wait()
-        assert status.state is PlayerState.FINISHED
-        return player
-
-    player = asyncio.run(main())
-    assert player.recorder.iterations.tolist() == [*range(1, 301)]
 
 
 def test_wait_gives_up_without_pausing() -> None:
@@ -258,16 +206,19 @@ def test_commands_from_another_thread() -> None:
 
 def test_commands_from_a_thread_with_a_loop_of_its_own() -> None:
     async def main() -> None:
-        source = BusySource()
-        player = Player(source, FakeRecorder(), target_iterations=50)
+        source, recorder = BusySource(), FakeRecorder()
+        player = Player(source, recorder, target_iterations=50)
 
         async def subshell() -> None:
             player.play()
             await player.wait()
 
+        with pytest.raises(RuntimeError, match=r"off the event loop's thread; call step\(\)"):
+            await asyncio.to_thread(player.step_sync)
         await asyncio.to_thread(lambda: asyncio.run(subshell()))
         assert player.status.state is PlayerState.FINISHED
         assert source.threads == {threading.get_ident()}
+        assert iterations(recorder) == [*range(1, 51)]
 
     asyncio.run(main())
 
@@ -309,26 +260,16 @@ def test_many_threads_at_once() -> None:
     asyncio.run(main())
 
 
-def test_foreground_running_off_the_loops_thread_is_refused() -> None:
-    async def main() -> None:
-        player = Player(BusySource(), FakeRecorder(), target_iterations=50)
-        with pytest.raises(RuntimeError, match=r"off the event loop's thread; call step\(\)"):
-            await asyncio.to_thread(player.step_sync)
-
-    asyncio.run(main())
-
-
 def test_shutdown_pauses_and_the_next_loop_goes_on() -> None:
     source, recorder = BusySource(), FakeRecorder()
+    player = Player(source, recorder, target_iterations=400)  # before there is any loop
 
-    async def first() -> Player:
-        player = Player(source, recorder, target_iterations=400)
+    async def first() -> None:
         player.play()
         while not source.iteration:
             await asyncio.sleep(0)
-        return player
 
-    player = asyncio.run(first())
+    asyncio.run(first())
     assert player.status.state is PlayerState.PAUSED
     assert "shut down" in player.status.message
     assert 0 < source.iteration < 400
@@ -373,17 +314,6 @@ def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture, waits: boo
     assert iterations(recorder) == [*range(1, 101)]
     assert {record.name for record in caplog.records} == {"asyncio"}
     assert len(caplog.records) == 1 + waits, "of each task that was left"
-
-
-def test_player_made_before_the_loop() -> None:
-    player = Player(BusySource(), FakeRecorder(), target_iterations=20)
-
-    async def main() -> None:
-        player.play()
-        await player.wait()
-
-    asyncio.run(main())
-    assert player.status.state is PlayerState.FINISHED
 
 
 def test_real_interrupt_pauses_and_the_loop_survives() -> None:
@@ -475,22 +405,22 @@ class Screen:
 
 
 class Bench:
-    def __init__(self, most: int = 10**9, speed: float | None = None) -> None:
+    def __init__(self, most: int = 10**9) -> None:
         self.time = FakeTime()
         self.work = Counting(self.time, most)
-        self.worker = Worker(self.work, speed=speed, pacing=self.time.pacing())
+        self.worker = Worker(self.work, pacing=self.time.pacing())
         self.screen = Screen(self)
         self.worker.attach(self.screen)
 
 
-def play(scene: Scene, most: int = 10**9, speed: float | None = None) -> None:
+def play(scene: Scene) -> None:
     async def run() -> None:
-        await scene(Bench(most, speed))
+        await scene(Bench())
 
     asyncio.run(run())
 
 
-def test_play_pause_and_step() -> None:
+def test_play_pause_and_step_until_the_work_is_done() -> None:
     async def scene(bench: Bench) -> None:
         bench.worker.play()
         await bench.time.advance(0.5)
@@ -504,21 +434,15 @@ def test_play_pause_and_step() -> None:
         await bench.time.advance(0.5)
         assert bench.work.done == done + 4
         assert not bench.worker.status.is_running
-
-    play(scene)
-
-
-def test_it_ends_when_the_work_is_done() -> None:
-    async def scene(bench: Bench) -> None:
+        bench.work.most = done + 20
         bench.worker.play()
         await bench.time.advance(2.0)
-        assert bench.work.done == 20
-        assert not bench.worker.status.is_running
-        bench.worker.play()
-        bench.worker.step()
-        assert not bench.worker.status.is_running
+        assert bench.work.done == done + 20
+        for command in (bench.worker.play, bench.worker.step):
+            command()
+            assert not bench.worker.status.is_running
 
-    play(scene, most=20)
+    play(scene)
 
 
 def test_the_latest_work_wins_and_goes_on_running() -> None:
@@ -548,6 +472,11 @@ def test_a_fault_is_kept_and_other_work_makes_it_forgotten() -> None:
         bench.worker.replace(Counting(bench.time, most=3))
         assert bench.worker.error is None
         assert bench.worker.status.message == ""
+        bench.work.raises, bench.work.advance = None, lambda _: 0  # type: ignore[method-assign]
+        bench.worker.replace(bench.work)
+        bench.worker.play()
+        await bench.time.advance(0.2)
+        assert "Counting.advance() did no step" in bench.worker.status.message
 
     play(scene)
 
@@ -562,26 +491,13 @@ def test_a_view_that_raises_stops_the_work() -> None:
         assert not bench.worker.status.is_running
 
     play(scene)
-
-
-def test_a_view_that_raises_in_the_foreground_is_heard_and_asked_again() -> None:
     bench = Bench(most=5)
     bench.screen.raises = RuntimeError("cannot draw")
     with pytest.raises(RuntimeError, match="cannot draw"):
-        bench.worker.refresh()
+        bench.worker.refresh()  # in the foreground
     bench.screen.raises = None
     bench.worker.refresh()
     assert bench.screen.shown[-1] == (2, False, 0)
-
-
-def test_work_that_does_nothing_is_a_fault_and_no_endless_loop() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.work.advance = lambda _: 0  # type: ignore[method-assign]
-        bench.worker.play()
-        await bench.time.advance(0.2)
-        assert "Counting.advance() did no step" in bench.worker.status.message
-
-    play(scene)
 
 
 def test_without_a_loop_it_works_in_the_foreground() -> None:

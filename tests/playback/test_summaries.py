@@ -63,19 +63,15 @@ def test_growing_and_looking_back_agree_with_counting_anew() -> None:
 
 
 def test_looking_back_does_not_undo_the_present() -> None:
-    recorder = recorder_with(50)
-    summaries = RunningSummaries(recorder)
-    summaries.up_to(50).similarity()
-    live = summaries._live
-    summaries.up_to(10).similarity()
-    assert live._stop == 50
-
-
-def test_similarity_is_read_only_and_computed_once() -> None:
-    summary = RunningSummaries(recorder_with(9)).up_to(9)
+    summaries = RunningSummaries(recorder_with(50))
+    summary = summaries.up_to(50)
     assert summary.similarity() is summary.similarity()
     with pytest.raises(ValueError, match="read-only"):
         summary.similarity()[0, 0] = 2.0
+    live = summaries._windows[True, None]
+    summaries.up_to(10).similarity()
+    assert summaries._windows[True, None] is live
+    assert live.n_draws == 50
 
 
 def test_summary_outlives_a_reset() -> None:
@@ -89,14 +85,8 @@ def test_summary_outlives_a_reset() -> None:
         recorder.extend([make_event(iteration)])
     assert np.allclose(summary.similarity(), expected)
     assert np.allclose(summaries.up_to(4).similarity(), similarity(recorder.labels))
-
-
-def test_change_of_burn_in() -> None:
-    recorder = recorder_with(30)
-    summaries = RunningSummaries(recorder)
-    summaries.up_to(30).similarity()
-    summaries.burn_in = 10
-    assert np.allclose(summaries.up_to(30).similarity(), similarity(recorder.labels[10:]))
+    summaries.burn_in = 2
+    assert np.allclose(summaries.up_to(4).similarity(), similarity(recorder.labels[2:]))
 
 
 def test_best_draw() -> None:
