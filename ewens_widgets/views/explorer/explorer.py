@@ -353,7 +353,7 @@ class Explorer(Programmed):
     @property
     def recorder(self) -> DrawTable:
         """Keeps every iteration."""
-        return cast("DrawTable", self.player.recorder)
+        return self.player.recorder
 
     @property
     def trace(self) -> Trace:

@@ -11,7 +11,7 @@ has four characters for each point, two digits to the base 64 for each coordinat
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anywidget
 import numpy as np
@@ -268,7 +268,7 @@ class PointsLab(Programmed):
     @property
     def trace(self) -> Trace:
         """The draws of these points so far, without the burn-in; within it, all of them."""
-        recorder, burn_in = cast("DrawTable", self.player.recorder), self.player.burn_in
+        recorder, burn_in = self.player.recorder, self.player.burn_in
         return recorder.trace(burn_in=burn_in if len(recorder) > burn_in else 0)
 
     @property
@@ -361,7 +361,7 @@ class PointsLab(Programmed):
 
     def _begin_with(self, points: NDArray[np.int64]) -> NDArray[np.intp] | None:
         """Clusters of the nearest points before; None if there is no draw of them."""
-        recorder, known = cast("DrawTable", self.player.recorder), self._points
+        recorder, known = self.player.recorder, self._points
         if not len(recorder) or recorder.posterior.n_objects != len(known) or not len(points):
             return None
         distances = np.hypot(*np.moveaxis(points[:, None] - known[None], 2, 0))

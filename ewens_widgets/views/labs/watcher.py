@@ -10,7 +10,7 @@ A source that is more than that, with states of its own to go back to, can imple
 """
 
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,7 +155,7 @@ class Watcher(Programmed):
     def trace(self) -> Trace:
         """The partitions so far as a trace, without the burn-in; within it, all of them."""
         recorder, burn_in = self.player.recorder, self.player.burn_in
-        return cast("DrawTable", recorder).trace(burn_in=burn_in if len(recorder) > burn_in else 0)
+        return recorder.trace(burn_in=burn_in if len(recorder) > burn_in else 0)
 
     def caption(self) -> str:
         """Heading of the still picture."""
