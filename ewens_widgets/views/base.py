@@ -12,7 +12,7 @@ change a trait of a shared layout; `show_if` hides a widget by giving it another
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -26,6 +26,8 @@ from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ewens_widgets.views.figures import Canvas
 
 _logger = logging.getLogger(__name__)
 
@@ -79,7 +81,7 @@ class Silence:
     """Tells changes by the program from changes by the user: handlers of a control are called for both.
 
     The program sets values inside ``with self._silence:``, and a handler begins with ``if self._silence:
-    return``.
+    return``. `commands` writes that for controls whose handler is a command.
     """
 
     def __init__(self) -> None:
@@ -93,6 +95,11 @@ class Silence:
 
     def __bool__(self) -> bool:
         return self._depth > 0
+
+    def commands(self, post: Post, of: Mapping[Widget, Callable[[], None]]) -> None:
+        """Post the command of a control whenever the user changes its value."""
+        for control, command in of.items():
+            control.observe(lambda _, command=command: None if self else post(command), "value")
 
 
 def note(css_class: str = "ew-note", text: str = "", *, is_shown: bool = True) -> HTML:
@@ -138,6 +145,9 @@ class Panel(VBox):
     about: str = ""
     """Two or three sentences that open at the question mark."""
 
+    figure: "Canvas"
+    """Its figure, if it has one."""
+
     def __init__(
         self, children: tuple[Widget, ...], tools: tuple[Widget, ...] = (), **traits: object
     ) -> None:
@@ -169,8 +179,8 @@ class Panel(VBox):
         )
 
     def paint(self, axes: "Axes") -> None:
-        """Draw what is on display with matplotlib, for static pictures."""
-        raise NotImplementedError
+        """Draw what is on display with matplotlib, for static pictures: by default its `figure`."""
+        self.figure.paint(axes)
 
 
 class View(Panel):

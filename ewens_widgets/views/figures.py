@@ -197,6 +197,76 @@ class Canvas(bqplot.Figure):
         x, y = (pixel[0] - left) / width, 1.0 - (pixel[1] - top) / height
         return self.tell(Spot(x, y, width, height) if 0.0 <= x <= 1.0 and 0.0 <= y <= 1.0 else None)
 
+    def paint(self, axes: "Axes") -> None:
+        """Draw its marks and axes with matplotlib, for a still picture; labels of lines make a legend."""
+        for mark in self.marks:
+            if mark.visible and np.size(mark.x):
+                next(paint for kind, paint in _PAINTERS.items() if isinstance(mark, kind))(mark, axes)
+        for axis in self.axes:
+            name = "y" if axis.side in {"left", "right"} else "x"
+            scale, names = axis.scale, axis.tick_labels or {}
+            logarithmic = {f"{name}scale": "log"} if isinstance(scale, bqplot.LogScale) else {}
+            # Two dollar signs would make mathematics of what is between them.
+            label = {f"{name}label": str(axis.label).replace("$", r"\$")}
+            axes.set(**logarithmic, **label, **{f"{name}lim": (scale.min, scale.max)})
+            ticks = np.asarray(axis.tick_values, dtype=np.float64)
+            texts = [names.get(f"{tick:g}", f"{tick:g}") for tick in ticks]
+            axes.set(**{f"{name}ticks": ticks})
+            getattr(axes, f"set_{name}ticklabels")(texts, fontsize=8 if names else 10)
+            getattr(axes, f"{name}axis").minorticks_off()
+        if any(getattr(mark, "labels", ()) for mark in self.marks if mark.visible):
+            axes.legend(fontsize=7, frameon=False)
+
+
+_STILL = 0.6
+"""Points of a still picture for a pixel of a page."""
+
+_STYLES = {"dashed": "--", "dotted": ":", "solid": "-"}
+_MARKERS = {"circle": "o", "cross": "x", "diamond": "D", "square": "s", "triangle-up": "^", None: ""}
+
+
+def _paint_lines(mark: bqplot.Lines, axes: "Axes") -> None:
+    rows = np.atleast_2d(mark.y)
+    for place, (x, y) in enumerate(zip(np.broadcast_to(mark.x, rows.shape), rows, strict=True)):
+        style = {"color": mark.colors[place % len(mark.colors)], "linewidth": _STILL * mark.stroke_width}
+        style |= {"linestyle": _STYLES[mark.line_style], "marker": _MARKERS[mark.marker], "markersize": 3}
+        style |= {
+            "solid_capstyle": "butt",
+            "drawstyle": "steps-post" if mark.interpolation == "step-after" else "default",
+        }
+        axes.plot(x, y, label=mark.labels[place] if place < len(mark.labels) else None, **style)
+
+
+def _paint_scatter(mark: bqplot.Scatter, axes: "Axes") -> None:
+    from matplotlib.colors import to_rgba_array
+
+    strengths = np.resize(mark.opacities if np.size(mark.opacities) else 1.0, len(mark.x))
+    shades, edge = to_rgba_array(np.resize(mark.colors, len(mark.x)), strengths), _STILL * mark.stroke_width
+    inks = (shades, "0.4", 0.3) if mark.fill else ("none", shades, edge)
+    style = dict(zip(("facecolors", "edgecolors", "linewidths"), inks, strict=True))
+    axes.scatter(mark.x, mark.y, s=_STILL * mark.default_size, marker=_MARKERS[mark.marker], **style)
+
+
+def _paint_bars(mark: bqplot.Bars, axes: "Axes") -> None:
+    rows = np.atleast_2d(mark.y)
+    width = 0.8 / len(rows)
+    for place, (heights, colour) in enumerate(zip(rows, mark.colors, strict=False)):
+        axes.bar(mark.x + (place - (len(rows) - 1) / 2) * width, heights, width, color=colour)
+
+
+def _paint_texts(mark: bqplot.Label, axes: "Axes") -> None:
+    sides = {"start": "left", "middle": "center", "end": "right"}
+    for place, (x, y, text) in enumerate(zip(mark.x, mark.y, mark.text, strict=True)):
+        axes.text(x, y, text, ha=sides[mark.align], color=mark.colors[place % len(mark.colors)], fontsize=8)
+
+
+_PAINTERS: dict[type[bqplot.Mark], Callable[[Any, "Axes"], None]] = {
+    bqplot.Lines: _paint_lines,
+    bqplot.Scatter: _paint_scatter,
+    bqplot.Bars: _paint_bars,
+    bqplot.Label: _paint_texts,
+}
+
 
 def make_figure(
     css_class: str,

@@ -249,10 +249,13 @@ class Dashboard(VBox):
             self._engine.attach(view)
         self.page.attach_to(self._engine)
 
+    views: dict[str, View]
+    """Its views by name, if it has some."""
+
     @property
     def panels(self) -> tuple[Panel, ...]:
         """Its panels: groups for a screen reader, and what the still picture shows."""
-        raise NotImplementedError
+        return tuple(self.views.values())
 
     def caption(self) -> str:
         """Heading of the still picture: what is on display, in words."""

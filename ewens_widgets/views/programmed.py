@@ -19,9 +19,11 @@ from traitlets import Bool, Int, List, TraitError, observe, validate
 
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.sampling.draws import DrawTable, Event
+from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, Silence, View, assign, note
 from ewens_widgets.views.page import Dashboard
 from ewens_widgets.views.shared_state import SharedState
+from ewens_widgets.views.transport import status_text
 
 if TYPE_CHECKING:
     from ewens_widgets.analysis.answer import Answer
@@ -83,7 +85,7 @@ class Programmed(Dashboard):
 
     player: Player
     shared: SharedState
-    views: dict[str, View]
+    _dataset: "Dataset"
 
     def __init__(self, engine: Player, post: Callable[[Callable[[], None]], None]) -> None:
         self._by_chain = Silence()
@@ -96,7 +98,17 @@ class Programmed(Dashboard):
     @property
     def dataset(self) -> "Dataset":
         """The data that are being clustered."""
-        raise NotImplementedError
+        return self._dataset
+
+    @property
+    def trace(self) -> Trace:
+        """The draws so far as a trace, without the burn-in; within it, all of them."""
+        recorder, burn_in = self.player.recorder, self.player.burn_in
+        return recorder.trace(burn_in=burn_in if len(recorder) > burn_in else 0)
+
+    def caption(self) -> str:
+        """Heading of the still picture."""
+        return f"{self.dataset.name} · {status_text(self.player.current_frame())}"
 
     def attach(self, *views: Any) -> None:  # noqa: ANN401 - whatever the player can show its frames to
         """Have frames shown by these views, by the traits, by single views, and then by the page."""

@@ -43,7 +43,7 @@ def go_to(inspector: OpenedWidget, title: str) -> None:
 
 def go_to_decision(inspector: OpenedWidget) -> None:
     stages = inspector.part(".ew-stages option")
-    expect(stages).to_have_count(inspector.value("len(widget._stages)"))
+    expect(stages).to_have_count(inspector.value("len(widget.stages)"))
     go_to(inspector, stages.last.inner_text())
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import bqplot
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from ewens_widgets.datasets import half_moons
 from ewens_widgets.views.figures import (
@@ -13,6 +15,7 @@ from ewens_widgets.views.figures import (
     make_axis,
     make_figure,
     make_scale,
+    make_scatter,
     nice_limits,
     nice_ticks,
 )
@@ -80,3 +83,29 @@ def test_columns_of_one_unit_have_it_equally_long() -> None:
         spans = [scale.max - scale.min for scale in plane.scales.values()]
         assert plane.is_equal is is_equal
         assert (spans[0] / spans[1] == pytest.approx(3.0)) is is_equal
+
+
+def test_a_still_picture_has_the_marks_that_are_seen() -> None:
+    scales = {"x": bqplot.LogScale(min=1.0, max=10.0), "y": make_scale(0.0, 5.0)}
+    line = {"x": np.array([1.0, 10.0]), "scales": scales}
+    marks = [
+        bqplot.Lines(y=np.array([[1.0, 2.0], [3.0, 4.0]]), labels=["one", "$two$"], **line),
+        bqplot.Lines(y=np.ones(2), visible=False, **line),
+        bqplot.Bars(y=np.ones((2, 2)), **line),
+        make_scatter(scales, x=np.ones(3), y=np.ones(3), colors=["#ff0000"], fill=False),
+        bqplot.Label(y=np.ones(2), text=["a", "b"], **line),
+    ]
+    axis = make_axis(make_scale(1.0, 10.0), "cost in $, or in $")
+    axis.scale = scales["x"]
+    axis.tick_labels = {"5": "five"}
+    canvas = make_figure("ew-x", 100, (0, 0, 0, 0), marks=marks, axes=[axis])
+    axes = Figure().subplots()
+    canvas.paint(axes)
+    assert len(axes.lines) == 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "$two$"]
+    assert (axes.get_xscale(), axes.get_xlim()) == ("log", (1.0, 10.0))
+    assert axes.get_xlabel() == r"cost in \$, or in \$"
+    assert "five" in [label.get_text() for label in axes.get_xticklabels()]
+    assert len(axes.patches) == 4
+    assert axes.collections[0].get_facecolor().size == 0
+    assert [text.get_text() for text in axes.texts] == ["a", "b"]

@@ -16,7 +16,8 @@ comes back from the page changes the matrix only if it differs from what was sho
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,6 @@ _SLIDERS = {
     "scale_y": ("scale y", -1.0, 1.0, 0.01, "Multiplies the second column"),
     "shear": ("shear", -5.0, 5.0, 0.05, "Adds a multiple of the second column to the first"),
 }
-_STEPS = ("rotation", "scale_x", "scale_y", "shear")
 _PRESETS = {
     "I": "No change: the original data",
     "II": "The paper's diag(3, 1/3): other units",
@@ -67,39 +67,29 @@ class MapControls(VBox):
             name: button(name, f"ew-paper-{name}", hint, lambda name=name: post(lambda: self.choose(name)))  # type: ignore[misc]
             for name, hint in _PRESETS.items()
         }
-        self.sliders = {name: _make_slider(name) for name in _SLIDERS}
-        self.mirror = make(
-            Checkbox,
-            "ew-mirror",
-            description="mirror",
-            indent=False,
-            tooltip="Changes the sign of the second column",
-        )
-        self.field = entry(
-            "matrix",
-            format_matrix(self.matrix),
-            parse_matrix,
-            "ew-matrix",
-            "Two rows of two numbers; points are multiplied by it from the right",
-        )
-        self._remember()
-
-        def on_slider(_: dict[str, Any]) -> None:
-            if not self._silence:
-                post(self._take_sliders)
-
+        self.sliders: dict[str, FloatSlider | FloatLogSlider] = {}
+        for name, (title, low, high, step, tooltip) in _SLIDERS.items():
+            kind, value, shown = (FloatLogSlider, 1, ".3g") if "scale" in name else (FloatSlider, 0, ".2f")
+            traits = {"min": low, "max": high, "step": step, "value": value, "readout_format": shown}
+            css_class = f"ew-{name.replace('_', '-')} ew-slider"
+            self.sliders[name] = make(kind, css_class, description=title, tooltip=tooltip, **traits)
+        hint = "Changes the sign of the second column"
+        self.mirror = make(Checkbox, "ew-mirror", description="mirror", indent=False, tooltip=hint)
+        hint = "Two rows of two numbers; points are multiplied by it from the right"
+        self.field = entry("matrix", format_matrix(self.matrix), parse_matrix, "ew-matrix", hint)
+        self._given = self._shown()
         for control in (*self.sliders.values(), self.mirror):
-            control.observe(on_slider, "value")
-        self.field.control.observe(lambda _: None if self._silence else post(self._take_matrix), "value")
-        presets = HBox(
-            (note("ew-presets-label", "the paper's"), *self.presets.values()), **look("ew-presets")
-        )
+            self._silence.commands(post, {control: self._take_sliders})
+        self._silence.commands(post, {self.field.control: self._take_matrix})
+        label = note("ew-presets-label", "the paper's")
+        presets = HBox((label, *self.presets.values()), **look("ew-presets"))
         super().__init__((presets, *self.sliders.values(), self.mirror, self.field), **look("ew-map"))
 
     @property
     def shift(self) -> tuple[float, float]:
         """What is added after the multiplication."""
-        return self._value("shift_x"), self._value("shift_y")
+        values = self._exact()
+        return values["shift_x"], values["shift_y"]
 
     def choose(self, name: str) -> None:
         """Take one of the paper's matrices, without a shift."""
@@ -108,52 +98,53 @@ class MapControls(VBox):
     def set(self, matrix: FloatArray, shift: tuple[float, float] = (0.0, 0.0)) -> None:
         """Take a matrix and a shift."""
         self.matrix = parse_matrix(" ".join(map(repr, np.asarray(matrix, dtype=float).ravel().tolist())))
-        steps = Steps.of(self.matrix)
-        values = {"shift_x": shift[0], "shift_y": shift[1]} | {name: getattr(steps, name) for name in _STEPS}
+        values = {"shift_x": shift[0], "shift_y": shift[1], **asdict(Steps.of(self.matrix))}
         with self._silence:
-            for name, value in values.items():
+            for name, slider in self.sliders.items():
                 _, low, high, *_ = _SLIDERS[name]
-                place = np.log10(value) if name.startswith("scale") else value
-                ends = {"min": min(low, np.floor(place)), "max": max(high, np.ceil(place))}
-                assign(self.sliders[name], **ends, value=value)
-            assign(self.mirror, value=steps.mirrored)
-            assign(self.field.control, value=format_matrix(self.matrix))
-        self._remember()
-        self.field.problem = ""
-        self._on_change()
+                place = np.log10(values[name]) if "scale" in name else values[name]
+                assign(
+                    slider, min=min(low, np.floor(place)), max=max(high, np.ceil(place)), value=values[name]
+                )
+            assign(self.mirror, value=values["mirrored"])
+        self._given = self._shown()
+        self._announce()
 
-    def _remember(self) -> None:
-        """Keep the exact values that the sliders were given."""
-        self._given = {name: float(slider.value) for name, slider in self.sliders.items()}
-        self._is_mirrored = bool(self.mirror.value)
+    def _shown(self) -> dict[str, Any]:
+        """What sliders and box show."""
+        sliders = {name: float(slider.value) for name, slider in self.sliders.items()}
+        return {**sliders, "mirrored": bool(self.mirror.value)}
 
-    def _value(self, name: str) -> float:
-        """Value of a slider; the exact one if the page has only rounded it."""
-        slider, given = self.sliders[name], self._given[name]
-        value = float(slider.value)
-        moved = np.log10(value / given) if isinstance(slider, FloatLogSlider) else value - given
-        return given if abs(moved) <= 0.5 * slider.step + 1e-9 else value
+    def _exact(self) -> dict[str, Any]:
+        """The same; the exact value where the page has only rounded it."""
+        values = self._shown()
+        for name, slider in self.sliders.items():
+            given = self._given[name]
+            moved = np.log10(values[name] / given) if "scale" in name else values[name] - given
+            if abs(moved) <= 0.5 * slider.step + 1e-9:
+                values[name] = given
+        return values
 
     def _take_sliders(self) -> None:
-        values = {name: self._value(name) for name in self.sliders}
-        if values == self._given and self.mirror.value == self._is_mirrored:
-            return
-        self._given, self._is_mirrored = values, self.mirror.value
-        self.matrix = Steps(**{name: values[name] for name in _STEPS}, mirrored=self._is_mirrored).matrix()
-        with self._silence:
-            assign(self.field.control, value=format_matrix(self.matrix))
-        self.field.problem = ""
-        self._on_change()
+        values = self._exact()
+        if values != self._given:
+            self._given = values
+            self.matrix = Steps(**{field.name: values[field.name] for field in fields(Steps)}).matrix()
+            self._announce()
 
     def _take_matrix(self) -> None:
         if self.field.control.value == format_matrix(self.matrix):
             self.field.problem = ""
             return
-        try:
-            matrix = self.field.read()
-        except ValueError:
-            return
-        self.set(matrix, self.shift)
+        with suppress(ValueError):  # it is explained below the field
+            self.set(self.field.read(), self.shift)
+
+    def _announce(self) -> None:
+        """Write the matrix, and say that it has changed."""
+        with self._silence:
+            assign(self.field.control, value=format_matrix(self.matrix))
+        self.field.problem = ""
+        self._on_change()
 
 
 @dataclass(frozen=True)
@@ -217,19 +208,3 @@ def format_matrix(matrix: FloatArray) -> str:
     """Write a matrix as `parse_matrix` reads it, with three digits."""
     rows = (" ".join(f"{value:.3g}" for value in np.where(np.abs(row) < 1e-12, 0.0, row)) for row in matrix)
     return "; ".join(rows)
-
-
-def _make_slider(name: str) -> FloatSlider | FloatLogSlider:
-    description, low, high, step, tooltip = _SLIDERS[name]
-    is_log = name.startswith("scale")
-    return make(
-        FloatLogSlider if is_log else FloatSlider,
-        f"ew-{name.replace('_', '-')} ew-slider",
-        value=1.0 if is_log else 0.0,
-        min=low,
-        max=high,
-        step=step,
-        description=description,
-        tooltip=tooltip,
-        readout_format=".3g" if is_log else ".2f",
-    )

@@ -13,8 +13,10 @@ every visible difference is a difference of the results.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape, unescape
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 MOST_OBJECTS = 2000
 """With more objects the n × n pictures would no longer be live."""
 
+_SIDES = ("original", "transformed")
 _NO_CLASSES = 3  # clusters for k-means where no classes are known
 _COLOURINGS = ("k-means", "known classes", "model I", "model II", "model III")
 _INVARIANT, _CHANGED = "✓ invariant", "✗ changed"
@@ -51,6 +54,11 @@ _INVARIANCE = {
     "II": "invariant to shift, a scale for each column",
     "III": "invariant to shift and every invertible map",
 }
+_READING = (
+    "Pairs with the colour of the diagonal are always in one cluster, those with the colour of the "
+    "background never. Both pictures of a model have the same order of objects. Ringed points change their "
+    "k-means cluster."
+)
 
 
 class AffineLab(Dashboard):
@@ -108,12 +116,12 @@ class AffineLab(Dashboard):
             concentration=check_positive("concentration", concentration),
             seed=check_count("seed", seed, 0),
         )
-        self._dataset = _checked_dataset(data)
-        self._datasets = {self._dataset.name: self._dataset}
+        self.dataset = _checked_dataset(data)
+        self._datasets = {self.dataset.name: self.dataset}
         self._silence = Silence()
         self._colours = ClusterColours()
-        count = _n_classes(self._dataset) if n_clusters is None else check_count("n_clusters", n_clusters, 1)
-        self._comparison = Comparison(self._dataset.X, self._dataset.X, self._run, count)
+        count = _n_classes(self.dataset) if n_clusters is None else check_count("n_clusters", n_clusters, 1)
+        self._comparison = Comparison(self.dataset.X, self.dataset.X, self._run, count)
         self._worker = Worker(self._comparison)
         super().__init__(self._worker, self._worker.post)
         self._build(count)
@@ -123,10 +131,8 @@ class AffineLab(Dashboard):
 
     def _build(self, count: int) -> None:
         self.controls = MapControls(self.post, self._changed)
-        known = dict.fromkeys([*self._datasets, *LOADERS])
-        self.data_field = choice(
-            "data", [(name, name) for name in known], self._dataset.name, "ew-data", "Data set to transform"
-        )
+        known = [(name, name) for name in dict.fromkeys([*self._datasets, *LOADERS])]
+        self.data_field = choice("data", known, self.dataset.name, "ew-data", "Data set to transform")
         self.data = self.data_field.control
         self.features = tuple(
             make(Dropdown, f"ew-{name}-feature", description=name, tooltip=f"Column shown as {name}")
@@ -134,47 +140,30 @@ class AffineLab(Dashboard):
         )
         self.feature_field = Field(self.features[1], lambda _: self.columns, "ew-second-feature")
         self.feature_box = VBox((Field(self.features[0], str, "ew-first-feature"), self.feature_field))
-        self.seed = entry(
-            "seed", str(self._run.seed), whole_number("seed", 0), "ew-seed", "The same for both versions"
-        )
-        self.k = entry(
-            "k", str(count), whole_number("k", 1, 50), "ew-k", "Number of clusters that k-means looks for"
-        )
-        self.colouring = make(
-            Dropdown, "ew-chooser ew-colouring", options=_COLOURINGS, tooltip="What the colours show"
-        )
-        changed, commands = self._changed, {self.data: self._choose_data, self.colouring: self._colour}
-        for control in (self.data, *self.features, self.seed.control, self.k.control, self.colouring):
-            command = commands.get(control, changed)
-            control.observe(lambda _, command=command: None if self._silence else self.post(command), "value")
+        seed, hint = str(self._run.seed), "The same for both versions"
+        self.seed = entry("seed", seed, whole_number("seed", 0), "ew-seed", hint)
+        hint = "Number of clusters that k-means looks for"
+        self.k = entry("k", str(count), whole_number("k", 1, 50), "ew-k", hint)
+        hint = "What the colours show"
+        self.colouring = make(Dropdown, "ew-chooser ew-colouring", options=_COLOURINGS, tooltip=hint)
+        restart = (*self.features, self.seed.control, self.k.control)
+        commands = {self.data: self._choose_data, self.colouring: self._colour}
+        self._silence.commands(self.post, {**dict.fromkeys(restart, self._changed), **commands})
         self.original = ScatterPanel("Original", "ew-original-data")
         self.transformed = ScatterPanel("Transformed", "ew-transformed-data")
         self.models = {model: InvariancePanel(model) for model in invariance.MODELS}
-        help_text = note(
-            "ew-note",
-            "Pairs with the colour of the diagonal are always in one cluster, those with the colour of the "
-            "background never. Both pictures of a model have the same order of objects. Ringed points change "
-            "their k-means cluster.",
-        )
-        self.k_means = KMeansPanel((note("ew-hint", "colours show"), self.colouring), (self.k, help_text))
+        below = (self.k, note("ew-note", _READING))
+        self.k_means = KMeansPanel((note("ew-hint", "colours show"), self.colouring), below)
         self.sentence = note("ew-verdict")
-        rows = [
-            HBox(panels, **look("ew-lab-row"))
-            for panels in ((self.original, self.transformed, self.k_means), tuple(self.models.values()))
-        ]
+        plots = (self.original, self.transformed, self.k_means)
+        rows = [HBox(row, **look("ew-lab-row")) for row in (plots, tuple(self.models.values()))]
         settings = (self.data_field, self.feature_box, self.controls, self.seed)
         names: dict[str, dict[str, str]] = {".ew-verdict": STATUS}
-        for model in self.models:
-            for side in ("original", "transformed"):
-                label = f"heatmap of the {side} data under model {model}"
-                names[f".ew-model-{model} .ew-{side}"] = {"role": "img", "aria-label": label, "alt": label}
+        for model, side in product(self.models, _SIDES):
+            label = f"heatmap of the {side} data under model {model}"
+            names[f".ew-model-{model} .ew-{side}"] = {"role": "img", "aria-label": label, "alt": label}
         columns = in_columns({"ew-settings": settings, "ew-lab-main": rows})
         self.lay_out(self.sentence, columns, names=names)
-
-    @property
-    def dataset(self) -> Dataset:
-        """The original data."""
-        return self._dataset
 
     @property
     def matrix(self) -> FloatArray:
@@ -184,7 +173,7 @@ class AffineLab(Dashboard):
     @property
     def columns(self) -> tuple[int, int]:
         """The two columns that are mapped; choosing one twice raises `ValueError`."""
-        names = self._dataset.feature_names
+        names = self.dataset.feature_names
         first, second = (names.index(chooser.value) for chooser in self.features)
         if first == second:
             raise ValueError("x and y must be two different columns.")
@@ -220,16 +209,12 @@ class AffineLab(Dashboard):
         """Wait until the chains are at their end, or until the time, in seconds, is over."""
         await self._worker.wait(timeout)
 
-    def status_line(self) -> str:
+    def caption(self) -> str:
         """Which results are invariant, in words."""
         if self._worker.error is not None:
             return self._worker.status.message
-        expected = invariance.invariant_models(self.matrix, self._dataset.n_features)
+        expected = invariance.invariant_models(self.matrix, self.dataset.n_features)
         return invariance.verdict(self._comparison, expected)
-
-    def caption(self) -> str:
-        """Heading of the still picture."""
-        return self.status_line()
 
     def _choose_data(self) -> None:
         name = str(self.data.value)
@@ -239,7 +224,7 @@ class AffineLab(Dashboard):
             self.data_field.problem = str(error)
             return
         self.data_field.problem = ""
-        self._datasets[name] = self._dataset = dataset
+        self._datasets[name] = self.dataset = dataset
         self._offer_columns()
         self._colours.clear()
         with self._silence:
@@ -247,7 +232,7 @@ class AffineLab(Dashboard):
         self._changed()
 
     def _offer_columns(self) -> None:
-        names = list(self._dataset.feature_names)
+        names = list(self.dataset.feature_names)
         with self._silence:
             for place, chooser in enumerate(self.features):
                 assign(chooser, options=names, value=names[place])
@@ -259,7 +244,7 @@ class AffineLab(Dashboard):
             columns, seed, count = self.feature_field.read(), self.seed.read(), self.k.read()
         except ValueError:
             return
-        X = self._dataset.X
+        X = self.dataset.X
         before: Comparison | None = self._comparison
         if seed != self._run.seed or self._comparison.original is not X:
             self._run = replace(self._run, seed=seed)
@@ -280,27 +265,22 @@ class AffineLab(Dashboard):
             panel.show(comparison.models[model])
         self._colour()
         # Last, so that the verdict never appears before the pictures that it is about.
-        assign(self.sentence, value=escape(self.status_line()))
+        assign(self.sentence, value=escape(self.caption()))
 
     def _colour(self) -> None:
-        kind, comparison, nothing = self.colouring.value, self._comparison, np.empty(0, dtype=np.intp)
-        labels: tuple[NDArray[Any], ...] = ()
+        kind, comparison = self.colouring.value, self._comparison
+        labels: tuple[NDArray[Any], ...] = comparison.k_means.labels
         if kind == "known classes":
-            labels = () if self._dataset.labels is None else (self._dataset.labels,) * 2
-        elif kind == "k-means":
-            labels = comparison.k_means.labels
-        else:
+            labels = () if self.dataset.labels is None else (self.dataset.labels,) * 2
+        elif kind != "k-means":
             labels = comparison.models[kind.removeprefix("model ")].last_labels
-        if not labels:
-            for panel in (self.original, self.transformed):
-                panel.colour([GREY], nothing)
-            return
         colours = [[colour_of(number) for number in self._colours.assign(side)] for side in labels]
-        self.original.colour(colours[0], nothing)
-        self.transformed.colour(colours[1], comparison.k_means.moved if kind == "k-means" else nothing)
+        before, after = colours or ([GREY], [GREY])
+        self.original.colour(before)
+        self.transformed.colour(after, comparison.k_means.moved if labels and kind == "k-means" else ())
 
     def __repr__(self) -> str:
-        return f"AffineLab({self._dataset.name!r}: {self.status_line()})"
+        return f"AffineLab({self.dataset.name!r}: {self.caption()})"
 
 
 def _checked_dataset(data: Dataset | ArrayLike | None) -> Dataset:
@@ -333,51 +313,44 @@ class ScatterPanel(Panel):
             "Every dot is an object, and both plots show the same objects before and after the map. One unit "
             "is equally long in both directions, so shapes are not distorted."
         )
-        self._scales = {"x": figures.make_scale(), "y": figures.make_scale()}
-        self.points = figures.make_scatter(
-            self._scales, default_size=22, colors=[GREY], stroke="#80808080", stroke_width=0.5
-        )
-        self.moved = figures.make_scatter(
-            self._scales, default_size=90, fill=False, colors=[SELECTED], stroke_width=1.6
-        )
+        scales = {"x": figures.make_scale(), "y": figures.make_scale()}
+        dots = {"default_size": 22, "colors": [GREY], "stroke": "#80808080", "stroke_width": 0.5}
+        rings = {"default_size": 90, "colors": [SELECTED], "fill": False, "stroke_width": 1.6}
+        self.points, self.moved = (figures.make_scatter(scales, **style) for style in (dots, rings))
+        axes = [figures.make_axis(scales["x"]), figures.make_axis(scales["y"], vertical=True)]
         self.figure = figures.make_figure(
             f"{css_class}-figure",
             230,
             (6, 8, 22, 40),
             self._resize,
             marks=[self.points, self.moved],
-            axes=[figures.make_axis(self._scales["x"]), figures.make_axis(self._scales["y"], vertical=True)],
+            axes=axes,
         )
-        self._places = np.zeros((1, 2))
         self._size = (1.0, 1.0)
         super().__init__((self.figure,))
 
     def place(self, places: FloatArray) -> None:
         """Move the points."""
         assign(self.points, x=places[:, 0], y=places[:, 1])
-        self._places = places
         self._resize(*self._size)
 
     def _resize(self, width: float, height: float) -> None:
         self._size = (width, height)
-        corners = figures.equal_limits(
-            self._places.min(axis=0), self._places.max(axis=0), self._size, margin=0.04
-        )
-        for axis, low, high in zip(self.figure.axes, *corners, strict=True):
-            figures.set_limits(axis.scale, axis, float(low), float(high))
+        places = np.stack([self.points.x, self.points.y]) if self.points.x.size else np.zeros((2, 1))
+        low, high = figures.equal_limits(places.min(axis=1), places.max(axis=1), self._size, margin=0.04)
+        for axis, *ends in zip(self.figure.axes, low.tolist(), high.tolist(), strict=True):
+            figures.set_limits(axis.scale, axis, *ends)
 
-    def colour(self, colours: list[str], moved: NDArray[np.intp]) -> None:
+    def colour(self, colours: list[str], moved: Sequence[int] | NDArray[np.intp] = ()) -> None:
         """Colour the points, and ring some."""
         assign(self.points, colors=colours)
-        assign(self.moved, x=self.points.x[moved], y=self.points.y[moved])
+        ringed = np.asarray(moved, dtype=np.intp)
+        assign(self.moved, x=self.points.x[ringed], y=self.points.y[ringed])
 
     def paint(self, axes: "Axes") -> None:
         """Draw the points with matplotlib."""
-        axes.scatter(
-            self.points.x, self.points.y, c=self.points.colors, s=12, edgecolors="0.4", linewidths=0.3
-        )
-        axes.scatter(self.moved.x, self.moved.y, s=36, facecolors="none", edgecolors=SELECTED)
-        axes.set_aspect("equal", adjustable="datalim")
+        super().paint(axes)
+        axes.set_aspect("equal")
 
 
 class InvariancePanel(Panel):
@@ -396,17 +369,13 @@ class InvariancePanel(Panel):
             f"How often two objects share a cluster under model {model}: original left, transformed right"
         )
         self._is_dark = False
-        self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in range(2))
-        self.images = tuple(
-            make(Image, f"ew-{side}", value=encode_png(pixels, picture_palette()), format="png")
-            for side, pixels in zip(("original", "transformed"), self._pixels, strict=True)
-        )
-        captions = note("ew-caption ew-captions", "<span>original</span><span>transformed</span>")
+        self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in _SIDES)
+        blank = encode_png(self._pixels[0], picture_palette())
+        self.images = tuple(make(Image, f"ew-{side}", value=blank, format="png") for side in _SIDES)
+        captions = note("ew-caption ew-captions", "".join(f"<span>{side}</span>" for side in _SIDES))
         self.result = note("ew-result")
-        super().__init__(
-            (HBox(self.images, **look("ew-pair")), captions, self.result),
-            (note("ew-hint", _INVARIANCE[model]),),
-        )
+        pair = HBox(self.images, **look("ew-pair"))
+        super().__init__((pair, captions, self.result), (note("ew-hint", _INVARIANCE[model]),))
         self.add_class("ew-model")
 
     def show(self, pair: ModelPair) -> None:
@@ -420,25 +389,19 @@ class InvariancePanel(Panel):
             text = f'largest difference <b class="ew-difference">{difference:.6f}</b> · '
             text += _INVARIANT if difference < invariance.SAME else _CHANGED
         assign(self.result, value=text)
-        if difference is None:
-            return
-        similarities = pair.similarity()
-        n_objects = len(similarities[0])
-        is_cheap = n_objects <= _MOST_LIVE or pair.is_done
-        order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
-        self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
-        self._show_pixels()
-
-    def _show_pixels(self) -> None:
-        palette = picture_palette(dark=self._is_dark)
-        for image, pixels in zip(self.images, self._pixels, strict=True):
-            assign(image, value=encode_png(pixels, palette))
+        if difference is not None:
+            similarities = pair.similarity()
+            n_objects = len(similarities[0])
+            is_cheap = n_objects <= _MOST_LIVE or pair.is_done
+            order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
+            self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
+            self.darken(self._is_dark)
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
-        if is_dark != self._is_dark:
-            self._is_dark = is_dark
-            self._show_pixels()
+        self._is_dark = is_dark
+        for image, pixels in zip(self.images, self._pixels, strict=True):
+            assign(image, value=encode_png(pixels, picture_palette(dark=is_dark)))
 
     def paint(self, axes: "Axes") -> None:
         """Draw both heatmaps with matplotlib."""

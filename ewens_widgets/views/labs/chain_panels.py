@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis import convergence
 from ewens_widgets.analysis.convergence import Diagnostics
-from ewens_widgets.analysis.plots.heatmap_plot import (
-    BLANK,
-    LEVELS,
-    distance_pixels,
-    encode_png,
-    picture_palette,
-)
+from ewens_widgets.analysis.plots import heatmap_plot
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
 from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
@@ -44,8 +38,7 @@ if TYPE_CHECKING:
 _MOST_PIXELS = 200
 _TREE_REST = 1.0  # seconds between two orders of the objects while the chains run
 
-MOST_RHAT = 2.0
-"""Larger R-hats are drawn at the upper edge."""
+_LEAST_RHAT, MOST_RHAT = 0.95, 2.0  # larger ones are drawn at the upper edge
 
 COLOURS = {
     "n_clusters": "#0072b2",
@@ -70,17 +63,24 @@ class ChainsSubview(View):
     """A picture of several chains; it reads their records up to the iteration that a frame shows."""
 
     shared: ChainsState
+    curves: tuple[Curves, ...] = ()
+    """Its small figures."""
 
-    @property
-    def record(self) -> ChainsRecord:
-        """The records of all chains."""
-        return self.shared.record
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+        """Start with empty curves."""
+        for curves in self.curves:
+            curves.clear()
 
-    def span(self, frame: Frame) -> tuple[int, float]:
+    def span(self, frame: Frame) -> tuple[float, float]:
         """First and last iteration of the axis."""
         length = len(frame.summary)
         first = frame.status.shown_iteration - length
-        return first, first + horizon(length, frame.status.target - first)
+        return float(first), first + horizon(length, frame.status.target - first)
+
+    def paint(self, axes: "Axes") -> None:
+        """Draw the first figure with matplotlib."""
+        super().paint(axes)
+        axes.set_xlabel("iteration")
 
 
 def chain_colour(place: int) -> str:
@@ -102,39 +102,26 @@ class ChainTraces(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make three small figures."""
-        colours = [chain_colour(place) for place in range(self.record.n_chains)]
-        self.panels = trace_panels(colours, height=108, left=60)
-        chips = zip(colours, self.record.names, strict=True)
-        self.legend = note("ew-legend", "".join(chip(colour, name, shape="line") for colour, name in chips))
-        return self.legend, *(panel.figure for panel in self.panels)
-
-    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
-        """Start with empty traces."""
-        for panel in self.panels:
-            panel.clear()
+        names = self.shared.record.names
+        colours = [chain_colour(place) for place in range(len(names))]
+        self.traces = self.curves = trace_panels(colours, height=108, left=60)
+        assign(self.traces[0].lines, labels=list(names))
+        self.figure = self.traces[0].figure
+        chips = (chip(colour, name, shape="line") for colour, name in zip(colours, names, strict=True))
+        return note("ew-legend", "".join(chips)), *(curves.figure for curves in self.curves)
 
     def draw(self, frame: Frame) -> None:
         """Send the traces, thinned."""
-        length, (first, last) = len(frame.summary), self.span(frame)
-        places, recorders = thinned(length), self.record.recorders
+        length, span, record = len(frame.summary), self.span(frame), self.shared.record
+        places = thinned(length)
         rows = (
-            [recorder.n_clusters[places] for recorder in recorders],
-            [recorder.log_posterior[places] for recorder in recorders],
-            [np.log2(recorder.theta[places]) for recorder in recorders],
+            [recorder.n_clusters[places] for recorder in record.recorders],
+            [recorder.log_posterior[places] for recorder in record.recorders],
+            [np.log2(recorder.theta[places]) for recorder in record.recorders],
         )
-        iterations = (first + 1 + places).astype(np.float64)
-        start = float(first + self.record.start(length))
-        for panel, values in zip(self.panels, rows, strict=True):
-            panel.show((float(first), last), iterations, np.stack(values).astype(np.float64), start)
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw the numbers of clusters with matplotlib."""
-        lines = self.panels[0].lines
-        if lines.visible:
-            for place, (values, name) in enumerate(zip(np.asarray(lines.y), self.record.names, strict=True)):
-                axes.plot(lines.x, values, color=chain_colour(place), linewidth=0.9, label=name)
-            axes.legend(fontsize=7)
-        axes.set(xlabel="iteration", ylabel="clusters")
+        iterations, start = (span[0] + 1 + places).astype(np.float64), span[0] + record.start(length)
+        for trace, values in zip(self.traces, rows, strict=True):
+            trace.show(span, iterations, np.stack(values).astype(np.float64), start)
 
 
 class ChainSimilarities(ChainsSubview):
@@ -153,22 +140,21 @@ class ChainSimilarities(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make a picture for each chain and one for all of them."""
-        names = (*self.record.names, "pooled")
-        self.images = {name: make(Image, "ew-similarity", value=BLANK, format="png") for name in names}
+        self.images: dict[str, Image] = {}
         boxes = []
-        for place, (name, image) in enumerate(self.images.items()):
+        for place, name in enumerate((*self.shared.record.names, "pooled")):
+            self.images[name] = make(Image, "ew-similarity", value=heatmap_plot.BLANK, format="png")
             colour = "currentColor" if name == "pooled" else chain_colour(place)
             swatch = f'<span class="ew-swatch ew-line" style="background:{colour}"></span>'
             caption = note("", f"{swatch}{escape(_start_of(name))}")
-            boxes.append(VBox((caption, image), **look("ew-chain-picture")))
+            boxes.append(VBox((caption, self.images[name]), **look("ew-chain-picture")))
         self.note = note()
-        self._order: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-        self._order_due = 0.0
         self._pixels: dict[str, NDArray[np.uint8]] = {}
         self._is_dark = False
         self.gap: float | None = None
-        row = HBox(tuple(boxes[:-1]), **look("ew-chain-pictures"))
-        return row, VBox((boxes[-1],), **look("ew-pooled-picture")), self.note
+        *alone, pooled = boxes
+        row = HBox(tuple(alone), **look("ew-chain-pictures"))
+        return row, VBox((pooled,), **look("ew-pooled-picture")), self.note
 
     def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
         """Forget the order of other objects."""
@@ -180,7 +166,7 @@ class ChainSimilarities(ChainsSubview):
 
     def draw(self, frame: Frame) -> None:
         """Send the pictures, all in the order of the pooled tree."""
-        summaries = self.record.summaries(len(frame.summary))
+        summaries = self.shared.record.summaries(len(frame.summary))
         similarities = [summary.similarity(self._rows) for summary in summaries]
         self.gap = convergence.largest_gap(similarities) if len(frame.summary) else None
         if self._rows is not None:
@@ -191,10 +177,10 @@ class ChainSimilarities(ChainsSubview):
             self._order = average_order(pooled)
             # At most a tenth of the time is spent on trees.
             self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
-        palette = picture_palette(dark=self._is_dark)
-        for name, similarity in zip(self.images, [*similarities, pooled], strict=True):
-            self._pixels[name] = distance_pixels(similarity, self._order, _MOST_PIXELS)
-            assign(self.images[name], value=encode_png(self._pixels[name], palette))
+        palette = heatmap_plot.picture_palette(dark=self._is_dark)
+        for (name, image), similarity in zip(self.images.items(), [*similarities, pooled], strict=True):
+            self._pixels[name] = heatmap_plot.distance_pixels(similarity, self._order, _MOST_PIXELS)
+            assign(image, value=heatmap_plot.encode_png(self._pixels[name], palette))
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
@@ -213,7 +199,14 @@ class ChainSimilarities(ChainsSubview):
         for place, (name, pixels) in enumerate(self._pixels.items()):
             left, top = step * (place % columns), step * (place // columns)
             extent = (left, left + side, top + side, top)
-            axes.imshow(pixels, cmap="gray", vmin=0, vmax=LEVELS - 1, interpolation="nearest", extent=extent)
+            axes.imshow(
+                pixels,
+                cmap="gray",
+                vmin=0,
+                vmax=heatmap_plot.LEVELS - 1,
+                interpolation="nearest",
+                extent=extent,
+            )
             axes.text(left, top - 1, _start_of(name).replace("$", r"\$"), fontsize=6, va="bottom")
         axes.set(xlim=(0, step * columns), ylim=(2 * step, -step // 10))
 
@@ -237,48 +230,45 @@ class ChainDiagnostics(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make two small figures and a table."""
-        self.rhat, self.ess = (
-            Curves(name, css_class, tuple(COLOURS.values()), height=108, left=52)
-            for name, css_class in (("R-hat", "ew-rhat"), ("ESS bulk", "ew-ess"))
-        )
-        limits = (self.rhat, convergence.GOOD_RHAT), (self.ess, convergence.WANTED_ESS)
-        for curves, limit in limits:
-            line = {"x": np.array([0.0, 1e9]), "y": np.full(2, limit)}
-            assign(curves.behind, **line, colors=[_LIMIT], line_style="dashed")
+        limits = {("R-hat", "ew-rhat"): convergence.GOOD_RHAT, ("ESS bulk", "ew-ess"): convergence.WANTED_ESS}
+        self.curves = tuple(Curves(*names, tuple(COLOURS.values()), height=108, left=52) for names in limits)
+        for curves, limit in zip(self.curves, limits.values(), strict=True):
+            ends = {"x": np.array([0.0, 1e9]), "y": np.full(2, limit)}
+            assign(curves.behind, **ends, colors=[_LIMIT], line_style="dashed")
         self.table = note("ew-chain-numbers")
+        self.figure = self.curves[0].figure
         self.drawn = 0  # draws that the latest numbers are computed from
         self._names: tuple[str, ...] = ()
-        return self.rhat.figure, self.ess.figure, self.table
+        return *(curves.figure for curves in self.curves), self.table
 
-    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:  # noqa: ARG002 - one signature for all
+    def adapt(self, dataset: Dataset, posterior: Posterior) -> None:
         """Start with empty curves."""
+        super().adapt(dataset, posterior)
         self._names = convergence.followed_names(posterior)
-        self.rhat.clear()
-        self.ess.clear()
+        assign(self.curves[0].lines, labels=[convergence.QUANTITIES[name] for name in self._names])
         assign(self.table, value="")
 
     def draw(self, frame: Frame) -> None:
         """Send the curves and the latest numbers."""
-        length, (first, last) = len(frame.summary), self.span(frame)
-        course = self.record.course(length, int(last - first))
-        places = np.array([first + place for place, _ in course], dtype=np.float64)
+        length, span = len(frame.summary), self.span(frame)
+        course = self.shared.record.course(length, int(span[1] - span[0]))
+        places = np.array([span[0] + place for place, _ in course])
         rhat = np.array([[found.rhat[name] for _, found in course] for name in self._names])
         ess = np.array([[found.ess_bulk[name] for _, found in course] for name in self._names])
         # A constant quantity has no R-hat, and chains cannot disagree about it.
-        rhat = np.clip(np.nan_to_num(rhat, nan=1.0, posinf=MOST_RHAT), 0.95, MOST_RHAT)
-        high = max(1.2 * convergence.WANTED_ESS, float(ess.max()) if ess.size else 0.0)
-        for curves, values, limits in (
-            (self.rhat, rhat, (0.95, MOST_RHAT)),
-            (self.ess, ess, (0.0, nice_limits(0.0, high)[1])),
-        ):
+        rhat = np.clip(np.nan_to_num(rhat, nan=1.0, posinf=MOST_RHAT), _LEAST_RHAT, MOST_RHAT)
+        high = max(1.2 * convergence.WANTED_ESS, float(ess.max(initial=0.0)))
+        ends = (_LEAST_RHAT, MOST_RHAT), (0.0, nice_limits(0.0, high)[1])
+        for curves, values, limits in zip(self.curves, (rhat, ess), ends, strict=True):
             x_axis, y_axis = curves.axes
-            set_iterations(x_axis, float(first), last)
-            set_limits(y_axis.scale, y_axis, *limits, ticks=4)
+            set_iterations(x_axis, *span)
+            set_limits(y_axis.scale, y_axis, *limits)
             if places.size < 2:
                 curves.clear()
             else:
                 assign(curves.lines, x=places, y=values, visible=True)
-        assign(self.table, value=self._numbers_table(self.record.agreement(length)) if length else "")
+        agreement = self.shared.record.agreement(length) if length else None
+        assign(self.table, value="" if agreement is None else self._numbers_table(agreement))
         self.drawn = length
 
     def _numbers_table(self, agreement: Diagnostics) -> str:
@@ -298,13 +288,3 @@ class ChainDiagnostics(ChainsSubview):
             rows.append(f"<tr><td>{swatch}{escape(convergence.QUANTITIES[name])}</td>{cells}</tr>")
         used = f"From {agreement.n_draws} draws per chain; dashed lines are the recommended limits"
         return f"<table>{''.join(rows)}</table><div class='ew-counted'>{used}</div>"
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw R-hat with matplotlib."""
-        lines = self.rhat.lines
-        if lines.visible:
-            for name, values in zip(self._names, np.asarray(lines.y), strict=True):
-                axes.plot(lines.x, values, color=COLOURS[name], label=convergence.QUANTITIES[name])
-            axes.legend(fontsize=7)
-        axes.axhline(convergence.GOOD_RHAT, color=_LIMIT, linestyle="--", linewidth=0.8)
-        axes.set(ylim=(0.95, MOST_RHAT), xlabel="iteration", ylabel="R-hat")

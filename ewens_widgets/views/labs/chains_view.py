@@ -26,7 +26,7 @@ from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, star
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import Panel, View, assign, note
+from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.labs.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
@@ -38,6 +38,7 @@ from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport, present_button
 
 MOST_CHAINS = 8
+_WRONG_NUMBER = f"from 2 to {MOST_CHAINS} chains can be compared; got {{}}."
 
 _Chains = tuple[Dataset, Posterior, tuple[Sampler, ...] | tuple[TraceReplay, ...], list[str]]
 """Data, what is sampled, the chains, and what each started from."""
@@ -118,7 +119,7 @@ class ChainsView(Dashboard):
                 )
             chosen = _recorded_chains(traces, getattr(source, "starts", ()))
             target, first = min(len(trace) for trace in traces), 0 if burn_in is None else burn_in
-        self._dataset, posterior, sources, starts = chosen
+        self.dataset, posterior, sources, starts = chosen
         recorders = tuple(DrawTable(posterior, chain.move_names) for chain in sources)
         names = tuple(f"chain {place}{start and f', {start}'}" for place, start in enumerate(starts, start=1))
         self.is_recorded = traces is not None
@@ -141,9 +142,9 @@ class ChainsView(Dashboard):
         places = ("ew-column-traces", "ew-column-agreement", "ew-column-pictures")
         columns = in_columns({place: (view,) for place, view in zip(places, self.panels, strict=True)})
         self.lay_out(self.transport, self.sentence, columns, names={".ew-sentence": STATUS})
-        for view in self.views.values():
-            view.prepare(self._dataset, posterior)
-        self.attach(*self.views.values(), self, self.transport)
+        for view in self.panels:
+            view.prepare(self.dataset, posterior)
+        self.attach(*self.panels, self, self.transport)
 
     def _run_on(self, iterations: int) -> None:
         """Go on after the end."""
@@ -176,19 +177,9 @@ class ChainsView(Dashboard):
     @property
     def traces(self) -> tuple[Trace, ...]:
         """The draws so far, without the burn-in; within it, all of them."""
-        length = min(len(recorder) for recorder in self.record.recorders)
+        length = min(map(len, self.record.recorders))
         start = self.player.burn_in if length > self.player.burn_in else 0
         return tuple(recorder.trace()[start:length] for recorder in self.record.recorders)
-
-    @property
-    def dataset(self) -> Dataset:
-        """The data that are being clustered."""
-        return self._dataset
-
-    @property
-    def panels(self) -> tuple[Panel, ...]:
-        """Traces, diagnostics and similarities."""
-        return tuple(self.views.values())
 
     def caption(self) -> str:
         """Heading of the still picture: whether the chains agree."""
@@ -197,7 +188,7 @@ class ChainsView(Dashboard):
     def __repr__(self) -> str:
         status = self.player.status
         return (
-            f"ChainsView({self.dataset.name!r}, {self.record.n_chains} chains, "
+            f"ChainsView({self.dataset.name!r}, {len(self.record.names)} chains, "
             f"iteration {status.iteration} of {status.target})"
         )
 
@@ -214,7 +205,8 @@ def _traces_of(source: Any) -> tuple[Trace, ...] | None:  # noqa: ANN401 - data,
 
 def _recorded_chains(traces: tuple[Trace, ...], starts: tuple[str, ...]) -> _Chains:
     """Chains to be looked at again; longer ones are cut to the last draws, as many as the shortest has."""
-    _check_number(len(traces))
+    if not 2 <= len(traces) <= MOST_CHAINS:
+        raise ValueError(_WRONG_NUMBER.format(len(traces)))
     posterior = traces[0].posterior
     if not all(same_posterior(posterior, other.posterior) for other in traces[1:]):
         raise ValueError("only chains on the same data, model and prior can be compared.")
@@ -235,7 +227,8 @@ def _running_chains(
 ) -> _Chains:
     """Chains to be run, each from its own start with its own random numbers."""
     count = check_count("chains", chains, 1)
-    _check_number(count)
+    if not 2 <= count <= MOST_CHAINS:
+        raise ValueError(_WRONG_NUMBER.format(count))
     dataset = as_dataset(data)
     prior = settings.get("prior")
     allows_singletons = not isinstance(prior, PartitionPrior) or prior.most_clusters >= dataset.n_objects
@@ -249,8 +242,3 @@ def _running_chains(
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         warnings.warn(message, stacklevel=4)  # once, not for each chain
     return dataset, samplers[0].posterior, samplers, [start_name(start) for start in starts]
-
-
-def _check_number(count: int) -> None:
-    if not 2 <= count <= MOST_CHAINS:
-        raise ValueError(f"from 2 to {MOST_CHAINS} chains can be compared; got {count}.")

@@ -17,7 +17,6 @@ from ewens_widgets.analysis.convergence import (
     load_statistics,
     pooled_acceptance,
 )
-from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.playback.frame import RunningSummaries, Summary
 from ewens_widgets.playback.loop import can_work
 from ewens_widgets.playback.player import Source, compilation
@@ -60,7 +59,7 @@ class Ensemble:
     Parameters
     ----------
     chains
-        The chains, all at the same iteration.
+        At least two chains, all at the same iteration.
     recorders
         One for each chain; the first belongs to the player too.
 
@@ -71,11 +70,6 @@ class Ensemble:
     """
 
     def __init__(self, chains: Sequence[Source], recorders: Sequence[DrawTable]) -> None:
-        if len(chains) < 2 or len(chains) != len(recorders):
-            raise ValueError(
-                f"an ensemble needs at least two chains, each with a recorder; got {len(chains)} chains and "
-                f"{len(recorders)} recorders."
-            )
         self.chains = tuple(chains)
         self.recorders = tuple(recorders)
         self.runs = 1
@@ -137,32 +131,20 @@ class ChainsRecord:
 
     def __init__(self, ensemble: Ensemble, names: Sequence[str], target: int, burn_in: int) -> None:
         self._ensemble = ensemble
+        self.recorders = ensemble.recorders
         self.names = tuple(names)
         self.target = target
         self.burn_in = burn_in
+        self._run = 0
         load_statistics()  # now, because it would stop a running view for a moment
-        self._clear()
-
-    def _clear(self) -> None:
-        """Drop all results, because the chains have begun again."""
-        self._run = self._ensemble.runs
-        self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
-        self._agreements: dict[int, Diagnostics] = {}
-        self._columns = [followed(recorder, slice(0)) for recorder in self.recorders]
 
     def _follow_resets(self) -> None:
+        """Drop all results if the chains have begun again."""
         if self._run != self._ensemble.runs:
-            self._clear()
-
-    @property
-    def recorders(self) -> tuple[DrawTable, ...]:
-        """Records of the chains."""
-        return self._ensemble.recorders
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return len(self.recorders)
+            self._run = self._ensemble.runs
+            self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
+            self._agreements: dict[int, Diagnostics] = {}
+            self._columns = [followed(recorder, slice(0)) for recorder in self.recorders]
 
     def start(self, length: int) -> int:
         """Number of draws that are left out of the first `length` draws."""
@@ -179,31 +161,26 @@ class ChainsRecord:
     def agreement(self, length: int) -> Diagnostics:
         """Diagnostics of the first `length` draws of the chains, without similarities; computed once."""
         self._follow_resets()
-        if length not in self._agreements:
-            if any(len(recorder) < length for recorder in self.recorders):
-                raise ValueError(
-                    f"length {length} is more than the draws of the shortest chain, "
-                    f"{min(len(recorder) for recorder in self.recorders)}"
-                )
-            start = self.start(length)
-            columns = [self._followed(chain, length) for chain in range(self.n_chains)]
-            self._agreements[length] = compare(
-                {name: np.stack([each[name][start:] for each in columns]) for name in columns[0]},
-                theta_grid=self.recorders[0].posterior.theta_grid,
-                acceptance=pooled_acceptance(
-                    [summary.trace().move_counts for summary in self.summaries(length)]
-                ),
-            )
-        return self._agreements[length]
-
-    def _followed(self, chain: int, length: int) -> dict[str, FloatArray]:
-        """Monitored quantities of the first `length` draws of a chain; only new draws are computed."""
-        known = self._columns[chain]
-        seen = len(known["n_clusters"])
-        if seen < length:
-            new = followed(self.recorders[chain], slice(seen, length))
-            known = self._columns[chain] = {name: np.append(known[name], new[name]) for name in new}
-        return {name: values[:length] for name, values in known.items()}
+        if length in self._agreements:
+            return self._agreements[length]
+        shortest = min(map(len, self.recorders))
+        if shortest < length:
+            raise ValueError(f"length {length} is more than the draws of the shortest chain, {shortest}")
+        start = self.start(length)
+        for chain, (known, recorder) in enumerate(zip(self._columns, self.recorders, strict=True)):
+            if len(known["n_clusters"]) < length:  # only new draws are computed
+                new = followed(recorder, slice(len(known["n_clusters"]), length))
+                self._columns[chain] = {name: np.append(known[name], new[name]) for name in new}
+        moves = [summary.trace().move_counts for summary in self.summaries(length)]
+        found = self._agreements[length] = compare(
+            {
+                name: np.stack([each[name][start:length] for each in self._columns])
+                for name in self._columns[0]
+            },
+            theta_grid=self.recorders[0].posterior.theta_grid,
+            acceptance=pooled_acceptance(moves),
+        )
+        return found
 
     def course(self, length: int, span: int | None = None) -> list[tuple[int, Diagnostics]]:
         """Diagnostics at some iterations up to `length` draws, the last one included.

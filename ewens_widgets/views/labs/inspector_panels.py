@@ -18,6 +18,7 @@ log of the uniform draw. The paper inverts the quotient of the two q terms; on r
 
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import bqplot
@@ -84,16 +85,14 @@ class StageScatter(Panel):
         self._stage: Scene | None = None
         self._proposal: Proposal | None = None
         self._numbers: dict[str, NDArray[np.intp]] = {}
-        self._ringed = self._cores = np.empty(0, dtype=np.intp)
         self.plane = figures.FeaturePlane(post, self._place, ROOMY)
         scales = self.plane.scales
         self.dots = Dots(scales, 44)
         self.points = self.dots.circles
         ring: dict[str, Any] = {"fill": False, "colors": [SELECTED]}
+        diamond = {"marker": "diamond", "default_size": 190, "stroke_width": 2.6}
         self.rings = figures.make_scatter(scales, default_size=150, stroke_width=1.8, **ring)
-        self.cores = figures.make_scatter(
-            scales, default_size=190, marker="diamond", stroke_width=2.6, **ring
-        )
+        self.cores = figures.make_scatter(scales, **diamond, **ring)
         self.outlines = Outlines(scales)
         self.figure = figures.make_figure(
             "ew-scatter",
@@ -115,14 +114,15 @@ class StageScatter(Panel):
 
     def _mark(self) -> None:
         """Place rings and diamonds, and draw the ellipses; sides are no clusters yet."""
-        x, y = self.points.x, self.points.y
-        assign(self.rings, x=x[self._ringed], y=y[self._ringed])
-        assign(self.cores, x=x[self._cores], y=y[self._cores])
-        if self._proposal is None or self._stage is None or self._stage.colours == "sides":
+        stage, x, y = self._stage, self.points.x, self.points.y
+        for mark, rows in ((self.rings, stage and stage.ringed), (self.cores, stage and stage.cores)):
+            marked = np.asarray([] if rows is None else rows, dtype=np.intp)
+            assign(mark, x=x[marked], y=y[marked])
+        if self._proposal is None or stage is None or stage.colours == "sides":
             self.outlines.hide()
             return
         drawn = self._proposal.parameters
-        self.outlines.show(self._numbers[self._stage.colours], drawn.theta, drawn.nu, drawn.sigma)
+        self.outlines.show(self._numbers[stage.colours], drawn.theta, drawn.nu, drawn.sigma)
 
     @property
     def colours(self) -> NDArray[np.intp]:
@@ -143,8 +143,6 @@ class StageScatter(Panel):
         else:
             colours = [colour_of(number) for number in self._numbers[stage.colours].tolist()]
         self.dots.show(colours, numbers, opacities=self._opacities(proposal, stage))
-        self._ringed = np.asarray(stage.ringed, dtype=np.intp)
-        self._cores = np.asarray(stage.cores, dtype=np.intp)
         self._stage = stage
         self._mark()
         assign(self.legend, value=_legend(stage))
@@ -165,22 +163,15 @@ class StageScatter(Panel):
 
     def paint(self, axes: "Axes") -> None:
         """Draw the scatter with matplotlib."""
-        x, y = np.asarray(self.points.x), np.asarray(self.points.y)
-        self.outlines.paint(axes)
-        self.dots.paint(axes, 20)
-        for marked, marker, size, width in ((self._ringed, "o", 70, 1.2), (self._cores, "D", 90, 1.8)):
-            style: dict[str, Any] = {"facecolors": "none", "edgecolors": SELECTED, "linewidths": width}
-            axes.scatter(x[marked], y[marked], s=size, marker=marker, **style)
-        self.plane.paint_names(axes)
+        super().paint(axes)
+        axes.set_aspect("equal" if self.plane.is_equal else "auto")
 
 
 def _legend(stage: Scene) -> str:
     if stage.colours == "sides":
-        ends = (
-            chip(FIRST_SIDE, "first core with probability 1"),
-            chip(SECOND_SIDE, "second with probability 1"),
-        )
-        return f"{ends[0]}{chip(GREY, 'even chances')}{ends[1]}"
+        ends = {FIRST_SIDE: "first core with probability 1", GREY: "even chances"}
+        ends[SECOND_SIDE] = "second with probability 1"
+        return "".join(chip(colour, text) for colour, text in ends.items())
     partition = {"decision": "decided"}.get(stage.key, "proposed" if stage.colours == "after" else "")
     parts = [f"coloured as {partition}" if partition else "coloured by cluster", "grey: singletons"]
     if stage.shares is not None:
@@ -213,34 +204,31 @@ def numbers_table(inspection: Inspection, stage: str, printed: bool) -> str:
         Whether to add the ratio that the paper prints.
     """
     proposal = inspection.proposal
-    printed = printed and proposal.has_printed_ratio
-    rules = (False, True) if printed else (proposal.as_printed,)
-    heads = ("", "correct", "as printed") if printed else ("", "")
-    rows = ["".join(f"<th>{head}</th>" for head in heads)]
-    for name, (formula, stages) in _TERMS.items():
-        values = [{term.name: term.value for term in proposal.terms(rule)} for rule in rules]
-        cells = [_cell(name, terms.get(name), stage in stages) for terms in values]
-        full_name = f"{name} proposal" if "q(" in formula else name
-        rows.append(f"<td>{full_name} <i>{escape(formula)}</i></td>{''.join(cells)}")
     is_added, is_decided = stage in _DECIDED, stage == "decision"
-    sums = [_cell("sum", proposal.log_ratio(rule), is_added) for rule in rules]
-    rows.append(f"<td><b>log ratio</b></td>{''.join(sums)}")
     own = None if inspection.event is None else inspection.event.log_ratio
     if inspection.is_sweep and proposal.proposed is not None:
         own = 0.0
     difference = f"difference {inspection.gap:.0e}" if is_added and own is not None else ""
-    reported = [_cell("sampler", own, is_added)]
-    if printed:
-        # Below the ratio that the chain decides by.
-        reported.insert(0 if proposal.as_printed else 1, "<td></td>")
-    rows.append(f"<td>the sampler's own <i>{difference}</i></td>{''.join(reported)}")
-    uniform = _cell("uniform", proposal.log_uniform, is_decided)
-    rows.append(f"<td>log of the uniform draw u</td>{uniform * len(rules)}")
+    names = {name: f"{name} proposal" if "q(" in formula else name for name, (formula, _) in _TERMS.items()}
+    heads = ["<th></th>"]
+    heads += [f"<td>{names[name]} <i>{escape(formula)}</i></td>" for name, (formula, _) in _TERMS.items()]
+    heads += ["<td><b>log ratio</b></td>", f"<td>the sampler's own <i>{difference}</i></td>"]
+    heads += ["<td>log of the uniform draw u</td>", "<td><b>decision</b></td>"]
+    columns = [heads]
+    printed = printed and proposal.has_printed_ratio
     words = {None: _OPEN, True: "accepted", False: "rejected"}
-    verdicts = [words[proposal.accepted(rule) if is_decided else None] for rule in rules]
-    cells = [f'<td data-term="decision"><b>{verdict}</b></td>' for verdict in verdicts]
-    rows.append(f"<td><b>decision</b></td>{''.join(cells)}")
-    return f'<table class="ew-terms">{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
+    for rule in (False, True) if printed else (proposal.as_printed,):
+        terms = {term.name: term.value for term in proposal.terms(rule)}
+        column = ["<th>as printed</th>" if rule else "<th>correct</th>"] if printed else ["<th></th>"]
+        column += [_cell(name, terms.get(name), stage in known) for name, (_, known) in _TERMS.items()]
+        column += [_cell("sum", proposal.log_ratio(rule), is_added)]
+        # The chain's own number stands below the ratio that it decides by.
+        column += [_cell("sampler", own, is_added) if rule == proposal.as_printed else "<td></td>"]
+        column += [_cell("uniform", proposal.log_uniform, is_decided)]
+        verdict = words[proposal.accepted(rule) if is_decided else None]
+        columns.append([*column, f'<td data-term="decision"><b>{verdict}</b></td>'])
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*columns, strict=True))
+    return f'<table class="ew-terms">{rows}</table>'
 
 
 def _cell(name: str, value: float | None, is_shown: bool) -> str:
@@ -316,13 +304,6 @@ def options_list(
     return f"{heading}{''.join(rows)}{rest}"
 
 
-def waterfall_bars(values: Sequence[float]) -> FloatArray:
-    """Beginning and end of each bar, one a row; the last one is the total, from 0."""
-    finite = np.clip(np.asarray(values, dtype=np.float64), -_FARTHEST, _FARTHEST)
-    ends = np.concatenate([[0.0], np.cumsum(finite)])
-    return np.concatenate([np.stack([ends[:-1], ends[1:]], axis=1), [[0.0, ends[-1]]]])
-
-
 class Waterfall(VBox):
     """Bars for the terms and their total, and a line to compare the total with.
 
@@ -330,13 +311,9 @@ class Waterfall(VBox):
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self._terms: tuple[Term, ...] = ()
-        self._line: float | None = None
         places = np.arange(float(len(names)))
         ends = np.array([-0.6, len(names) - 0.4])
         scales = {"x": figures.make_scale(*ends.tolist()), "y": figures.make_scale(-1.0, 1.0)}
-        self._y_scale = scales["y"]
 
         def lines(x: FloatArray, colour: str, width: float, style: str = "solid") -> bqplot.Lines:
             traits = {"colors": [colour], "stroke_width": width, "line_style": style}
@@ -351,17 +328,17 @@ class Waterfall(VBox):
         self.mark = lines(ends, MARK, 2, "dashed")
         self.texts = labels(places, TOTAL, "middle")
         self.mark_text = labels(ends[:1] + 0.05, MARK, "start")
+        self._shown = self.steps, self.bars, self.mark, self.texts, self.mark_text
         x_axis = figures.make_axis(scales["x"])
         # bqplot would not draw labels that come later than the axis.
         ticks = {str(place): name for place, name in enumerate(names)}
         assign(x_axis, tick_values=places, tick_labels=ticks)
-        self._y_axis = figures.make_axis(scales["y"], vertical=True)
         self.figure = figures.make_figure(
             "ew-waterfall",
             230,
             (16, 8, 22, 44),
-            marks=[lines(ends, TOTAL, 1), self.steps, self.bars, self.mark, self.texts, self.mark_text],
-            axes=[x_axis, self._y_axis],
+            marks=[lines(ends, TOTAL, 1), *self._shown],
+            axes=[x_axis, figures.make_axis(scales["y"], vertical=True)],
         )
         super().__init__((self.figure,), **look("ew-waterfall-box"))
         self.clear()
@@ -369,20 +346,24 @@ class Waterfall(VBox):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is shown."""
-        return not self._terms
+        return not self.bars.visible
 
     def clear(self) -> None:
         """Show no bars."""
-        self._terms, self._line = (), None
-        for mark in (self.bars, self.steps, self.mark, self.texts, self.mark_text):
+        for mark in self._shown:
             assign(mark, visible=False)
 
     def show(self, terms: Sequence[Term], mark: float | None = None) -> None:
         """Show terms, their total, and a line at `mark`, if there is one."""
-        self._terms, self._line = tuple(terms), mark
-        values, bars, colours = self._shown()
-        low, high = self._limits(bars)
-        figures.set_limits(self._y_scale, self._y_axis, low, high, ticks=5)
+        values = [term.value for term in terms]
+        colours = [*(RISES if value >= 0.0 else FALLS for value in values), TOTAL]
+        ends = np.append(0.0, np.cumsum(np.clip(values, -_FARTHEST, _FARTHEST)))
+        values.append(sum(values))
+        bars = np.array([*pairwise(ends), (0.0, ends[-1])])
+        low, high = float(bars.min(initial=0.0 if mark is None else mark)), float(bars.max())
+        low, high = figures.nice_limits(low - 0.16 * (high - low), high + 0.16 * (high - low))
+        y_axis = self.figure.axes[1]
+        figures.set_limits(y_axis.scale, y_axis, low, high, ticks=5)
         assign(self.bars, y=bars, colors=colours, visible=True)
         assign(self.steps, y=np.stack([bars[:-1, 1], bars[:-1, 1]], axis=1), visible=True)
         # Above a bar that rises and below one that falls, where nothing covers it.
@@ -394,33 +375,10 @@ class Waterfall(VBox):
         assign(self.mark, y=np.full(2, level), visible=mark is not None)
         assign(self.mark_text, y=np.array([level + gap]), visible=mark is not None)
 
-    def _shown(self) -> tuple[list[float], FloatArray, list[str]]:
-        """Terms and total, their bars, and the colours of these."""
-        values = [term.value for term in self._terms]
-        colours = [RISES if value >= 0.0 else FALLS for value in values]
-        return [*values, sum(values)], waterfall_bars(values), [*colours, TOTAL]
-
-    def _limits(self, bars: FloatArray) -> tuple[float, float]:
-        low, high = float(bars.min()), float(bars.max())
-        low = low if self._line is None else min(low, self._line)
-        room = 0.16 * (high - low)
-        return figures.nice_limits(low - room, high + room)
-
     def paint(self, axes: "Axes") -> None:
         """Draw the chart with matplotlib."""
         if self.is_empty:
             axes.text(0.5, 0.5, "no terms at this stage", ha="center", va="center")
             axes.set_axis_off()
-            return
-        values, bars, colours = self._shown()
-        axes.bar(self._names, bars[:, 1] - bars[:, 0], bottom=bars[:, 0], color=colours, width=0.6)
-        axes.axhline(0.0, color=TOTAL, linewidth=0.8)
-        if self._line is not None:
-            axes.axhline(self._line, color=MARK, linestyle="--", linewidth=1.2)
-        for place, value in enumerate(values):
-            text = axes.annotate(
-                signed(value), (place, bars[place].max()), ha="center", va="bottom", fontsize=8
-            )
-            # Hides the lines behind the number.
-            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
-        axes.set_ylim(*self._limits(bars))
+        else:
+            self.figure.paint(axes)

@@ -56,34 +56,33 @@ class MoveFields(VBox):
 
     def __init__(self, move: Move, changed: Callable[[], None]) -> None:
         self._moves = {name: move if name == move.name else kind() for name, kind in MOVES.items()}
-        # Names of the fields for a move's options, by move and option.
-        self._fields_of: dict[str, dict[str, str]] = {}
         # Moves with a printed ratio first, and sweeps, which are always accepted, last.
         kinds = sorted(MOVES.values(), key=lambda kind: (not kind.has_printed_ratio, kind.is_sweep))
         titles = [(kind.title, kind.name) for kind in kinds]
-        self.fields: dict[str, Field] = {
-            "move": choice("move", titles, move.name, "ew-move", "The move to inspect")
+        self.move = choice("move", titles, move.name, "ew-move", "The move to inspect")
+        self._options = {
+            name: {option.name: option_field(option, known) for option in known.choosable}
+            for name, known in self._moves.items()
         }
-        for name, known in self._moves.items():
-            keys = {option.name: option.key for option in known.choosable}
-            taken = {option: f"{name}-{key}" if key in self.fields else key for option, key in keys.items()}
-            self.fields |= {taken[option.name]: option_field(option, known) for option in known.choosable}
-            self._fields_of[name] = taken
-        super().__init__(tuple(self.fields.values()), **look("ew-move-fields"))
+        options = [field for fields in self._options.values() for field in fields.values()]
+        super().__init__((self.move, *options), **look("ew-move-fields"))
         self.arrange()
-        for field in self.fields.values():
+        for field in (self.move, *options):
             field.control.observe(lambda _: changed(), "value")
+
+    @property
+    def options(self) -> dict[str, Field]:
+        """Fields of the chosen move's options, by name."""
+        return self._options[self.move.control.value]
 
     def arrange(self) -> None:
         """Show the options that the move has."""
-        show_only(self.fields, {"move", *self._fields_of[self.fields["move"].control.value].values()})
+        for name, fields in self._options.items():
+            show_only(fields, set(fields) if name == self.move.control.value else set())
 
     def read(self) -> Move:
         """The move; a wrong option is explained below its field, and raises `ValueError`."""
-        values: dict[str, Any] = read_shown(self.fields)
-        name = values["move"]
-        chosen = {option: values[key] for option, key in self._fields_of[name].items()}
-        return replace(self._moves[name], **chosen)
+        return replace(self._moves[self.move.control.value], **read_shown(self.options))
 
 
 class MoveInspector(Dashboard):
@@ -128,10 +127,10 @@ class MoveInspector(Dashboard):
         data: Dataset | ArrayLike | None = None,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
-        sampler, self._dataset = _sampler_and_data(source, data, settings)
+        sampler, self.dataset = _sampler_and_data(source, data, settings)
         chosen = move if move is not None or isinstance(source, Sampler) else "split-merge"
         self.inspection = Inspection(sampler, None if chosen is None else resolve_schedule([chosen])[0].move)
-        self._stages: tuple[Scene, ...] = ()
+        self.stages: tuple[Scene, ...] = ()
         self._silence = Silence()
         super().__init__()
         self._build()
@@ -141,40 +140,26 @@ class MoveInspector(Dashboard):
         post = self.post
         self.fields = MoveFields(self.inspection.move, lambda: post(self._move_changed))
         self.buttons = buttons(_BUTTONS, lambda name: post(lambda: self._command(name)))
-        self.printed = make(
-            ToggleButton,
-            "ew-as-printed",
-            value=False,
-            description="Ratio as printed",
-            tooltip="What the ratio printed in the paper, with its proposal terms inverted, would decide",
-        )
+        name = "Ratio as printed"
+        hint = "What the ratio printed in the paper, with its proposal terms inverted, would decide"
+        self.printed = make(ToggleButton, "ew-as-printed", value=False, description=name, tooltip=hint)
+        self.play = make(Play, "ew-play-stages", max=1, interval=_SLOW_MOTION, show_repeat=False)
+        hint = "Stages; the arrow keys lead through them"
+        self.list = make(Select, "ew-stages", options=[("–", 0)], value=0, rows=9, tooltip=hint)
         self.printed.observe(lambda _: post(lambda: self.show_stage(self.stage)), "value")
-        self.play = make(
-            Play, "ew-play-stages", value=0, min=0, max=1, interval=_SLOW_MOTION, show_repeat=False
-        )
-        self.list = make(
-            Select,
-            "ew-stages",
-            options=[("–", 0)],
-            value=0,
-            rows=9,
-            tooltip="Stages; the arrow keys lead through them",
-        )
         for control in (self.play, self.list):
             control.observe(self._on_chosen, "value")
         self.status = note("ew-status")
         row = (self.play, *self.buttons.values(), self.printed, self.status)
-        self.scatter = inspector_panels.StageScatter(self._dataset, self.inspection.posterior, post)
+        self.scatter = inspector_panels.StageScatter(self.dataset, self.inspection.posterior, post)
         self.told, self.options, self.numbers = note("ew-told"), note("ew-options"), note("")
         self.waterfall = inspector_panels.Waterfall(inspector_panels.TERM_NAMES)
-        columns = in_columns(
-            {
-                "ew-settings": (self.fields, self.list),
-                "ew-column-picture": (self.scatter,),
-                "ew-column-numbers": (self.told, self.options, self.waterfall, self.numbers),
-            }
-        )
-        self.lay_out(HBox(row, **look("ew-transport")), columns, names=_NAMES)
+        columns = {
+            "ew-settings": (self.fields, self.list),
+            "ew-column-picture": (self.scatter,),
+            "ew-column-numbers": (self.told, self.options, self.waterfall, self.numbers),
+        }
+        self.lay_out(HBox(row, **look("ew-transport")), in_columns(columns), names=_NAMES)
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -182,24 +167,14 @@ class MoveInspector(Dashboard):
         return (self.scatter,)
 
     @property
-    def dataset(self) -> Dataset:
-        """What the scatter shows."""
-        return self._dataset
-
-    @property
     def stage(self) -> int:
         """Place of the stage on display, from 0."""
         return int(self.list.value or 0)
 
-    @property
-    def stages(self) -> tuple[Scene, ...]:
-        """Stages of the proposal."""
-        return self._stages
-
     def show_stage(self, place: int) -> None:
         """Show a stage; places beyond the ends show the first or the last one."""
-        place = min(max(place, 0), len(self._stages) - 1)
-        stage, proposal = self._stages[place], self.inspection.proposal
+        place = min(max(place, 0), len(self.stages) - 1)
+        stage, proposal = self.stages[place], self.inspection.proposal
         printed, is_decided = bool(self.printed.value), stage.key in {"ratio", "decision"}
         with self._silence:
             assign(self.list, value=place)
@@ -228,7 +203,7 @@ class MoveInspector(Dashboard):
             show_if(self.options, bool(text))
         show_if(self.waterfall, not text)
         assign(self.buttons["Back"], disabled=place == 0)
-        assign(self.buttons["Next stage"], disabled=place == len(self._stages) - 1)
+        assign(self.buttons["Next stage"], disabled=place == len(self.stages) - 1)
         assign(self.buttons["Accept anyway"], disabled=not self.inspection.can_accept_anyway)
         assign(self.status, value=escape(self.status_line()))
 
@@ -237,19 +212,19 @@ class MoveInspector(Dashboard):
         proposal = self.inspection.proposal
         where = f"iteration {self.inspection.iteration}"
         if self.inspection.is_sweep:
-            row, names = int(proposal.choices[0].objects[0]), self._dataset.row_names
+            row, names = int(proposal.choices[0].objects[0]), self.dataset.row_names
             where += f", object {row + 1} of {proposal.labels.size}"
             where += "" if names is None else f" ({names[row]})"
         clusters = count(int(proposal.labels.max()) + 1, "cluster")
-        return f"{where} · {clusters} · {proposal.move} · stage {self.stage + 1} of {len(self._stages)}"
+        return f"{where} · {clusters} · {proposal.move} · stage {self.stage + 1} of {len(self.stages)}"
 
     def _begin(self) -> None:
         """Show the first stage of a new proposal."""
-        self._stages = self.inspection.stages
-        options = [(f"{place + 1} {stage.title}", place) for place, stage in enumerate(self._stages)]
+        self.stages = self.inspection.stages
+        options = [(f"{place + 1} {stage.title}", place) for place, stage in enumerate(self.stages)]
         with self._silence:
             assign(self.list, options=options, value=0)
-            assign(self.play, max=len(self._stages) - 1, value=0)
+            assign(self.play, max=len(self.stages) - 1, value=0)
         self.show_stage(0)
 
     def _on_chosen(self, change: dict[str, Any]) -> None:
@@ -284,13 +259,13 @@ class MoveInspector(Dashboard):
         except (ValueError, MemoryError) as error:
             # Distances between all objects may need too much memory; then the previous move stays.
             self.inspection.use(before)
-            self.fields.fields["move"].problem = str(error)
+            self.fields.move.problem = str(error)
         self._begin()
 
     def caption(self) -> str:
         """Heading of the still picture: the text of the stage."""
-        stage = self._stages[self.stage]
-        return f"{self._dataset.name} · {self.status_line()}\n{stage.title}: {textwrap.fill(stage.text, 150)}"
+        stage = self.stages[self.stage]
+        return f"{self.dataset.name} · {self.status_line()}\n{stage.title}: {textwrap.fill(stage.text, 150)}"
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of the stage on display: ``"png"`` or ``"svg"``."""
@@ -310,8 +285,8 @@ class MoveInspector(Dashboard):
 
     def __repr__(self) -> str:
         return (
-            f"MoveInspector({self._dataset.name!r}, {self.inspection.move.name}, iteration "
-            f"{self.inspection.iteration}, stage {self.stage + 1} of {len(self._stages)})"
+            f"MoveInspector({self.dataset.name!r}, {self.inspection.move.name}, iteration "
+            f"{self.inspection.iteration}, stage {self.stage + 1} of {len(self.stages)})"
         )
 
 
@@ -319,28 +294,24 @@ def _sampler_and_data(
     source: Sampler | Dataset | ArrayLike | None, data: Dataset | ArrayLike | None, settings: dict[str, Any]
 ) -> tuple[Sampler, Dataset]:
     """Sampler to inspect, and the data to draw: those given, or made of what is given."""
-    if isinstance(source, Sampler):
-        if settings:
-            raise TypeError(
-                f"the sampler has its settings already; leave out {', '.join(sorted(settings))}, or give "
-                "data instead of a sampler."
-            )
-        return source, _shown_data(source, data)
-    if data is not None:
-        raise TypeError("data= is for a sampler, to draw it in other units; give the data alone instead.")
-    dataset = as_dataset(source)
-    return Sampler(dataset, **{"initial": "k-means", **settings}), dataset
-
-
-def _shown_data(sampler: Sampler, data: Dataset | ArrayLike | None) -> Dataset:
+    if not isinstance(source, Sampler):
+        if data is not None:
+            raise TypeError("data= is for a sampler, to draw it in other units; give the data alone instead.")
+        dataset = as_dataset(source)
+        return Sampler(dataset, **{"initial": "k-means", **settings}), dataset
+    if settings:
+        raise TypeError(
+            f"the sampler has its settings already; leave out {', '.join(sorted(settings))}, or give "
+            "data instead of a sampler."
+        )
     if data is None:
-        X = sampler.posterior.coordinates if sampler.raw_data is None else sampler.raw_data
+        X = source.posterior.coordinates if source.raw_data is None else source.raw_data
         names = tuple(f"coordinate {place + 1}" for place in range(X.shape[1]))
-        return Dataset(X=np.array(X), name="the sampler's data", feature_names=names)
+        return source, Dataset(X=np.array(X), name="the sampler's data", feature_names=names)
     shown = as_dataset(data)
-    if shown.n_objects != sampler.posterior.n_objects:
+    if shown.n_objects != source.posterior.n_objects:
         raise ValueError(
-            f"data has {shown.n_objects} rows, but the sampler {sampler.posterior.n_objects} objects; give "
+            f"data has {shown.n_objects} rows, but the sampler {source.posterior.n_objects} objects; give "
             "the data that the sampler was made from."
         )
-    return shown
+    return source, shown

@@ -10,6 +10,7 @@ has four characters for each point, two digits to the base 64 for each coordinat
 """
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,15 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.bars_view import CountView
-from ewens_widgets.views.base import Panel, Silence, View, assign, button, look, make, note
+from ewens_widgets.views.base import Silence, View, assign, button, look, make, note
 from ewens_widgets.views.fields import Field, button_choice, entry
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.programmed import Programmed
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.similarity_views import HeatmapView
-from ewens_widgets.views.transport import Transport, status_text
+from ewens_widgets.views.transport import Transport
 
 WIDTH, HEIGHT = 10.0, 7.0
 """Size of the sheet; x grows to the right and y upwards."""
@@ -104,15 +104,15 @@ class SheetView(View):
         """Colour the points."""
         colours = self.shared.colours(frame)
         # Before the first draw all are alone; too few points have no clusters.
-        is_theirs = frame.summary.posterior.n_objects == len(self.points)
-        self._show(
-            [GREY] if colours is None or not is_theirs else [colour_of(one) for one in colours.tolist()]
-        )
+        if colours is None or frame.summary.posterior.n_objects != len(self.points):
+            self._show([GREY])
+        else:
+            self._show([colour_of(one) for one in colours.tolist()])
 
     def paint(self, axes: Any) -> None:  # noqa: ANN401 - of matplotlib
         """Draw the points with matplotlib."""
         colours = self.sheet.scene["colours"]
-        axes.scatter(*(self.points.T / 100), c=colours if len(colours) == len(self.points) else GREY, s=14)
+        axes.scatter(*(self.points.T / 100), c=np.resize(colours, len(self.points)), s=14)
         axes.set(xlim=(0, WIDTH), ylim=(0, HEIGHT), aspect="equal")
 
 
@@ -192,44 +192,29 @@ class PointsLab(Programmed):
         self._sheet.sheet.on_msg(lambda _, content, __: post(lambda: self._take_stroke(content)))
         self.transport = Transport(self.player, on_more=self._run_on)
         self.headline = Headline(self.shared)
-        self.undo_button = button(
-            "Undo", "ew-undo", "Take the last change back", lambda: post(self.undo), icon="undo"
-        )
-        self.clear_button = button(
-            "Clear", "ew-clear-points", "Remove all points", lambda: post(self.clear), icon="trash"
-        )
-        names = [(name, name, f"Model {name}") for name in ("I", "II", "III")]
-        self.model = button_choice(
-            "model", names, self._settings["model"], "ew-model-choice", "What the clusters may look like"
-        )
-        self.share = entry(
-            "text",
-            "",
-            parse_points,
-            "ew-share",
-            "Copy it to share these points; paste another one to load it",
-        )
-        table = make(
-            Textarea,
-            "ew-point-table",
-            placeholder="1.5 2\n1.7 2.1",
-            tooltip="A point in each line: x and y",
-            continuous_update=False,
-            rows=12,
-        )
-        self.table = Field(
-            table, parse_table, "ew-points-table", "Each line is a point: x from 0 to 10, y from 0 to 7."
-        )
-        self.problem = note("ew-problem ew-too-few")
-        commands = (
-            (self.model, self._take_model),
-            (self.share, self._take_text),
-            (self.table, self._take_table),
-        )
-        for field, command in commands:
-            field.control.observe(
-                lambda _, command=command: None if self._silence else post(command), "value"
+        self.undo_button, self.clear_button = (
+            button(name, css_class, hint, lambda command=command: post(command), icon=icon)  # type: ignore[misc]
+            for name, css_class, hint, icon, command in (
+                ("Undo", "ew-undo", "Take the last change back", "undo", self.undo),
+                ("Clear", "ew-clear-points", "Remove all points", "trash", self.clear),
             )
+        )
+        names, model = [(name, name, f"Model {name}") for name in ("I", "II", "III")], self._settings["model"]
+        hint = "What the clusters may look like"
+        self.model = button_choice("model", names, model, "ew-model-choice", hint)
+        hint = "Copy it to share these points; paste another one to load it"
+        self.share = entry("text", "", parse_points, "ew-share", hint)
+        lines = {"placeholder": "1.5 2\n1.7 2.1", "tooltip": "A point in each line: x and y", "rows": 12}
+        table = make(Textarea, "ew-point-table", continuous_update=False, **lines)
+        hint = "Each line is a point: x from 0 to 10, y from 0 to 7."
+        self.table = Field(table, parse_table, "ew-points-table", hint)
+        self.problem = note("ew-problem ew-too-few")
+        commands = {
+            self.model: self._take_model,
+            self.share: self._take_text,
+            self.table: self._take_table,
+        }
+        self._silence.commands(post, {field.control: command for field, command in commands.items()})
         row = HBox((self.undo_button, self.clear_button), **look("ew-row"))
         columns = {
             "ew-column-points": (self._sheet, self.problem),
@@ -243,11 +228,6 @@ class PointsLab(Programmed):
         self.player.play()
 
     # What other code uses.
-
-    @property
-    def dataset(self) -> Dataset:
-        """What is clustered: the points, or a stand-in while there are too few of them; see `keep`."""
-        return self._dataset
 
     def keep(self, name: str = "painted points") -> Dataset:
         """Return the points as a data set, for an Explorer or a Sampler."""
@@ -264,17 +244,6 @@ class PointsLab(Programmed):
     def text(self) -> str:
         """The model and the points as a short text."""
         return format_points(self._settings["model"], self._points)
-
-    @property
-    def trace(self) -> Trace:
-        """The draws of these points so far, without the burn-in; within it, all of them."""
-        recorder, burn_in = self.player.recorder, self.player.burn_in
-        return recorder.trace(burn_in=burn_in if len(recorder) > burn_in else 0)
-
-    @property
-    def panels(self) -> tuple[Panel, ...]:
-        """The sheet and the pictures."""
-        return tuple(self.views.values())
 
     def add(self, points: ArrayLike) -> None:
         """Add points, a row each."""
@@ -306,22 +275,17 @@ class PointsLab(Programmed):
             self.add(places)
 
     def _erase(self, around: NDArray[np.int64]) -> None:
-        distances = np.hypot(*np.moveaxis(self._points[:, None] - around[None], 2, 0))
-        self._change(self._points[np.all(distances >= 100 * _REACH, axis=1)])
+        is_kept = np.all(_distances(self._points, around) >= 100 * _REACH, axis=1)
+        self._change(self._points[is_kept])
 
     def _take_table(self) -> None:
-        try:
+        with suppress(ValueError):  # it is explained below the field
             self._change(self.table.read())
-        except ValueError:
-            return
 
     def _take_text(self) -> None:
-        try:
-            model, points = self.share.read()
-        except ValueError:
-            return
-        self._settings["model"] = model
-        self._change(points, always=True)
+        with suppress(ValueError):
+            self._settings["model"], points = self.share.read()
+            self._change(points, always=True)
 
     def _take_model(self) -> None:
         self._settings["model"] = self.model.control.value
@@ -334,7 +298,12 @@ class PointsLab(Programmed):
 
     def _use(self, points: NDArray[np.int64]) -> None:
         """Turn to these points; a chain that runs continues with them."""
-        initial, is_running = self._begin_with(points), self.player.status.is_running
+        recorder, is_running = self.player.recorder, self.player.status.is_running
+        initial = None
+        if len(recorder) and recorder.posterior.n_objects == len(self._points) and len(points):
+            # Each point begins in the cluster of the nearest point before.
+            nearest = _distances(points, self._points).argmin(axis=1)
+            initial = recorder.labels[-1].astype(np.intp)[nearest]
         self._points, problem = points, ""
         try:
             dataset = _dataset_of(points, "painted points")
@@ -359,14 +328,6 @@ class PointsLab(Programmed):
         if is_running and can_play:
             self.player.play()
 
-    def _begin_with(self, points: NDArray[np.int64]) -> NDArray[np.intp] | None:
-        """Clusters of the nearest points before; None if there is no draw of them."""
-        recorder, known = self.player.recorder, self._points
-        if not len(recorder) or recorder.posterior.n_objects != len(known) or not len(points):
-            return None
-        distances = np.hypot(*np.moveaxis(points[:, None] - known[None], 2, 0))
-        return np.asarray(recorder.labels[-1].astype(np.intp)[distances.argmin(axis=1)])
-
     def _change_chain(self, dataset: Dataset, sampler: Sampler) -> None:
         self._dataset = dataset
         self.player.replace_source(sampler, DrawTable(sampler.posterior, sampler.move_names))
@@ -378,14 +339,14 @@ class PointsLab(Programmed):
         self.attach(self.shared, *self.views.values(), self.headline, self.transport)
         self.player.refresh()
 
-    def caption(self) -> str:
-        """Heading of the still picture."""
-        return f"{self._dataset.name} · {status_text(self.player.current_frame())}"
-
     def __repr__(self) -> str:
         status, model = self.player.status, self._settings["model"]
         where = f"iteration {status.iteration} of {status.target}"
         return f"PointsLab({len(self._points)} points, model {model}, {where})"
+
+
+def _distances(points: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(np.hypot(*np.moveaxis(points[:, None] - others[None], 2, 0)))
 
 
 def _dataset_of(points: NDArray[np.int64], name: str) -> Dataset:

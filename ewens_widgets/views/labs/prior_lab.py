@@ -12,8 +12,10 @@ loop, so a drag, a click on Step and an arriving guest are handled one after the
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ipywidgets import Checkbox, Dropdown, HBox, IntSlider
@@ -31,7 +33,7 @@ from ewens_widgets.views.labs.prior_charts import COLOURS, DistributionPanel, Gr
 from ewens_widgets.views.labs.restaurant import RestaurantPanel
 from ewens_widgets.views.labs.seating import Seating, Seatings, Tally, probability_text
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
-from ewens_widgets.views.prior_chooser import PriorChooser, kind_of, prior_name
+from ewens_widgets.views.prior_chooser import PriorChooser, prior_name
 
 MOST_GUESTS = 1000
 
@@ -76,10 +78,9 @@ class PriorLab(Dashboard):
     prior
         Any prior of `ew.priors`, instead of the concentration.
     compare
-        Prior to compare with, or None for nothing. By default Ewens' prior is compared with that of
-        `n_components` components and the same λ, and any other prior with ``Ewens(1.0)``, the paper's.
-    n_components
-        Number of components k of the default comparison, 10 if not given.
+        Prior to compare with, or None for nothing. By default Ewens' prior is compared with
+        ``DirichletMultinomial(10, λ)``, 10 components and the same λ, and any other prior with
+        ``Ewens(1.0)``, the paper's.
     seed
         Seed of the draws.
 
@@ -106,11 +107,10 @@ class PriorLab(Dashboard):
         *,
         prior: PartitionPrior | None = None,
         compare: PartitionPrior | str | None = "default",
-        n_components: int | None = None,
         seed: int = 0,
     ) -> None:
         first = _first_prior(concentration, prior)
-        second = _second_prior(first, compare, n_components)
+        second = _second_prior(first, compare)
         guests = check_count("n", n, 2)
         if guests > MOST_GUESTS:
             raise ValueError(f"the restaurant has room for {MOST_GUESTS} guests; got n = {guests}.")
@@ -126,81 +126,57 @@ class PriorLab(Dashboard):
 
     def _build(self, guests: int, first: PartitionPrior, second: PartitionPrior | None) -> None:
         post = self.post
-        self.buttons = buttons(_BUTTONS, lambda name: post(lambda: self._command(name)))
-        self.speed = make(
-            Dropdown,
-            "ew-speed",
-            options=SPEEDS,
-            value=1 / 5,
-            description="speed",
-            tooltip="How fast guests are seated",
-        )
-        self.speed.observe(lambda _: post(self._set_speed), "value")
-        self.status = note("ew-status")
 
         def changed(*_: object) -> None:
             post(self._change_priors)
 
-        self.guests = make(
-            IntSlider,
-            "ew-slider",
-            value=guests,
-            min=2,
-            max=MOST_GUESTS,
-            description="n",
-            tooltip="Number of guests",
-        )
+        self.buttons = buttons(_BUTTONS, lambda name: post(lambda: self._command(name)))
+        speed: dict[str, Any] = {"options": SPEEDS, "value": 1 / 5, "description": "speed"}
+        self.speed = make(Dropdown, "ew-speed", tooltip="How fast guests are seated", **speed)
+        self.status = note("ew-status")
+        size: dict[str, Any] = {"value": guests, "min": 2, "max": MOST_GUESTS, "description": "n"}
+        self.guests = make(IntSlider, "ew-slider", tooltip="Number of guests", **size)
         self.choosers = (
             PriorChooser(first, changed),
             PriorChooser(second, changed, description="and", is_optional=True),
         )
-        rates = [getattr(given, _SHARED, None) for given in (first, second)]
-        is_shared = (
-            second is not None
-            and None not in rates
-            and rates[0] == rates[1]
-            and kind_of(first) is not kind_of(second)
-        )
-        self.shared = make(
-            Checkbox,
-            value=is_shared,
-            description="the same λ",
-            indent=False,
-            tooltip="The second λ follows the first",
-        )
-        self.shared_field = Field(self.shared, bool, "ew-shared")
         for place, chooser in enumerate(self.choosers, start=1):
             chooser.add_class(f"ew-chooser-{place}")
-        for control in (self.guests, self.shared):
-            control.observe(changed, "value")
+        rates = [getattr(given, _SHARED, None) for given in (first, second)]
+        is_shared = None not in rates and rates[0] == rates[1] and type(first) is not type(second)
+        same: dict[str, Any] = {
+            "description": "the same λ",
+            "tooltip": "The second λ follows the first",
+            "indent": False,
+        }
+        self.shared = make(Checkbox, value=is_shared, **same)
+        self.shared_field = Field(self.shared, bool, "ew-shared")
         self._arrange()
         self.restaurants = tuple(
             RestaurantPanel(place + 1, colour, post, self._edit) for place, colour in enumerate(COLOURS)
         )
-        self.field = entry(
-            "partition",
-            "",
-            partitions.parse_partition,
-            "ew-typed",
-            "A partition: clusters such as 1 2 | 3, or labels such as 0 0 1",
-        )
+        hint = "A partition: clusters such as 1 2 | 3, or labels such as 0 0 1"
+        self.field = entry("partition", "", partitions.parse_partition, "ew-typed", hint)
         self.field.control.placeholder = "1 2 | 3, or drag guests to other tables"
-        self.field.control.observe(lambda _: None if self._silence else post(self._read_typed), "value")
-        self.back = button(
-            "Back to the draw",
-            "ew-back",
-            "Return to the sampled seating",
-            lambda: post(lambda: self._edit(None)),
-        )
+        hint = "Return to the sampled seating"
+        self.back = button("Back to the draw", "ew-back", hint, lambda: post(lambda: self._edit(None)))
         show_if(self.back, False)
         self.chance = note("ew-result ew-chance")
-        self.distribution, self.sizes, self.growth = DistributionPanel(), SizesPanel(), GrowthPanel()
+        commands = {
+            self.speed: self._set_speed,
+            self.guests: self._change_priors,
+            self.shared: self._change_priors,
+            self.field.control: self._read_typed,
+        }
+        self._silence.commands(post, commands)
+        self.charts = DistributionPanel(), GrowthPanel(), SizesPanel()
+        self.distribution, self.growth, self.sizes = self.charts
         typed = HBox((self.field, self.back), **look("ew-typed-row"))
         n_field = Field(self.guests, int, "ew-guests", "Guests are objects, tables are clusters.")
         columns = {
             "ew-settings": (n_field, *self.choosers, self.shared_field),
             "ew-column-restaurant": (*self.restaurants, typed, self.chance),
-            "ew-column-charts": (self.distribution, self.growth, self.sizes),
+            "ew-column-charts": self.charts,
         }
         row = HBox((*self.buttons.values(), self.speed, self.status), **look("ew-transport"))
         self.lay_out(row, in_columns(columns), names={".ew-chance": STATUS})
@@ -208,7 +184,7 @@ class PriorLab(Dashboard):
     @property
     def panels(self) -> tuple[Panel, ...]:
         """The restaurants and the charts."""
-        return *self.restaurants[: len(self._priors)], self.distribution, self.growth, self.sizes
+        return *self.restaurants[: len(self._priors)], *self.charts
 
     @property
     def prior(self) -> PartitionPrior:
@@ -267,27 +243,20 @@ class PriorLab(Dashboard):
         """Log probability of a partition, as text or as labels, under the prior on display."""
         return self.prior.log_pmf(_labels_of(partition))
 
-    def status_line(self) -> str:
+    def caption(self) -> str:
         """The last guest, the number of tables, and the number of partitions drawn."""
         if self._worker.error is not None:
             return self._worker.status.message
-        first = self.seatings[0]
+        drawn, seated = self.tally.n_draws, f"{self.seatings[0].labels.size} of {self.n}"
         arrivals = [seating.arrival for seating in self.seatings if seating.arrival is not None]
         where = [arrival.text("" if place else "chance ") for place, arrival in enumerate(arrivals)]
-        guests, drawn = first.labels.size, first.tally.n_draws
         tables = [int(seating.labels.max(initial=-1)) + 1 for seating in self.seatings]
         parts = (
-            f"guest {guests} of {self.n} {' and '.join(where)}"
-            if where
-            else f"{guests} of {self.n} guests seated",
-            " and ".join(map(str, tables)) + (" table" if tables == [1] else " tables"),
-            "1 partition drawn" if drawn == 1 else f"{number_text(drawn)} partitions drawn",
+            f"guest {seated} {' and '.join(where)}" if where else f"{seated} guests seated",
+            f"{' and '.join(map(str, tables))} table{'' if tables == [1] else 's'}",
+            f"{number_text(drawn)} partition{'' if drawn == 1 else 's'} drawn",
         )
         return " · ".join(parts)
-
-    def caption(self) -> str:
-        """Heading of the still picture."""
-        return self.status_line()
 
     def _command(self, name: str) -> None:
         if name != "Play":
@@ -320,11 +289,10 @@ class PriorLab(Dashboard):
 
     def _arrange(self) -> None:
         """Have the second λ follow the first, if both priors have one and the box is ticked."""
-        has_both = True
         for chooser in self.choosers:
             chooser.arrange()
-            kind = chooser.chosen
-            has_both &= kind is not None and _SHARED in (parameter.name for parameter in kind.parameters)
+        kinds = [chooser.chosen for chooser in self.choosers]
+        has_both = all(kind and _SHARED in (one.name for one in kind.parameters) for kind in kinds)
         first, second = self.choosers
         show_if(self.shared_field, has_both)
         follows = has_both and self.shared.value
@@ -361,19 +329,15 @@ class PriorLab(Dashboard):
             show_if(restaurant, place < len(self._priors))
         for restaurant, prior in zip(self.restaurants, self._priors, strict=False):
             restaurant.prepare(prior, is_alone=len(self._priors) == 1)
-        for chart in (self.distribution, self.sizes, self.growth):
+        for chart in self.charts:
             chart.prepare(self.n, self._priors)
         self._worker.outdate()
 
     def _read_typed(self) -> None:
-        labels: NDArray[np.intp] | None = None
-        if self.field.control.value.strip():
-            try:
-                labels = self.field.read()
-            except ValueError:
-                return
-        self.field.problem = ""
-        self._edit(labels, show_text=False)
+        is_empty = not self.field.control.value.strip()
+        with suppress(ValueError):  # it is explained below the field
+            self._edit(None if is_empty else self.field.read(), show_text=False)
+            self.field.problem = ""
 
     def _edit(self, labels: NDArray[np.intp] | None, *, show_text: bool = True) -> None:
         """Show the user's own partition, or (None) return to the sampled seating."""
@@ -382,8 +346,9 @@ class PriorLab(Dashboard):
         self._worker.pause()
         self._edited = labels
         if show_text:
-            short = labels is not None and labels.size <= partitions.MOST_TYPED
-            text = partitions.format_partition(labels) if short and labels is not None else ""
+            text = ""
+            if labels is not None and labels.size <= partitions.MOST_TYPED:
+                text = partitions.format_partition(labels)
             with self._silence:
                 assign(self.field.control, value=text)
             self.field.problem = ""
@@ -394,7 +359,7 @@ class PriorLab(Dashboard):
 
     def show(self, tick: Tick) -> None:
         """Show the restaurants and the draws so far."""
-        assign(self.status, value=escape(self.status_line()))
+        assign(self.status, value=escape(self.caption()))
         assign(self.buttons["Play"], button_style="" if tick.status.is_running else "primary")
         self._show_partition()
         tallies = [seating.tally for seating in self.seatings]
@@ -422,7 +387,7 @@ class PriorLab(Dashboard):
 
     def __repr__(self) -> str:
         against = "" if self.compare is None else f" against {prior_name(self.compare)}"
-        return f"PriorLab({prior_name(self.prior)}{against}: {self.status_line()})"
+        return f"PriorLab({prior_name(self.prior)}{against}: {self.caption()})"
 
 
 def _first_prior(concentration: Concentration | None, prior: PartitionPrior | None) -> PartitionPrior:
@@ -436,26 +401,13 @@ def _first_prior(concentration: Concentration | None, prior: PartitionPrior | No
     return _check_prior("prior", prior)
 
 
-def _second_prior(
-    first: PartitionPrior, compare: PartitionPrior | str | None, n_components: int | None
-) -> PartitionPrior | None:
-    if compare == "default":
-        if not isinstance(first, Ewens) and n_components is None:
-            return Ewens(1.0)
-        if not isinstance(first, Ewens):
-            raise ValueError(
-                f"n_components is for comparing Ewens' prior; with {first!r} give compare=, such as "
-                f"compare=ew.priors.DirichletMultinomial({n_components!r}, 1.0)."
-            )
-        rate = first.concentration.mean if isinstance(first.concentration, Gamma) else first.concentration
-        components = _COMPONENTS if n_components is None else check_count("n_components", n_components, 1)
-        return DirichletMultinomial(components, rate)
-    if n_components is not None:
-        raise ValueError(
-            f"n_components is short for compare=DirichletMultinomial(n_components, λ): give one of them; "
-            f"got both, {n_components!r} and {compare!r}."
-        )
-    return None if compare is None else _check_prior("compare", compare)
+def _second_prior(first: PartitionPrior, compare: PartitionPrior | str | None) -> PartitionPrior | None:
+    if compare != "default":
+        return None if compare is None else _check_prior("compare", compare)
+    if not isinstance(first, Ewens):
+        return Ewens(1.0)
+    rate = first.concentration.mean if isinstance(first.concentration, Gamma) else first.concentration
+    return DirichletMultinomial(_COMPONENTS, rate)
 
 
 def _check_prior(name: str, prior: object) -> PartitionPrior:
@@ -468,9 +420,6 @@ def _check_prior(name: str, prior: object) -> PartitionPrior:
 
 
 def _labels_of(partition: str | ArrayLike) -> NDArray[np.intp]:
-    labels = (
-        partitions.parse_partition(partition)
-        if isinstance(partition, str)
-        else partitions.check_labels(partition)
-    )
-    return partitions.canonical_labels(labels)
+    if isinstance(partition, str):
+        partition = partitions.parse_partition(partition)
+    return partitions.canonical_labels(partitions.check_labels(partition))

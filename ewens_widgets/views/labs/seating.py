@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors import PartitionPrior
-from ewens_widgets.partition import cluster_sizes
 
 _MOST_FACTORS = 8
 _MOST_COLUMNS = 8
@@ -70,7 +69,15 @@ class Tally:
 
 
 class Seating:
-    """One restaurant of n guests after the other, under one prior; the seed determines all of them."""
+    """One restaurant of n guests after the other, under one prior; the seed determines all of them.
+
+    Attributes
+    ----------
+    tally
+        The finished partitions.
+    labels
+        Table of each guest so far, in the order in which tables were opened.
+    """
 
     def __init__(self, n: int, prior: PartitionPrior, seed: int) -> None:
         self.n = n
@@ -82,19 +89,8 @@ class Seating:
         """Start again with the same random numbers."""
         self._rng = np.random.default_rng(self.seed)
         self.tally = Tally(self.n)
-        self._drawn: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._n_seated = 0
+        self.labels = self._drawn = np.zeros(0, dtype=np.intp)
         self._has_arrival = False
-
-    @property
-    def labels(self) -> NDArray[np.intp]:
-        """Table of each guest so far, in the order in which tables were opened."""
-        return self._drawn[: self._n_seated]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether all guests of this restaurant are seated."""
-        return self._n_seated == self.n
 
     @property
     def arrival(self) -> Arrival | None:
@@ -102,33 +98,33 @@ class Seating:
         if not self._has_arrival:
             return None
         *before, table = self.labels.tolist()
-        sizes = cluster_sizes(before) if before else np.zeros(0, dtype=np.intp)
-        chance = self.prior.seating_probabilities(sizes)[table]
-        return Arrival(self._n_seated, table + 1, table == sizes.size, float(chance))
+        chance = self.prior.seating_probabilities(np.bincount(before))[table]
+        return Arrival(self.labels.size, table + 1, table not in before, float(chance))
 
     @property
     def path(self) -> NDArray[np.intp]:
         """Tables once the first, second, … guest is seated."""
-        labels = self.labels
-        return np.maximum.accumulate(labels) + 1 if labels.size else labels
+        return np.maximum.accumulate(self.labels) + 1
 
     def seat(self, guests: int) -> None:
         """Seat guests; after a full restaurant comes an empty one."""
         while guests > 0:
-            if self._n_seated == self._drawn.size:
-                self._drawn, self._n_seated = self.prior.sample(self.n, self._rng), 0
-            count = min(guests, self.n - self._n_seated)
-            self._n_seated += count
+            if self.labels.size == self._drawn.size:
+                self._drawn = self.prior.sample(self.n, self._rng)
+                self.labels = self._drawn[:0]
+            count = min(guests, self.n - self.labels.size)
+            self.labels = self._drawn[: self.labels.size + count]
             guests -= count
-            if self.is_full:
+            if self.labels.size == self.n:
                 self.tally.add(self._drawn[None])
         self._has_arrival = True
 
     def draw(self, count: int) -> None:
         """Draw partitions at once, and show the last one; an unfinished one is dropped."""
-        labels = self.prior.sample_partitions(self.n, count, self._rng)
-        self.tally.add(labels)
-        self._drawn, self._n_seated, self._has_arrival = labels[-1], self.n, False
+        partitions = self.prior.sample_partitions(self.n, count, self._rng)
+        self.tally.add(partitions)
+        self.labels = self._drawn = partitions[-1]
+        self._has_arrival = False
 
 
 class Seatings:
@@ -181,22 +177,21 @@ def seats_table(sizes: NDArray[np.intp], prior: PartitionPrior) -> str:
     for size, place, count in zip(members[::-1], places[::-1], tables[::-1], strict=True):
         name = f"{size}" if count == 1 else f"{count} of {size}"
         # Several tables of one size share a column, with the weight of each of them.
-        columns.append((name, weights[place], weights[place] / total))
-    hidden = len(columns) - _MOST_COLUMNS
-    if hidden > 0:
+        columns.append((name, _weight_text(weights[place]), f"{weights[place] / total:.1%}"))
+    if len(columns) > _MOST_COLUMNS:
         kept = _MOST_COLUMNS // 2
-        columns = [*columns[:kept], ("…", np.nan, np.nan), *columns[-kept:]]
-    columns.append(("new", weights[-1], weights[-1] / total))
-    rows = (
-        ("table of", [name for name, _, _ in columns]),
-        ("weight", ["…" if np.isnan(w) else f"{w:.3g}" if w < 100 else f"{w:.0f}" for _, w, _ in columns]),
-        ("chance", ["…" if np.isnan(chance) else f"{chance:.1%}" for _, _, chance in columns]),
-    )
+        columns = [*columns[:kept], ("…", "…", "…"), *columns[-kept:]]
+    columns.append(("new", _weight_text(weights[-1]), f"{weights[-1] / total:.1%}"))
+    rows = zip(("table of", "weight", "chance"), *columns, strict=True)
     cells = "".join(
         f'<tr><th scope="row">{head}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
-        for head, texts in rows
+        for head, *texts in rows
     )
     return f'<table class="ew-seats">{cells}</table>'
+
+
+def _weight_text(weight: float) -> str:
+    return f"{weight:.3g}" if weight < 100 else f"{weight:.0f}"
 
 
 def product_text(labels: NDArray[np.intp], prior: PartitionPrior) -> str:
@@ -204,13 +199,9 @@ def product_text(labels: NDArray[np.intp], prior: PartitionPrior) -> str:
     if labels.size > _MOST_FACTORS or prior.log_pmf(labels) == -np.inf:
         return ""
     factors = []
-    sizes: list[int] = []
-    for label in labels.tolist():
-        weights = prior.seating_weights(sizes)
+    for guest, label in enumerate(labels.tolist()):
+        weights = prior.seating_weights(np.bincount(labels[:guest]))
         factors.append(f"{weights[label]:.4g}/{weights.sum():.4g}")
-        if label == len(sizes):
-            sizes.append(0)
-        sizes[label] += 1
     return " · ".join(factors)
 
 
@@ -219,9 +210,8 @@ def probability_text(labels: NDArray[np.intp], prior: PartitionPrior) -> str:
     log_value = prior.log_pmf(labels)
     if log_value == -np.inf:
         return '<b class="ew-probability">0</b>'
-    number = (
-        f"10^{log_value / np.log(10.0):.1f}" if log_value < -300.0 else f"{np.exp(min(log_value, 0.0)):.6g}"
-    )
+    power = f"10^{log_value / np.log(10.0):.1f}"
+    number = power if log_value < -300.0 else f"{np.exp(min(log_value, 0.0)):.6g}"
     text = f'<b class="ew-probability">{number}</b> (log {log_value:.4f})'
     product = product_text(labels, prior)
     return f"{text} = {product}" if product else text

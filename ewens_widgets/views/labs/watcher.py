@@ -10,6 +10,7 @@ A source that is more than that, with states of its own to go back to, can imple
 """
 
 from collections.abc import Iterable, Iterator, Sized
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,16 @@ from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.partition import canonical_labels, check_labels
-from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback import Player
 from ewens_widgets.sampling.draws import DrawTable
-from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.bars_view import CountView
-from ewens_widgets.views.base import Panel, View
+from ewens_widgets.views.base import View
 from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.programmed import Programmed
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
-from ewens_widgets.views.transport import Transport, status_text
+from ewens_widgets.views.transport import Transport
 
 
 class LabelSource:
@@ -107,23 +107,11 @@ class Watcher(Programmed):
 
     css_class = "ew-watcher ew-even ew-fills"
 
-    def __init__(
-        self,
-        source: LabelSource,
-        dataset: Dataset,
-        *,
-        has_data: bool,
-        iterations: int,
-        burn_in: int,
-        speed: float | None,
-    ) -> None:
-        self._dataset, posterior = dataset, source.posterior
+    def __init__(self, player: Player, posterior: Posterior, dataset: Dataset, *, has_data: bool) -> None:
+        self._dataset, self.player = dataset, player
         self.shared = SharedState()
-        self.player = Player(
-            source, DrawTable(posterior), target_iterations=iterations, speed=speed, burn_in=burn_in
-        )
         super().__init__(self.player, self.shared.post)
-        self.shared.burn_in = burn_in
+        self.shared.burn_in = player.burn_in
         self.transport = Transport(self.player)
         self.views: dict[str, View] = {"partition": PartitionView(self.shared)} if has_data else {}
         self.views |= {
@@ -132,7 +120,7 @@ class Watcher(Programmed):
             "counts": CountView(self.shared),
         }
         columns: dict[str, tuple[View, ...]] = {
-            f"ew-column-{name}": (self.views[name],) for name in self.views
+            f"ew-column-{name}": (view,) for name, view in self.views.items()
         }
         columns["ew-column-counts"] += columns.pop("ew-column-tree")
         self.lay_out(self.transport, in_columns(columns))
@@ -140,27 +128,6 @@ class Watcher(Programmed):
         for view in self.views.values():
             view.prepare(dataset, posterior)
         self.attach(self.shared, *self.views.values(), self.transport)
-
-    @property
-    def panels(self) -> tuple[Panel, ...]:
-        """The pictures."""
-        return tuple(self.views.values())
-
-    @property
-    def dataset(self) -> Dataset:
-        """The objects."""
-        return self._dataset
-
-    @property
-    def trace(self) -> Trace:
-        """The partitions so far as a trace, without the burn-in; within it, all of them."""
-        recorder, burn_in = self.player.recorder, self.player.burn_in
-        return recorder.trace(burn_in=burn_in if len(recorder) > burn_in else 0)
-
-    def caption(self) -> str:
-        """Heading of the still picture."""
-        frame: Frame = self.player.current_frame()
-        return f"{self._dataset.name} · {status_text(frame)}"
 
     def __repr__(self) -> str:
         status = self.player.status
@@ -237,15 +204,11 @@ def watch(
         dataset = as_dataset(data)
     posterior = Posterior.from_data(dataset, model="I", prior=prior)
 
-    def all_items() -> Iterator[Any]:
-        yield first
-        yield from items
-
-    return Watcher(
-        LabelSource(all_items(), posterior),
-        dataset,
-        has_data=data is not None,
-        iterations=check_count("iterations", iterations or length or 1000, 1),
+    player = Player(
+        LabelSource(chain([first], items), posterior),
+        DrawTable(posterior),
+        target_iterations=check_count("iterations", iterations or length or 1000, 1),
         burn_in=check_count("burn_in", burn_in, 0),
         speed=speed,
     )
+    return Watcher(player, posterior, dataset, has_data=data is not None)

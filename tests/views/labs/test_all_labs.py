@@ -14,7 +14,7 @@ from playback.fakes import empty_turns
 from views.chains import Wire, widgets_below
 
 import ewens_widgets as ew
-from ewens_widgets.model.priors import Ewens, FiniteMixture
+from ewens_widgets.model.priors import Ewens
 from ewens_widgets.playback.invariance import PAPER_MATRICES
 from ewens_widgets.views.labs.affine_lab import MOST_OBJECTS
 from ewens_widgets.views.page import Dashboard
@@ -45,7 +45,7 @@ LABS: dict[str, Callable[[], Dashboard]] = {
     "chains": lambda: ew.ChainsView(square(), chains=3, model="I", iterations=120, burn_in=20),
     "inspector": lambda: ew.MoveInspector(square(), model="I", seed=3),
     "points": lambda: ew.PointsLab(square(), iterations=120, burn_in=20),
-    "prior": lambda: ew.PriorLab(concentration=2.0, n=30, n_components=10),
+    "prior": lambda: ew.PriorLab(concentration=2.0, n=30),
 }
 every_lab = pytest.mark.parametrize("make", LABS.values(), ids=LABS)
 
@@ -62,12 +62,9 @@ def test_a_still_picture_is_part_of_the_output(make: Callable[[], Dashboard]) ->
         assert "application/vnd.jupyter.widget-view+json" in bundle
     with pytest.raises(ValueError, match=r"is a PNG|'png' or 'svg'"):
         lab.picture("pdf")
-
-
-def test_the_inspector_draws_vectors_too() -> None:
-    inspector = LABS["inspector"]()
-    assert inspector.picture("svg").lstrip().startswith(b"<?xml")
-    assert inspector.picture() == inspector.picture()
+    if isinstance(lab, ew.MoveInspector):
+        assert lab.picture("svg").lstrip().startswith(b"<?xml")
+        assert lab.picture() == lab.picture()
 
 
 @every_lab
@@ -149,66 +146,61 @@ def test_messages_on_another_thread_are_handed_over(name: str) -> None:
     asyncio.run(use())
 
 
-AFFINE = [
-    ({"data": [[1.0], [2.0]]}, ValueError, "at least two columns"),
-    ({"data": [[1.0, np.nan], [2.0, 1.0]]}, ValueError, "NaN"),
-    ({"data": np.zeros((MOST_OBJECTS + 1, 2))}, ValueError, "at most 2000 objects"),
-    ({"matrix": [[1, 2], [2, 4]]}, ValueError, "singular"),
-    ({"matrix": np.eye(3)}, ValueError, "4 numbers, got 9"),
-    ({"shift": (1.0, np.inf)}, ValueError, "shift must be two numbers"),
-    ({"shift": [1.0, 2.0, 3.0]}, ValueError, "shift must be two numbers"),
-    ({"draws": 0}, ValueError, "draws must be at least 1"),
-    ({"concentration": -1}, ValueError, "concentration must be positive"),
-]
-PRIOR = [
-    ({"concentration": 0}, ValueError, "concentration must be positive"),
-    ({"concentration": float("inf")}, ValueError, "concentration must be positive and finite"),
-    ({"prior": 2.0}, TypeError, r"prior must be one of ew.priors, such as .* got 2.0"),
-    ({"prior": "ewens"}, TypeError, "prior must be one of ew.priors"),
-    ({"compare": "ewens"}, TypeError, "compare must be one of ew.priors"),
-    ({"concentration": 1.0, "prior": Ewens(2.0)}, ValueError, "give one of them; got both"),
-    ({"compare": Ewens(2.0), "n_components": 5}, ValueError, "n_components is short for compare="),
-    ({"prior": FiniteMixture(), "n_components": 5}, ValueError, "n_components is for comparing Ewens"),
-    ({"n_components": 0}, ValueError, "n_components must be at least 1"),
-    ({"seed": -1}, ValueError, "seed must be at least 0"),
-    ({"n": 1}, ValueError, "n must be at least 2"),
-    ({"n": 1001}, ValueError, "room for 1000 guests"),
-    ({"n": 2.5}, TypeError, "n must be a whole number"),
-]
-CHAINS = [
-    ({"chains": 1}, ValueError, "from 2 to 8 chains"),
-    ({"chains": 9}, ValueError, "from 2 to 8 chains"),
-    ({"chains": 3, "initial": ["prior", "k-means"]}, ValueError, "lists 2 starts"),
-    ({"initial": "middle"}, ValueError, "initial must be one of"),
-    ({"source": [[0.0, 1.0], [np.inf, 2.0], [1.0, 1.0]]}, ValueError, "contain infinity"),
-]
-POINTS = [
-    ({"points": [[1.0, 2.0, 3.0]]}, ValueError, "a table of two columns"),
-    ({"points": [[1.0, np.nan]]}, ValueError, "finite numbers"),
-    ({"points": np.zeros((501, 2))}, ValueError, "room for 500 points; got 501"),
-    ({"points": "IV.AAAA"}, ValueError, "no text of a points lab"),
-    ({"points": "I.AAA"}, ValueError, "no text of a points lab"),
-    ({"points": "I.____"}, ValueError, "do not fit on the sheet"),
-]
-INSPECTOR = [
-    ({"source": ew.datasets.unit_square(seed=0), "data": np.eye(2)}, TypeError, "data= is for a sampler"),
-    ({"move": "jump"}, ValueError, "no move 'jump'"),
-    ({"source": [[1.0, np.nan]] * 5}, ValueError, "NaN|missing|finite"),
-]
-FAULTS = [
-    (kind, *fault)
-    for kind, faults in (
-        (ew.AffineLab, AFFINE),
-        (ew.PriorLab, PRIOR),
-        (ew.ChainsView, CHAINS),
-        (ew.MoveInspector, INSPECTOR),
-        (ew.PointsLab, POINTS),
-    )
-    for fault in (*faults, ({"colour": "red"}, TypeError, "colour"))
-]
+FAULTS: dict[Callable[..., Any], list[tuple[dict[str, Any], type[Exception], str]]] = {
+    ew.AffineLab: [
+        ({"data": [[1.0], [2.0]]}, ValueError, "at least two columns"),
+        ({"data": [[1.0, np.nan], [2.0, 1.0]]}, ValueError, "NaN"),
+        ({"data": np.zeros((MOST_OBJECTS + 1, 2))}, ValueError, "at most 2000 objects"),
+        ({"matrix": [[1, 2], [2, 4]]}, ValueError, "singular"),
+        ({"matrix": np.eye(3)}, ValueError, "4 numbers, got 9"),
+        ({"shift": (1.0, np.inf)}, ValueError, "shift must be two numbers"),
+        ({"shift": [1.0, 2.0, 3.0]}, ValueError, "shift must be two numbers"),
+        ({"draws": 0}, ValueError, "draws must be at least 1"),
+        ({"concentration": -1}, ValueError, "concentration must be positive"),
+    ],
+    ew.PriorLab: [
+        ({"concentration": 0}, ValueError, "concentration must be positive"),
+        ({"concentration": float("inf")}, ValueError, "concentration must be positive and finite"),
+        ({"prior": 2.0}, TypeError, r"prior must be one of ew.priors, such as .* got 2.0"),
+        ({"prior": "ewens"}, TypeError, "prior must be one of ew.priors"),
+        ({"compare": "ewens"}, TypeError, "compare must be one of ew.priors"),
+        ({"concentration": 1.0, "prior": Ewens(2.0)}, ValueError, "give one of them; got both"),
+        ({"seed": -1}, ValueError, "seed must be at least 0"),
+        ({"n": 1}, ValueError, "n must be at least 2"),
+        ({"n": 1001}, ValueError, "room for 1000 guests"),
+        ({"n": 2.5}, TypeError, "n must be a whole number"),
+    ],
+    ew.ChainsView: [
+        ({"chains": 1}, ValueError, "from 2 to 8 chains"),
+        ({"chains": 9}, ValueError, "from 2 to 8 chains"),
+        ({"chains": 3, "initial": ["prior", "k-means"]}, ValueError, "lists 2 starts"),
+        ({"initial": "middle"}, ValueError, "initial must be one of"),
+        ({"source": [[0.0, 1.0], [np.inf, 2.0], [1.0, 1.0]]}, ValueError, "contain infinity"),
+    ],
+    ew.PointsLab: [
+        ({"points": [[1.0, 2.0, 3.0]]}, ValueError, "a table of two columns"),
+        ({"points": [[1.0, np.nan]]}, ValueError, "finite numbers"),
+        ({"points": np.zeros((501, 2))}, ValueError, "room for 500 points; got 501"),
+        ({"points": "IV.AAAA"}, ValueError, "no text of a points lab"),
+        ({"points": "I.AAA"}, ValueError, "no text of a points lab"),
+        ({"points": "I.____"}, ValueError, "do not fit on the sheet"),
+    ],
+    ew.MoveInspector: [
+        ({"source": ew.datasets.unit_square(seed=0), "data": np.eye(2)}, TypeError, "data= is for a sampler"),
+        ({"move": "jump"}, ValueError, "no move 'jump'"),
+        ({"source": [[1.0, np.nan]] * 5}, ValueError, "NaN|missing|finite"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("kind", "arguments", "error", "message"), FAULTS)
+@pytest.mark.parametrize(
+    ("kind", "arguments", "error", "message"),
+    [
+        (kind, *fault)
+        for kind, faults in FAULTS.items()
+        for fault in (*faults, ({"colour": "red"}, TypeError, "colour"))
+    ],
+)
 def test_wrong_arguments_are_explained(
     kind: Callable[..., Any], arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The view of several chains without a browser."""
+"""Several chains played as one, and their view, without a browser."""
 
 import asyncio
 import re
@@ -8,11 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from playback.fakes import at_rest
+from traces import blob_trace
 
 import ewens_widgets as ew
-from ewens_widgets.playback import PlayerState
+from ewens_widgets.playback import Player, PlayerState
+from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views.figures import horizon
 from ewens_widgets.views.labs.chains_view import ChainsView
+from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -27,9 +30,13 @@ def view(square: ew.datasets.Dataset) -> ChainsView:
     return ChainsView(square, chains=3, model="I", iterations=120, burn_in=20)
 
 
-def run(view: ChainsView, count: int) -> None:
-    view.player.step_sync(count)
+def run(view: ChainsView, count: int = 10**6) -> None:
+    view.player.step_sync(min(count, view.player.status.target - view.player.status.iteration))
     view.player.refresh()
+
+
+def clusters(view: ChainsView) -> np.ndarray:
+    return np.stack([recorder.n_clusters for recorder in view.record.recorders])
 
 
 def printed(view: ChainsView) -> dict[str, float]:
@@ -43,13 +50,13 @@ def test_chains_start_apart_and_nothing_is_said_yet(view: ChainsView) -> None:
     assert view.player.status.iteration == 0
     run(view, 5)
     assert "Too early to say" in view.sentence.value
+    assert view.transport.status.value == "iteration 5 of 120", "nothing of one chain alone"
     assert view.agreement.verdict == "unknown"
     assert printed(view) == {}
 
 
-def test_what_is_printed_are_the_diagnostics_of_the_draws(view: ChainsView) -> None:
-    view.player.run_to_end_sync()
-    view.player.refresh()
+def test_numbers_and_pictures_are_those_of_the_draws(view: ChainsView) -> None:
+    run(view)
     assert [len(trace) for trace in view.traces] == [100] * 3
     expected = ew.diagnose(list(view.traces))
     numbers = printed(view)
@@ -57,6 +64,18 @@ def test_what_is_printed_are_the_diagnostics_of_the_draws(view: ChainsView) -> N
         assert numbers[f"rhat {name}"] == pytest.approx(expected.rhat[name], rel=1e-6)
         assert numbers[f"ess {name}"] == pytest.approx(expected.ess_bulk[name], rel=1e-6)
     assert view.agreement.similarity_gap == pytest.approx(expected.similarity_gap, abs=1e-6)
+    rhat, ess = (curves.lines for curves in view.views["diagnostics"].curves)
+    assert rhat.visible
+    assert rhat.x[-1] == 120
+    assert np.all(np.diff(rhat.x) > 0)
+    earlier = ew.diagnose([recorder.trace()[: int(ess.x[-5])][20:] for recorder in view.record.recorders])
+    np.testing.assert_allclose(ess.y[0, -5], earlier.ess_bulk["n_clusters"], rtol=1e-6)
+    heatmaps = view.views["similarities"]
+    assert list(heatmaps.images) == [*view.record.names, "pooled"]
+    assert all(bytes(image.value).startswith(b"\x89PNG") for image in heatmaps.images.values())
+    pooled = np.mean([trace.similarity() for trace in view.traces], axis=0)
+    pooled = pooled[np.ix_(heatmaps._order, heatmaps._order)]
+    np.testing.assert_allclose(heatmaps._pixels["pooled"] / 199, 1.0 - pooled, atol=0.003)
 
 
 def test_each_chain_is_the_sampler_with_its_start_and_seed(
@@ -64,28 +83,21 @@ def test_each_chain_is_the_sampler_with_its_start_and_seed(
 ) -> None:
     view.player.run_to_end_sync()
     seeds = np.random.SeedSequence(0).spawn(3)
-    starts = ("singletons", "one-cluster", "k-means")
-    for trace, start, seed in zip(view.traces, starts, seeds, strict=True):
+    for trace, start, seed in zip(view.traces, ("singletons", "one-cluster", "k-means"), seeds, strict=True):
         sampler = ew.Sampler(square, model="I", initial=start, seed=seed)
         expected = sampler.sample(100, burn_in=20, progress=False)
         np.testing.assert_array_equal(trace.labels, expected.labels)
 
 
 def test_traces_of_all_chains_are_drawn_over_each_other(view: ChainsView) -> None:
-    run(view, 30)
-    panel = view.views["traces"].panels[0]
-    assert panel.lines.y.shape == (3, 30)
-    drawn = np.stack([recorder.n_clusters for recorder in view.record.recorders])
-    low, high = panel.axes[1].scale.min, panel.axes[1].scale.max
-    np.testing.assert_array_equal(panel.lines.y, np.clip(drawn, low, high))
-    assert len(set(panel.lines.colors)) == 3
-
-
-def test_after_one_iteration_there_is_a_line_for_every_chain(view: ChainsView) -> None:
     run(view, 1)
-    panel = view.views["traces"].panels[0]
-    drawn = np.array([recorder.n_clusters[0] for recorder in view.record.recorders])
-    np.testing.assert_array_equal(panel.lines.y, np.stack([drawn, drawn], axis=1))
+    panel = view.views["traces"].traces[0]
+    np.testing.assert_array_equal(panel.lines.y, np.repeat(clusters(view), 2, axis=1))
+    run(view, 29)
+    assert panel.lines.y.shape == (3, 30)
+    scale = panel.axes[1].scale
+    np.testing.assert_array_equal(panel.lines.y, np.clip(clusters(view), scale.min, scale.max))
+    assert len(set(panel.lines.colors)) == 3
 
 
 def test_stepping_one_by_one_gives_the_same_chains_as_running(square: ew.datasets.Dataset) -> None:
@@ -99,30 +111,7 @@ def test_stepping_one_by_one_gives_the_same_chains_as_running(square: ew.dataset
         np.testing.assert_array_equal(first.log_posterior, second.log_posterior)
 
 
-def test_the_curves_show_how_the_numbers_evolved(view: ChainsView) -> None:
-    view.player.run_to_end_sync()
-    view.player.refresh()
-    diagnostics = view.views["diagnostics"]
-    assert diagnostics.rhat.lines.visible
-    assert diagnostics.rhat.lines.x[-1] == 120
-    assert np.all(np.diff(diagnostics.rhat.lines.x) > 0)
-    place = int(diagnostics.ess.lines.x[-5])
-    expected = ew.diagnose([recorder.trace()[:place][20:] for recorder in view.record.recorders])
-    np.testing.assert_allclose(diagnostics.ess.lines.y[0, -5], expected.ess_bulk["n_clusters"], rtol=1e-6)
-
-
-def test_similarities_of_each_chain_and_pooled_are_pictures(view: ChainsView) -> None:
-    view.player.run_to_end_sync()
-    view.player.refresh()
-    images = view.views["similarities"].images
-    assert list(images) == [*view.record.names, "pooled"]
-    assert all(bytes(image.value).startswith(b"\x89PNG") for image in images.values())
-    order = view.views["similarities"]._order
-    pooled = np.mean([trace.similarity() for trace in view.traces], axis=0)[np.ix_(order, order)]
-    np.testing.assert_allclose(view.views["similarities"]._pixels["pooled"] / 199, 1.0 - pooled, atol=0.003)
-
-
-def test_looking_back_shows_what_was_known_then(view: ChainsView) -> None:
+def test_looking_back_shows_what_was_known_then_and_a_reset_forgets_it(view: ChainsView) -> None:
     run(view, 40)
     then = view.sentence.value, printed(view)
     run(view, 60)
@@ -130,28 +119,16 @@ def test_looking_back_shows_what_was_known_then(view: ChainsView) -> None:
     view.player.seek(40)
     view.player.refresh()
     assert (view.sentence.value, printed(view)) == then
-    assert view.views["traces"].panels[0].lines.y.shape == (3, 40)
-
-
-def test_a_reset_forgets_the_run(view: ChainsView) -> None:
-    run(view, 60)
-    first = printed(view)
-    view.player.reset()
-    view.player.refresh()
-    assert all(len(recorder) == 0 for recorder in view.record.recorders)
-    assert "Press Play" in view.sentence.value
-    assert not view.views["traces"].panels[0].lines.visible
-    run(view, 60)
-    assert printed(view) == first, "the same seed gives the same run"
-
-
-def test_numbers_of_an_earlier_run_do_not_survive_an_unseen_reset(square: ew.datasets.Dataset) -> None:
-    view = ChainsView(square, chains=2, model="I", iterations=60, burn_in=0)
-    run(view, 60)
-    view.record.agreement(60)
+    assert view.views["traces"].traces[0].lines.y.shape == (3, 40)
     view.player.reset()
     with pytest.raises(ValueError, match="more than the draws of the shortest chain"):
         view.record.agreement(60)
+    view.player.refresh()
+    assert all(len(recorder) == 0 for recorder in view.record.recorders)
+    assert "Press Play" in view.sentence.value
+    assert not view.views["traces"].traces[0].lines.visible
+    run(view, 40)
+    assert (view.sentence.value, printed(view)) == then, "the same seed gives the same run"
 
 
 def test_recorded_chains_are_shown_finished_and_can_be_played_again(view: ChainsView) -> None:
@@ -165,34 +142,26 @@ def test_recorded_chains_are_shown_finished_and_can_be_played_again(view: Chains
     assert shown.agreement.rhat["theta"] == pytest.approx(expected.rhat["theta"], rel=1e-6)
     shown.player.seek(50)
     shown.player.refresh()
-    assert shown.views["traces"].panels[0].lines.y.shape == (3, 50)
+    assert shown.views["traces"].traces[0].lines.y.shape == (3, 50)
     shown.player.reset()
     shown.player.step_sync(7)
     assert [len(recorder) for recorder in shown.record.recorders] == [7, 7, 7]
     np.testing.assert_array_equal(shown.record.recorders[1].labels, view.traces[1].labels[:7])
     shown.player.run_to_end_sync()
     assert repr(shown) == "ChainsView('recorded chains', 3 chains, iteration 100 of 100)"
-    assert ChainsView(list(view.traces)).record.names == ("chain 1", "chain 2", "chain 3")
-
-
-def test_traces_of_different_lengths_are_cut_to_their_last_draws(view: ChainsView) -> None:
-    view.player.run_to_end_sync()
     one, two, _ = view.traces
     shown = ChainsView([one[30:], two])
-    np.testing.assert_array_equal(shown.record.recorders[1].labels, two.labels[30:])
+    assert shown.record.names == ("chain 1", "chain 2")
+    np.testing.assert_array_equal(shown.record.recorders[1].labels, two.labels[30:], "the last draws")
 
 
-def test_starts_can_be_chosen(square: ew.datasets.Dataset) -> None:
-    same = ChainsView(square, chains=2, initial="prior")
-    assert same.record.names == ("chain 1, prior", "chain 2, prior")
+def test_starts_can_be_chosen_and_a_warning_is_given_once(square: ew.datasets.Dataset) -> None:
     given = ChainsView(square, chains=2, initial=[np.arange(16) % 2, "k-means"])
     assert given.record.names == ("chain 1, labels", "chain 2, k-means")
-
-
-def test_a_warning_is_given_once_and_not_for_each_chain(square: ew.datasets.Dataset) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ChainsView(square, chains=3, moves="paper-2", acceptance="as-printed")
+        same = ChainsView(square, chains=2, initial="prior", moves="paper-2", acceptance="as-printed")
+    assert same.record.names == ("chain 1, prior", "chain 2, prior")
     assert len([one for one in caught if "as-printed" in str(one.message)]) == 1
 
 
@@ -220,6 +189,79 @@ def test_the_axis_grows_with_the_run(length: int, target: int, end: float) -> No
     assert horizon(int(length), int(target)) == end
 
 
-def test_the_status_tells_nothing_of_one_chain_alone(view: ChainsView) -> None:
-    run(view, 30)
-    assert view.transport.status.value == "iteration 30 of 120"
+@pytest.fixture
+def together() -> Ensemble:
+    return ensemble(n_chains=3, n_draws=40)
+
+
+def ensemble(n_chains: int, n_draws: int) -> Ensemble:
+    traces = [blob_trace(n_objects=12, n_draws=n_draws) for _ in range(n_chains)]
+    replays = [TraceReplay(trace) for trace in traces]
+    recorders = [DrawTable(trace.posterior, trace.move_names) for trace in traces]
+    return Ensemble(replays, recorders)
+
+
+def lengths(together: Ensemble) -> list[int]:
+    return [len(recorder) for recorder in together.recorders]
+
+
+def test_blocks_and_steps_are_recorded_for_every_chain_until_a_reset(together: Ensemble) -> None:
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.step_sync(9)
+    player.step_sync()
+    assert lengths(together) == [10, 10, 10]
+    assert together.iteration == 10
+    player.run_to_end_sync()
+    assert player.status.state is PlayerState.FINISHED
+    assert lengths(together) == [40, 40, 40]
+    for chain, recorder in zip(together.chains, together.recorders, strict=True):
+        np.testing.assert_array_equal(recorder.labels, chain._draws.labels)
+        np.testing.assert_array_equal(recorder.iterations, np.arange(1, 41))
+    player.reset()
+    assert lengths(together) == [0, 0, 0]
+    assert [chain.iteration for chain in together.chains] == [0, 0, 0]
+    assert together.runs == 2
+
+
+def test_a_chain_that_is_behind_after_an_interrupt_catches_up(
+    together: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.step_sync(4)
+    with monkeypatch.context() as patched:
+        patched.setattr(together.chains[2], "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            player.step_sync(5)
+    assert lengths(together)[0] == 4
+    assert player.status.iteration == 4
+    player.step_sync(8)
+    assert lengths(together) == [12, 12, 12]
+
+
+def test_draws_that_are_used_up_end_the_run() -> None:
+    together = ensemble(2, n_draws=6)
+    player = Player(together, together.recorders[0], target_iterations=50)
+    player.run_to_end_sync()
+    assert player.status.state is PlayerState.FINISHED
+    assert player.status.iteration == 6
+
+
+def test_what_counts_is_the_later_half_until_the_burn_in_is_over(together: Ensemble) -> None:
+    record = ChainsRecord(together, ("a", "b", "c"), target=40, burn_in=10)
+    player = Player(together, together.recorders[0], target_iterations=40)
+    player.run_to_end_sync()
+    assert [record.start(length) for length in (0, 8, 19, 20, 40)] == [0, 4, 9, 10, 10]
+    assert record.agreement(40).n_draws == 30
+    assert record.agreement(12).is_known is False
+    places = [place for place, _ in record.course(40)]
+    assert places[-1] == 40
+    assert places == sorted(places)
+    similarity = record.summaries(40)[0].similarity()
+    labels = together.recorders[0].labels[10:]
+    np.testing.assert_allclose(
+        similarity, np.mean(labels[:, :, None] == labels[:, None, :], axis=0), atol=1e-6
+    )
+    assert record.course(0) == []

@@ -17,7 +17,6 @@ from ewens_widgets.views.labs.inspector_panels import (
     SECOND_SIDE,
     Waterfall,
     blend,
-    waterfall_bars,
 )
 from ewens_widgets.views.labs.move_inspector import MoveInspector
 
@@ -170,10 +169,10 @@ def test_the_switch_tells_what_the_printed_ratio_would_have_decided(inspector: M
     right = "accepted" if proposal.accepted() else "rejected"
     assert decisions == [right, {"accepted": "rejected", "rejected": "accepted"}[right]]
     assert inspector.waterfall.bars.y[-1][1] == pytest.approx(proposal.log_ratio(as_printed=True))
-    inspector.fields.fields["move"].control.value = "reassign"
+    inspector.fields.move.control.value = "reassign"
     go_to(inspector, "ratio")
     assert "the reverse proposal are equally probable" in inspector.told.value
-    inspector.fields.fields["move"].control.value = "gibbs"
+    inspector.fields.move.control.value = "gibbs"
     go_to(inspector, "ratio")
     assert "not in the paper" in inspector.told.value
 
@@ -193,25 +192,19 @@ def test_a_chain_that_decides_by_the_printed_ratio_is_shown_as_it_is(square: ew.
 
 
 def test_the_move_and_its_options_can_be_changed(inspector: MoveInspector) -> None:
-    fields = inspector.fields.fields
+    fields = inspector.fields
     labels = inspector.inspection.proposal.labels
-    fields["within"].control.value = "maximum"
-    fields["jump"].control.value = "0.25"
+    fields.options["within"].control.value = "maximum"
+    jump = fields.options["core_jump"]
+    jump.control.value = "0.25"
     assert inspector.inspection.move == ew.moves.SplitMerge("maximum", core_jump=0.25)
     assert np.array_equal(inspector.inspection.proposal.labels, labels)
-    fields["jump"].control.value = "often"
-    assert "is not a number" in fields["jump"].problem
+    jump.control.value = "often"
+    assert "is not a number" in jump.problem
     assert inspector.inspection.move.core_jump == 0.25
-    fields["move"].control.value = "informed-split-merge"
-    assert fields["within"].layout.display == "none"
+    fields.move.control.value = "informed-split-merge"
+    assert jump.layout.display == "none"
     assert "informed-split-merge" in inspector.status.value
-
-
-def test_running_on_and_resetting(inspector: MoveInspector) -> None:
-    press(inspector, "Run 50")
-    assert inspector.status.value.startswith("iteration 50 ")
-    press(inspector, "Reset")
-    assert inspector.status.value.startswith("iteration 0 ")
 
 
 def test_a_sampler_is_looked_at_and_not_moved(square: ew.datasets.Dataset) -> None:
@@ -219,7 +212,11 @@ def test_a_sampler_is_looked_at_and_not_moved(square: ew.datasets.Dataset) -> No
     inspector = MoveInspector(sampler, data=square)
     for _ in range(5):
         press(inspector, "Next iteration")
-    assert (sampler.iteration, inspector.inspection.iteration) == (0, 5)
+    press(inspector, "Run 50")
+    assert (sampler.iteration, inspector.inspection.iteration) == (0, 55)
+    assert inspector.status.value.startswith("iteration 55 ")
+    press(inspector, "Reset")
+    assert inspector.status.value.startswith("iteration 0 ")
     assert inspector.inspection.move.name == "reassign"
     assert inspector.dataset is square
     assert MoveInspector(sampler).dataset.feature_names == ("coordinate 1", "coordinate 2")
@@ -251,38 +248,23 @@ def test_clusters_have_ellipses_before_and_after(inspector: MoveInspector) -> No
         assert drawn.sum() == large.size
 
 
-NAMES_OF_TERMS = ("one", "two", "three", "total")
-TERMS = (Term("one", 2.0), Term("two", -3.5), Term("three", 1.0))
-
-
-def test_each_bar_begins_where_the_one_before_it_ends() -> None:
-    np.testing.assert_array_equal(
-        waterfall_bars([2.0, -3.5, 1.0]), [[0.0, 2.0], [2.0, -1.5], [-1.5, -0.5], [0.0, -0.5]]
-    )
-
-
-def test_terms_are_shown_with_their_signs() -> None:
-    chart = Waterfall(NAMES_OF_TERMS)
+def test_bars_begin_where_the_one_before_ends_and_have_their_signs() -> None:
+    chart = Waterfall(("one", "two", "three", "total"))
     assert chart.is_empty
-    chart.show(TERMS, mark=-1.0)
+    chart.show([Term("one", 2.0), Term("two", -3.5), Term("three", 1.0)], mark=-1.0)
+    np.testing.assert_array_equal(chart.bars.y, [[0.0, 2.0], [2.0, -1.5], [-1.5, -0.5], [0.0, -0.5]])
     assert chart.bars.colors[:3] == [RISES, FALLS, RISES]
     assert list(chart.texts.text) == ["+2.000", "−3.500", "+1.000", "−0.500"]
     assert chart.mark.visible
     assert chart.mark.y.tolist() == [-1.0, -1.0]
-    low, high = chart._y_scale.min, chart._y_scale.max
-    assert low < -1.5
-    assert high > 2.0
-    chart.show(TERMS)
-    assert not chart.mark.visible
-    chart.clear()
-    assert not chart.bars.visible
-
-
-def test_an_infinite_term_can_be_drawn() -> None:
-    chart = Waterfall(NAMES_OF_TERMS)
+    scale = chart.figure.axes[1].scale
+    assert scale.min < -1.5 < 2.0 < scale.max
     chart.show([Term("one", 1.0), Term("two", -np.inf), Term("three", 3.0)])
     assert np.all(np.isfinite(chart.bars.y))
     assert list(chart.texts.text)[1] == "−inf"
+    assert not chart.mark.visible
+    chart.clear()
+    assert not chart.bars.visible
 
 
 def test_colours_of_sides_go_from_one_to_the_other() -> None:

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from views.chains import Wire
 
 import ewens_widgets as ew
@@ -19,7 +18,6 @@ from ewens_widgets.model.priors import (
     PitmanYor,
     Poisson,
 )
-from ewens_widgets.partition import cluster_sizes
 from ewens_widgets.views.labs.restaurant import (
     ALONE,
     TOGETHER,
@@ -53,7 +51,7 @@ def test_guests_sit_down_one_by_one(prior: PartitionPrior) -> None:
     assert seating.arrival is None
     for guest in range(1, 7):
         before = seating.labels
-        sizes = cluster_sizes(before) if before.size else before
+        sizes = np.bincount(before)
         seating.seat(1)
         labels = seating.labels
         assert labels.size == guest
@@ -64,52 +62,34 @@ def test_guests_sit_down_one_by_one(prior: PartitionPrior) -> None:
         assert (arrival.guest, arrival.table) == (guest, labels[-1] + 1)
         assert arrival.opened == (arrival.table > len(sizes))
         assert arrival.chance == pytest.approx(prior.seating_probabilities(sizes)[arrival.table - 1])
-    assert seating.is_full
     assert seating.tally.n_draws == 1
     seating.seat(1)
     assert seating.labels.size == 1, "another restaurant"
 
 
-def test_the_same_seed_seats_the_same_guests() -> None:
-    one, other = Seating(20, Ewens(2.0), seed=3), Seating(20, Ewens(2.0), seed=3)
-    one.seat(30)
-    for _ in range(30):
-        other.seat(1)
-    assert one.labels.tolist() == other.labels.tolist()
-    assert one.tally.counts.tolist() == other.tally.counts.tolist()
-    one.reset()
-    assert (one.labels.size, one.path.size, one.tally.n_draws) == (0, 0, 0)
-    one.seat(30)
-    assert one.labels.tolist() == other.labels.tolist()
-
-
 @every_prior
-def test_seatings_and_draws_are_those_of_the_prior(prior: PartitionPrior) -> None:
+def test_seatings_and_draws_are_those_of_the_prior_and_of_the_seed(prior: PartitionPrior) -> None:
     """The prior's own tests prove that these have its probabilities."""
     seating, rng = Seating(20, prior, seed=5), np.random.default_rng(5)
     for _ in range(3):
         seating.seat(13)
-        seating.seat(7)
+        for _ in range(7):
+            seating.seat(1)
         assert seating.labels.tolist() == prior.sample(20, rng).tolist()
+    seating.seat(7)
+    prior.sample(20, rng)
     seating.draw(50)
     drawn = prior.sample_partitions(20, 50, rng)
-    assert seating.labels.tolist() == drawn[-1].tolist()
+    labels = seating.labels.tolist()
+    assert labels == drawn[-1].tolist()
+    assert seating.arrival is None
+    assert seating.path.tolist() == [len(set(labels[:guest])) for guest in range(1, 21)]
     assert seating.tally.counts[1:].sum() == seating.tally.n_draws == 53
     seating.reset()
+    assert (seating.labels.size, seating.path.size, seating.tally.n_draws) == (0, 0, 0)
     seating.seat(20)
+    assert seating.labels.tolist() == prior.sample(20, np.random.default_rng(5)).tolist()
     assert seating.tally.counts[seating.labels.max() + 1] == 1
-
-
-def test_the_last_of_many_draws_is_on_display() -> None:
-    seating = Seating(30, Ewens(1.0), seed=0)
-    seating.seat(7)
-    seating.draw(50)
-    assert seating.is_full
-    assert seating.arrival is None
-    labels = seating.labels.tolist()
-    assert seating.path.tolist() == [len(set(labels[:guest])) for guest in range(1, 31)]
-    seating.seat(1)
-    assert seating.labels.size == 1
 
 
 def test_two_restaurants_have_the_same_guests() -> None:
@@ -150,12 +130,9 @@ def test_the_product_is_the_probability(labels: list[int], prior: PartitionPrior
     assert value_of(text) == pytest.approx(np.exp(prior.log_pmf(labels)), rel=2e-3)
 
 
-def test_products_of_many_guests_and_of_impossible_ones_are_left_out() -> None:
+def test_probabilities_are_written_even_where_they_are_too_small_for_a_number() -> None:
     assert product_text(np.zeros(9, dtype=np.intp), Ewens(1.0)) == ""
     assert product_text(np.arange(4), DirichletMultinomial(3, 1.0)) == ""
-
-
-def test_probabilities_are_written_even_where_they_are_too_small_for_a_number() -> None:
     assert "10^-1134.1" in probability_text(np.arange(500), Ewens(1.0))
     impossible = probability_text(np.arange(500), DirichletMultinomial(10, 1.0))
     assert impossible == '<b class="ew-probability">0</b>'
@@ -177,12 +154,9 @@ def test_the_weights_of_the_next_guest_are_tabulated() -> None:
     assert cells(seats_table(np.array([1234]), FiniteMixture(1.0, Poisson(3.0))))[1][1] == "1235"
     empty = cells(seats_table(np.zeros(0, dtype=np.intp), Ewens(7.94)))
     assert empty[1:] == [["weight", "7.94"], ["chance", "100.0%"]], "the weight of a new table is λ"
-
-
-def test_many_sizes_are_shortened() -> None:
-    table = cells(seats_table(np.arange(1, 21), Ewens(1.0)))
-    assert table[0] == ["table of", "20", "19", "18", "17", "…", "4", "3", "2", "1", "new"]
-    assert all(len(row) == len(table[0]) for row in table)
+    many = cells(seats_table(np.arange(1, 21), Ewens(1.0)))
+    assert many[0] == ["table of", "20", "19", "18", "17", "…", "4", "3", "2", "1", "new"]
+    assert all(len(row) == len(many[0]) for row in many)
 
 
 @pytest.mark.parametrize("height", [ALONE, TOGETHER])
@@ -225,20 +199,15 @@ def test_the_largest_party_is_no_dust(prior: object, height: float, least: float
             assert plan.guests().shape == (n, 2)
 
 
-def test_small_parties_stay_where_they_sit() -> None:
-    labels = ewens.sample(24, 1.0, np.random.default_rng(1))
-    plans = [SeatingPlan(labels[:seated], 24) for seated in range(1, 25)]
+@pytest.mark.parametrize(("n", "most_moves"), [(24, 0), (400, 59)])
+def test_small_parties_stay_where_they_sit_and_large_ones_are_moved_rarely(n: int, most_moves: int) -> None:
+    labels = ewens.sample(n, 1.0, np.random.default_rng(1))
+    plans = [SeatingPlan(labels[:seated], n) for seated in range(1, n + 1)]
+    moves = 0
     for before, after in pairwise(plans):
-        known = before.sizes.size
-        np.testing.assert_allclose(before.centres[:known], after.centres[:known])
-        assert before.spacing == after.spacing
-
-
-def test_large_parties_are_moved_rarely() -> None:
-    labels = ewens.sample(400, 1.0, np.random.default_rng(1))
-    plans = [SeatingPlan(labels[:seated], 400) for seated in range(1, 401)]
-    moves = sum(not np.allclose(before.centres[0], after.centres[0]) for before, after in pairwise(plans))
-    assert moves < 60
+        known = before.sizes.size if n == 24 else 1
+        moves += not np.allclose(before.centres[:known], after.centres[:known])
+    assert moves <= most_moves
 
 
 def test_the_table_at_a_place_is_found() -> None:
@@ -248,33 +217,28 @@ def test_the_table_at_a_place_is_found() -> None:
     assert plan.table_at(WIDTH - 1.0, 1.0) == 2, "nowhere near a table is a new table"
 
 
-class Moves(list):
-    """Partitions that were made by moving a guest."""
-
-    def take(self, labels: NDArray[np.intp]) -> None:
-        self.append(labels.tolist())
+Moves = list[list[int]]
 
 
 @pytest.fixture
 def moves() -> Moves:
-    return Moves()
+    """Partitions that were made by moving a guest."""
+    return []
 
 
 @pytest.fixture
 def panel(wire: Wire, moves: Moves) -> RestaurantPanel:
     del wire
-    panel = RestaurantPanel(1, "#0072b2", lambda command: command(), moves.take)
+    keep = lambda labels: moves.append(labels.tolist())  # noqa: E731
+    panel = RestaurantPanel(1, "#0072b2", lambda command: command(), keep)
     panel.prepare(DirichletMultinomial(2, 1.0), is_alone=True)
     panel.show(np.array([0, 0, 1]), 3, None)
     return panel
 
 
-def test_a_room_that_nobody_has_seen_yet_can_be_painted(panel: RestaurantPanel) -> None:
-    assert set(Floor().scene) == set(panel.room.scene)
-
-
 def test_the_scene_tells_all(panel: RestaurantPanel) -> None:
     scene = panel.room.scene
+    assert set(Floor().scene) == set(scene), "a room that has not been shown yet can be painted"
     assert scene["room"] == [WIDTH, ALONE]
     assert [table["text"] for table in scene["tables"]] == ["2 · 62%", "1 · 38%", "new · 0%"]
     assert [guest[2] for guest in scene["guests"]] == [0, 0, 1]
@@ -284,6 +248,9 @@ def test_the_scene_tells_all(panel: RestaurantPanel) -> None:
     )
     assert "m + λ/k = m + 0.5" in panel.rule.value
     assert "<td>2.5</td><td>1.5</td><td>0</td>" in panel.rule.value
+    panel.show(np.arange(3), 3, None)
+    assert "impossible" in panel.rule.value
+    assert [table["text"] for table in panel.room.scene["tables"]] == ["1", "1", "1", "new"]
 
 
 def test_guests_are_moved_by_mouse_and_by_keyboard(panel: RestaurantPanel, moves: Moves) -> None:
@@ -308,12 +275,6 @@ def test_guests_are_moved_by_mouse_and_by_keyboard(panel: RestaurantPanel, moves
 def test_nobody_is_moved_by_other_messages(panel: RestaurantPanel, moves: Moves, message: object) -> None:
     panel._on_message(None, message, [])
     assert moves == []
-
-
-def test_what_is_impossible_is_said(panel: RestaurantPanel) -> None:
-    panel.show(np.arange(3), 3, None)
-    assert "impossible" in panel.rule.value
-    assert [table["text"] for table in panel.room.scene["tables"]] == ["1", "1", "1", "new"]
 
 
 def test_the_same_partition_sends_nothing_and_another_one_message(wire: Wire, panel: RestaurantPanel) -> None:

@@ -1,6 +1,6 @@
 """The live view, the report and the stopping rule judge the same draws alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle
 from types import ModuleType
@@ -169,30 +169,26 @@ def other_threshold(found: Diagnostics) -> Diagnostics:
     return OtherThreshold(**{name: getattr(found, name) for name in Diagnostics.__dataclass_fields__})
 
 
+def without_the_largest(found: Diagnostics) -> Diagnostics:
+    """A verdict that follows one quantity less."""
+    numbers = ("rhat", "ess_bulk", "ess_tail")
+    filled = {name: {**getattr(found, name), "largest_cluster": np.nan} for name in numbers}
+    return replace(found, **filled) if found.is_known else found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "name"), [(report_module, "diagnose"), (ensemble, "compare")])
-def test_another_threshold_would_be_noticed(
-    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
+@pytest.mark.parametrize(
+    ("module", "name", "fault"),
+    [
+        (report_module, "diagnose", other_threshold),
+        (ensemble, "compare", other_threshold),
+        (ensemble, "compare", without_the_largest),
+    ],
+)
+def test_another_threshold_or_another_list_of_quantities_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, fault: Callable[..., Diagnostics]
 ) -> None:
     honest = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given, **named: other_threshold(honest(*given, **named)))
-    with pytest.raises(AssertionError):
-        twin()
-
-
-@pytest.mark.slow
-def test_another_list_of_quantities_in_the_view_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = ensemble.compare
-
-    def without_the_largest(values: dict[str, np.ndarray], **named: object) -> Diagnostics:
-        fewer = {name: rows for name, rows in values.items() if name != "largest_cluster"}
-        found = honest(fewer, **named)
-        filled = {
-            name: {**getattr(found, name), "largest_cluster": np.nan}
-            for name in ("rhat", "ess_bulk", "ess_tail")
-        }
-        return replace(found, **filled) if found.is_known else found
-
-    monkeypatch.setattr(ensemble, "compare", without_the_largest)
+    monkeypatch.setattr(module, name, lambda *given, **named: fault(honest(*given, **named)))
     with pytest.raises(AssertionError):
         twin()
