@@ -250,7 +250,8 @@ def _paint_scatter(mark: bqplot.Scatter, axes: "Axes") -> None:
 def _paint_bars(mark: bqplot.Bars, axes: "Axes") -> None:
     rows = np.atleast_2d(mark.y)
     width = 0.8 / len(rows)
-    for place, (heights, colour) in enumerate(zip(rows, mark.colors, strict=False)):
+    for place, heights in enumerate(rows):
+        colour = mark.colors[place % len(mark.colors)]
         axes.bar(mark.x + (place - (len(rows) - 1) / 2) * width, heights, width, color=colour)
 
 
