@@ -54,6 +54,17 @@ UNDERSTOOD = [
         XY,
         notes=("The file has no mark of its encoding and is read as UTF-16.",),
     ),
+    Messy(
+        "two title lines and a row of totals",
+        lines("A study of flowers", "measured by two people", "x,y", *SIX, "Total,13"),
+        THREE,
+        XY,
+        notes=(
+            "Line 1 is left out as a title or comment: 'A study of flowers'.",
+            "Line 2 is left out as a title or comment: 'measured by two people'.",
+            "The last row, 'Total', is left out: it sums up the others.",
+        ),
+    ),
     Messy("bars", lines("x|y", "1.5|2", "2.5|7", "3.5|4"), THREE, XY),
     Messy("runs of spaces", lines("x   y", "1.5   2", "2.5  7", "3.5   4"), THREE, XY),
     Messy(
@@ -397,7 +408,7 @@ REFUSED = [
         "several units",
         lines("dose,y", "5 mg,2", "2 g,7", "8.5 mg,4"),
         message=(
-            "column 'dose' ('5 mg', '2 g', '8.5 mg'): not all cells have the same unit. Say "
+            "column 'dose' ('5 mg', '2 g', '8.5 mg'): not all cells have the same unit; see '2 g'. Say "
             'read_as={"dose": "numbers"} (the numbers as they stand), or ' + KEEP.format("dose")
         ),
     ),

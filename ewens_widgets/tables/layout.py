@@ -3,8 +3,8 @@ r"""From a file to a DataFrame of text: encoding, separator, lines above the tab
 A file is text to be parsed, nothing more: no formula is evaluated and no other file is opened. The first rows
 decide the layout, and `pandas.read_csv` then reads all of it. Recognised are UTF-8, UTF-16 and the Western
 code page of spreadsheets, the separator (tab, semicolon, comma, bar, or runs of spaces), title and comment
-lines above the table, one or two rows of names, a row of units, and tables written by R, whose column of row
-names has no name. Whatever goes beyond a plain table is noted for the summary.
+lines above the table, one or two rows of names, a row of units, a row of totals below, and tables written by
+R, whose column of row names has no name. Whatever goes beyond a plain table is noted for the summary.
 """
 
 import csv
@@ -27,6 +27,7 @@ _MOST_COLUMNS = 1_000
 _LOOKED_AT = 50  # Rows that decide the layout.
 # Words that are the name of a column and hardly ever the name of a row.
 _HEADING = re.compile("(?i)class|code|group|id|index|label|name|object|sample|species|subject")
+_TOTAL = re.compile("(?i)((grand )?totals?|sum|mean|average):?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -80,7 +81,7 @@ def read_layout(content: bytes, header: int | bool | None) -> tuple[Any, str, li
     widest = max(len(cells) for _, cells in rows)
     width = Counter(len(cells) for _, cells in head).most_common(1)[0][0]
     n_titles = 0
-    while len(head) > 2 and width > 1 and _is_title(head[0][1], head[1][1], width):
+    while len(head) > 2 and width > 1 and _is_title(head[0][1], [cells for _, cells in head[1:4]], width):
         line, title = head.pop(0)
         n_titles += 1
         shown = short_name(", ".join(filter(None, title)))
@@ -101,6 +102,9 @@ def read_layout(content: bytes, header: int | bool | None) -> tuple[Any, str, li
         notes.append(note)
     table = _parsed(text, "\t" if separator == " " else separator, max(len(first), widest))
     body = table.iloc[n_titles + n_names :].reset_index(drop=True)
+    if len(body) > 2 and _TOTAL.fullmatch(word := next(filter(None, body.iloc[-1]))):
+        notes.append(f"The last row, {word!r}, is left out: it sums up the others.")
+        body = body.iloc[:-1]
     beyond = body.iloc[:, len(first) :]
     for row in body.index[(beyond != "").any(axis=1)][:1]:
         count = len(first) + int((beyond.loc[row] != "").to_numpy().nonzero()[0][-1]) + 1
@@ -198,8 +202,8 @@ def _is_spaced(lines: list[str]) -> bool:
     return not is_single and all(sum(map(looks_like_number, line.split())) > 1 for line in lines[1:])
 
 
-def _is_title(cells: list[str], below: list[str], width: int) -> bool:
-    if _has_number(cells) or sum(map(bool, below)) < 2:
+def _is_title(cells: list[str], below: list[list[str]], width: int) -> bool:
+    if _has_number(cells) or all(sum(map(bool, row)) < 2 for row in below):
         return False
     is_comment = cells[0].startswith("#") and len(cells) != width
     return is_comment or (sum(map(bool, cells)) == 1 and (len(cells) == 1 or width > 2))

@@ -28,7 +28,7 @@ _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", O
 _LEAST, _MOST = 8, 60  # bars
 _MOST_PRIOR = 240  # clusters of which the prior is shown
 _MOST_OBJECTS = 20_000
-_HEIGHTS = (0.2, 0.4, 1.0)  # ends of the axis of shares; few values, so that it changes rarely
+_HEIGHTS = (0.2, 0.4, 0.6, 1.0)  # ends of the axis of shares; few values, so that it changes rarely
 _MOST_TICKS = 6
 
 

@@ -160,6 +160,9 @@ class Panel(VBox):
     def darken(self, is_dark: bool) -> None:
         """Follow the theme of the page, if there is anything that its stylesheet cannot do."""
 
+    def enlarge(self, scale: float) -> None:
+        """Follow the size of the page's type, 1 being the default, likewise."""
+
     def _heading(self) -> str:
         """Heading, a question mark that explains, and a button that enlarges, which page.js handles."""
         title = escape(self.title)
@@ -199,7 +202,7 @@ class View(Panel):
 
     def __init__(self, shared: SharedState | None = None, **traits: object) -> None:
         self.shared = SharedState() if shared is None else shared
-        self._frame: Frame | None = None
+        self.frame: Frame | None = None  # on display
         self._due = 0.0
         self._failed = False
         self.is_seen = True  # otherwise it is drawn only while the chain rests
@@ -216,7 +219,7 @@ class View(Panel):
 
     def prepare(self, dataset: Dataset, posterior: Posterior) -> None:
         """Turn to other data or another model."""
-        self._frame = None
+        self.frame = None
         self._due = 0.0
         self._failed = False
         assign(self._error, value="")
@@ -231,16 +234,11 @@ class View(Panel):
         """Assign the marks' traits."""
         raise NotImplementedError
 
-    @property
-    def frame(self) -> Frame | None:
-        """The frame on display."""
-        return self._frame
-
     def show(self, frame: Frame) -> None:
         """Show a frame."""
         if self._failed:
             return
-        self._frame = frame
+        self.frame = frame
         now = time.perf_counter()
         # A running chain sends the next frame soon; one that rests may send none.
         if frame.status.is_running and (now < self._due or not self.is_seen):
@@ -250,11 +248,11 @@ class View(Panel):
 
     def redraw(self) -> None:
         """Draw the last frame again, because something other than the chain has changed."""
-        if self._frame is None or self._failed:
+        if self.frame is None or self._failed:
             return
         # The shared state calls this, not the player, which would catch the fault.
         try:
-            self.draw(self._frame)
+            self.draw(self.frame)
         except Exception as error:
             _logger.warning("%s raised and is switched off", type(self).__name__, exc_info=error)
             self.show_error(error)

@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from html import escape
 from typing import Any
 
 import numpy as np
 from ipywidgets import HTML, Button, Dropdown, Text, ToggleButtons, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
+from traitlets import Unicode, observe
 
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.model.checks import check_theta_grid
 from ewens_widgets.sampling.moves.move import Move, Option
 from ewens_widgets.views.base import assign, button, look, make, show_if
 
-_MOST_VALUES = 100
+_MOST_VALUES = 100  # of a grid
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _POWERS = re.compile(r"2\^(-?\d{1,3})\s*(?:…|\.\.\.?|to|:)\s*2\^(-?\d{1,3})")
 
@@ -30,13 +32,17 @@ class Field(VBox):
         Returns the parsed value, or raises `ValueError` or `TypeError` with a sentence.
     css_class
         Class of the element.
-    help_text
-        A sentence below the control.
     shown
         What is shown, if the control is only a part of it.
     """
 
     children: tuple[Widget, ...]
+
+    problem = Unicode()
+    """What is wrong with the value, as plain text; empty for a valid one."""
+
+    help_text = Unicode()
+    """Sentence below the control, as plain text."""
 
     def __init__(
         self,
@@ -48,39 +54,18 @@ class Field(VBox):
     ) -> None:
         self.control = control
         self._parse = parse
-        self._problem, self._help = "", help_text
         self._line: HTML | None = None  # made when there is something to say
         super().__init__((control if shown is None else shown,), **look(f"ew-field {css_class}"))
-        self._write()
+        self.help_text = help_text
 
-    def _write(self) -> None:
-        parts = {"ew-problem": self._problem, "ew-help": self._help}
+    @observe("problem", "help_text")
+    def _write(self, _: object) -> None:
+        parts = {"ew-problem": self.problem, "ew-help": self.help_text}
         html = "".join(f'<div class="{name}">{escape(text)}</div>' for name, text in parts.items() if text)
-        if self._line is None and html:
+        if self._line is None:
             self._line = make(HTML, "", html)
             self.children = (*self.children, self._line)
-        elif self._line is not None:
-            assign(self._line, value=html)
-
-    @property
-    def problem(self) -> str:
-        """The problem as plain text; empty for a valid value."""
-        return self._problem
-
-    @problem.setter
-    def problem(self, text: str) -> None:
-        self._problem = text
-        self._write()
-
-    @property
-    def help_text(self) -> str:
-        """Sentence below the control, as plain text."""
-        return self._help
-
-    @help_text.setter
-    def help_text(self, text: str) -> None:
-        self._help = text
-        self._write()
+        assign(self._line, value=html)
 
     def read(self) -> Any:  # noqa: ANN401 - fields hold values of any type
         """Return the parsed value; explain a wrong one below the control and raise."""
@@ -93,51 +78,28 @@ class Field(VBox):
         return value
 
 
-def entry(
-    description: str,
-    value: str,
-    parse: Callable[[str], Any],
-    css_class: str,
-    tooltip: str,
-    help_text: str = "",
-) -> Field:
+def entry(description: str, value: str, parse: Callable[[str], Any], css_class: str, tooltip: str) -> Field:
     """Field with a text to type."""
     control = make(Text, value=value, description=description, tooltip=tooltip, continuous_update=False)
-    return Field(control, parse, css_class, help_text)
+    return Field(control, parse, css_class)
 
 
 def choice(
-    description: str,
-    options: list[tuple[str, Any]],
-    value: object,
-    css_class: str,
-    tooltip: str,
-    help_text: str = "",
+    description: str, options: list[tuple[str, Any]], value: object, css_class: str, tooltip: str
 ) -> Field:
     """Field for one of several options."""
     control = make(Dropdown, options=options, value=value, description=description, tooltip=tooltip)
-    return Field(control, lambda chosen: chosen, css_class, help_text)
+    return Field(control, lambda chosen: chosen, css_class)
 
 
 def button_choice(
-    description: str,
-    options: list[tuple[str, Any, str]],
-    value: object,
-    css_class: str,
-    tooltip: str,
-    help_text: str = "",
+    description: str, options: list[tuple[str, Any, str]], value: object, css_class: str, tooltip: str
 ) -> Field:
     """Field for one of a few options that are all to be seen: name, value and tooltip of each."""
-    control = make(
-        ToggleButtons,
-        "ew-button-choice",
-        options=[option[:2] for option in options],
-        value=value,
-        description=description,
-        tooltip=tooltip,
-        tooltips=[option[2] for option in options],
-    )
-    return Field(control, lambda chosen: chosen, css_class, help_text)
+    pairs, tooltips = [option[:2] for option in options], [option[2] for option in options]
+    said = {"description": description, "tooltip": tooltip, "tooltips": tooltips}
+    control = make(ToggleButtons, "ew-button-choice", options=pairs, value=value, **said)
+    return Field(control, lambda chosen: chosen, css_class)
 
 
 def buttons(rows: Iterable[tuple[str, str, str, str]], command: Callable[[str], None]) -> dict[str, Button]:
@@ -165,16 +127,12 @@ def show_only(fields: Mapping[str, Field], names: set[str]) -> None:
 
 def read_shown(fields: Mapping[str, Field]) -> dict[str, Any]:
     """Values of all fields that are shown; raise `ValueError` after all wrong ones have been explained."""
-    values: dict[str, Any] = {}
-    problems = []
-    for name, field in fields.items():
-        if field.layout.display == "none":
-            continue
-        try:
+    values = {}
+    shown = {name: field for name, field in fields.items() if field.layout.display != "none"}
+    for name, field in shown.items():
+        with suppress(ValueError, TypeError):
             values[name] = field.read()
-        except (ValueError, TypeError) as error:
-            problems.append(str(error))
-    if problems:
+    if problems := [field.problem for field in shown.values() if field.problem]:
         raise ValueError(" ".join(problems))
     return values
 

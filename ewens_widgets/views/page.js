@@ -18,6 +18,7 @@ const LARGEST = 1.3;
 const USUAL = { width: 1180, height: 680 };
 const LEAST_ROOM = 560;
 const NARROW = [560, 700, 760, 860, 900]; // widths below which the stylesheet arranges things otherwise
+const LOW = 620; // a window as low as this has small controls
 const BELOW = 10; // pixels left free below the widget
 const PART_PAUSE = 600; // milliseconds between the parts of a large file
 const POINTED = 120; // milliseconds for which the mouse rests before somebody is asked what is there
@@ -160,7 +161,9 @@ function render({ model, el }) {
     if (!around?.isConnected || !isVisible()) return;
     const scroller = scrollerOf(around);
     const isWindow = isPresenting() || scroller === document.documentElement;
-    const height = isWindow ? window.innerHeight : scroller.clientHeight;
+    // Where a browser refuses the whole screen, a box around the widget may keep it smaller than the window.
+    if (isPresenting()) around.style.setProperty("--ew-room", "0px");
+    const height = isPresenting() ? around.clientHeight : isWindow ? window.innerHeight : scroller.clientHeight;
     const start = isWindow ? 0 : scroller.getBoundingClientRect().top - scroller.scrollTop;
     const above = isPresenting() ? 0 : around.getBoundingClientRect().top + (isWindow ? window.scrollY : 0) - start;
     // A margin above the widget comes again below it; what is further above can be scrolled away.
@@ -169,6 +172,7 @@ function render({ model, el }) {
     const width = around.clientWidth;
     // Classes, and no container queries: these halve the number of frames that are painted.
     for (const least of NARROW) around.classList.toggle(`ew-under-${least}`, width <= least);
+    around.classList.toggle("ew-short", window.innerHeight <= LOW && !isPresenting());
     const fitting = Math.min(width / USUAL.width, room / USUAL.height, LARGEST);
     const scale = isPresenting() ? PRESENTED : Math.max(1, Math.round(20 * fitting) / 20);
     around.style.setProperty("--ew-room", `${Math.floor(room)}px`);

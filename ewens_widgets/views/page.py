@@ -227,6 +227,7 @@ class Dashboard(VBox):
             canvas.fit(room.scale, room.sizes.get(canvas.css_class))
         for panel in self.panels:
             panel.darken(room.is_dark)
+            panel.enlarge(room.scale)
 
     def _make_room(self, room: Room, answer: Callable[[], None]) -> None:
         self.fit(room)

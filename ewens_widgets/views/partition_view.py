@@ -131,6 +131,10 @@ class PartitionView(View):
         )
         return self.figure, self.legend, self.clear
 
+    def enlarge(self, scale: float) -> None:
+        """Draw larger points for a whole room."""
+        self.dots.enlarge(scale**2)
+
     def _objects_in(self, area: FloatArray) -> NDArray[np.intp]:
         (left, bottom), (right, top) = area
         x, y = np.asarray(self.points.x), np.asarray(self.points.y)
@@ -142,7 +146,7 @@ class PartitionView(View):
 
     def _tell(self, spot: Spot | None) -> str:
         """Describe the object under the mouse: its name, class and membership probability."""
-        if spot is None or self._frame is None or self._dataset is None:
+        if spot is None or self.frame is None or self._dataset is None:
             return ""
         found = spot.nearest(self.points.x, self.points.y, self.plane.scales)
         if found is None:
@@ -151,7 +155,7 @@ class PartitionView(View):
         lines = [self._dataset.row_name(found)]
         if classes is not None:
             lines.append(f"class: {classes[found]}")
-        return "\n".join([*lines, self._membership(self._frame, found)]).strip()
+        return "\n".join([*lines, self._membership(self.frame, found)]).strip()
 
     def _membership(self, frame: Frame, found: int) -> str:
         """How strongly an object belongs to its cluster on display."""
@@ -183,7 +187,7 @@ class PartitionView(View):
     def _place(self, x: FloatArray, y: FloatArray) -> None:
         if self.shared.selection.source is self.brush:
             self.shared.selection.source = None  # its rectangle means other objects now
-        if self._frame is not None:
+        if self.frame is not None:
             # Also while the chain runs: whoever transforms the data follows the points.
             self._glides_until = time.perf_counter() + _GLIDE
             self.figure.add_class(GLIDES)

@@ -63,6 +63,7 @@ class Dots:
             "unselected_style": {"opacity": "0.15"},
             "selected_style": {"opacity": "1"},
         }
+        self._size = size
         self.circles = _Points(x=np.zeros(1), y=np.zeros(1), colors=[GREY], default_size=size, **style)
         self._shapes: IntArray = np.zeros(1, dtype=np.intp)
         self.covers = tuple(
@@ -76,6 +77,12 @@ class Dots:
             )
             for shape in SHAPES[1:]
         )
+
+    def enlarge(self, scale: float) -> None:
+        """Draw the objects at another size, 1 being the default."""
+        assign(self.circles, default_size=round(self._size * scale))
+        for cover in self.covers:
+            assign(cover, default_size=round(_COVERS[cover.marker] * self._size * scale))
 
     @property
     def marks(self) -> tuple[bqplot.Scatter, ...]:

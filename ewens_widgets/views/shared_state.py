@@ -215,6 +215,11 @@ class SharedState:
             self._turn(kind, by_itself=self._has_turned and kind == self.colouring)
             self.changed()
 
+    def set_tree(self, method: str, cut: Cut) -> None:
+        """Show a tree of another kind, with this cut."""
+        self.live_tree.method, self.cut = method, cut
+        self.changed()
+
     def cut_labels(self, frame: Frame) -> IntArray | None:
         """Labels of the tree's cut; None without a tree, or where it cannot be cut so (see `cut_problem`)."""
         tree = self.live_tree.tree(frame)

@@ -34,6 +34,7 @@ from ewens_widgets.views.figures import (
     make_axis,
     make_figure,
     make_scale,
+    make_scatter,
     places_between,
     set_limits,
 )
@@ -96,19 +97,19 @@ class TreeView(View):
             colors=[SELECTED],
             line_style="dashed",
         )
-        # The line can be dragged anywhere: next to the visible handle there are others along it.
-        self.handle = bqplot.Scatter(
+        # The line can be dragged anywhere: next to the visible handle there are others along it. They report
+        # each step of the drag and not its end only, so that colours follow the line.
+        self.handle = make_scatter(
+            self._scales,
             x=np.zeros(_GRIPS),
             y=np.full(_GRIPS, 0.5),
             opacities=[1.0] + [0.0] * (_GRIPS - 1),
-            scales=self._scales,
             colors=[SELECTED],
             marker="rectangle",
             default_size=160,
             drag_size=1.4,
             enable_move=True,
             restrict_y=True,
-            # Report each step of the drag and not its end only, so that colours follow the line.
             update_on_move=True,
         )
         self.handle.observe(self._on_dragged, "y")
@@ -130,31 +131,25 @@ class TreeView(View):
         return make_figure("ew-leaves", 18, (0, 4, 2, 44), marks=[self.leaves], axes=[], interaction=selector)
 
     def _make_controls(self) -> None:
+        tooltip = "Height of a node: share of draws that separate its branches, or loss by merging them"
         self.kind = make(
-            Dropdown,
-            "ew-tree-kind ew-chooser",
-            options=list(TREE_KINDS.items()),
-            tooltip="Height of a node: share of draws that separate its branches, or loss by merging them",
+            Dropdown, "ew-tree-kind ew-chooser", options=list(TREE_KINDS.items()), tooltip=tooltip
+        )
+        numbers = (
+            ("ew-cut-count", 3, "cut into", "Number of clusters of the cut"),
+            ("ew-cut-least", 1, "min. size", "Objects of smaller clusters are unassigned and grey"),
         )
         self.count, self.least = (
             make(
                 BoundedIntText,
-                f"{css_class} ew-chooser",
+                f"{name} ew-chooser",
                 value=value,
                 min=1,
                 max=9999,
-                description=description,
-                tooltip=tooltip,
+                description=text,
+                tooltip=tip,
             )
-            for css_class, value, description, tooltip in (
-                ("ew-cut-count", 3, "cut into", "Number of clusters of the cut"),
-                (
-                    "ew-cut-least",
-                    1,
-                    "min. size",
-                    "Smaller clusters do not count; their objects are unassigned and grey",
-                ),
-            )
+            for name, value, text, tip in numbers
         )
         tooltip = "Colour all pictures by the cut instead of the current draw"
         self.shows = make(
@@ -168,21 +163,15 @@ class TreeView(View):
     def _on_control(self, change: dict[str, Any]) -> None:
         if self._silence:
             return
-        shared = self.shared
-        if change["owner"] is self.kind:
-            shared.post(self._change_kind)
-        elif change["owner"] is self.shows:
-            is_shown = bool(change["new"])
-            shared.post(lambda: shared.set_cut(shared.cut, show=is_shown))
+        shared, kind = self.shared, self.kind.value
+        cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
+        if change["owner"] is self.shows:
+            shared.post(lambda: shared.set_cut(shared.cut, show=bool(change["new"])))
+        elif change["owner"] is self.kind:
+            # It keeps the number of clusters: heights of two kinds of trees have nothing in common.
+            shared.post(lambda: shared.set_tree(kind, cut))
         else:
-            cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
             shared.post(lambda: shared.set_cut(cut))
-
-    def _change_kind(self) -> None:
-        """Keep the number of clusters: heights of two kinds of trees have nothing in common."""
-        self.shared.live_tree.method = self.kind.value
-        self.shared.cut = Cut(n_clusters=self.count.value, min_size=self.least.value)
-        self.shared.changed()
 
     def _on_dragged(self, change: dict[str, Any]) -> None:
         if self._silence:
@@ -343,7 +332,7 @@ class HeatmapView(View):
     def _tell(self, spot: Spot | None) -> str:
         """Describe the two objects under the mouse, and ring both."""
         size = self._order.size
-        if spot is None or self._frame is None or not size:
+        if spot is None or self.frame is None or not size:
             self.shared.pointed.clear()
             return ""
         x, y = spot.value(self._scales["x"]), spot.value(self._scales["y"], vertical=True)
@@ -353,7 +342,7 @@ class HeatmapView(View):
         if one == other:
             return self._data.row_name(one)
         places = (one, other) if self._rows is None else np.searchsorted(self._rows, [one, other])
-        share = float(self._frame.summary.similarity(self._rows)[places[0], places[1]])
+        share = float(self.frame.summary.similarity(self._rows)[places[0], places[1]])
         names = f"{self._data.row_name(one)} and {self._data.row_name(other)}"
         return f"{names}\ntogether in {100 * share:.0f} % of draws"
 

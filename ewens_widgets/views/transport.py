@@ -81,8 +81,8 @@ def status_text(frame: Frame, status: PlayerStatus | None = None) -> str:
         parts.append(move_text(frame))
     if not now.is_following:
         return " · ".join([*parts, f"looking back; the chain is at {number_text(now.iteration)}"])
-    if now.iterations_per_second >= 1.0:
-        parts.append(f"{number_text(round(now.iterations_per_second))} iterations/s")
+    if (rate := round(now.iterations_per_second)) >= 1:
+        parts.append("1 iteration/s" if rate == 1 else f"{number_text(rate)} iterations/s")
     if now.message:
         parts.append(now.message.rstrip("."))
     return " · ".join(parts)

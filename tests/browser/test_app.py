@@ -3,8 +3,10 @@
 Where the Explorer does not come the page says so.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from browser.app_server import running_app
 from browser.explorer_page import FIGURES, ExplorerPage
@@ -28,9 +30,17 @@ def test_visitors_of_the_web_app(
     page: Page, browser: Browser, compiled: None, tmp_path: Path, screenshot: Callable[[str], Path]
 ) -> None:
     with running_app(tmp_path, "--visitors=1", "--data=wine") as (address, server):
-        first = ExplorerPage(new_page(browser))
+        first, asked = ExplorerPage(new_page(browser)), set()
+        first.page.on("request", lambda request: asked.add(urlsplit(request.url).hostname))
         assert first.page.goto(address).status == 200
         first.wait_until_shown()
+        # Icons come along, and nothing is asked of another host; a data URL has none.
+        assert asked <= {"localhost", None}
+        icon = first.part("button.ew-play i")
+        expect(icon).to_have_css("mask-image", re.compile(r"^url\(.data:image/svg"))
+        box = icon.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) > 8
         assert first.page.title() == "ewens_widgets Explorer"
         assert "LOADERS" not in first.page.content()  # a name in the code, which is nowhere in the page
         marks = first.marks()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from browser.explorer_page import ANSWER, FAST
-from browser.layout import SIZES, TALL, all_faults, below_the_projector, faults, violations
+from browser.layout import NARROW, SIZES, TALL, all_faults, below_the_projector, faults, violations
 from browser.opened import (
     VIEWPORT,
     OpenedExplorer,
@@ -158,7 +158,11 @@ def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_serve
     with opened_widget(kind, page, shared_server, notebook, expression) as opened:
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
         found = {state: all_faults(page, opened.root) for state in run(opened)}
-        if not name.startswith("explorer"):
+        if name.startswith("explorer"):
+            found["narrow"] = all_faults(page, opened.root, NARROW)
+            above = int(opened.part(".ew-explorer-columns").evaluate("columns => columns.offsetTop"))
+            found["150 %"] = [f"controls of {above} pixels"] if above > MOST_ABOVE else []
+        else:
             found["height"] = below_the_projector(opened.root)
         found |= rules(opened)
         with reopened_in_the_dark(opened, shared_server, notebook):
@@ -177,6 +181,9 @@ root => [...root.querySelectorAll("button, select, input, summary, [tabindex='0'
   return hasFocus && getComputedStyle(part).outlineStyle === "none";
 }).map(part => part.outerHTML.slice(0, 120))
 """
+
+MOST_ABOVE = 230
+"""Pixels above the pictures on a projector at 150 %, where JupyterLab leaves 430."""
 
 LEAST_PRESENTED = 14
 """Pixels of the smallest type for a whole room."""

@@ -59,6 +59,13 @@ class TestPartition:
         assert view.plane.axes[0].label == chain.dataset.feature_names[2]
         assert scale.min < x.min() < x.max() < scale.max
 
+    def test_points_grow_with_the_page(self, view: PartitionView) -> None:
+        before = view.points.default_size, [cover.default_size for cover in view.dots.covers]
+        view.enlarge(2.0)
+        assert view.points.default_size == 4 * before[0]
+        for cover, size in zip(view.dots.covers, before[1], strict=True):
+            assert cover.default_size == pytest.approx(4 * size, abs=2)
+
     def test_legend_tells_sizes_and_singletons(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
         assert all(text in view.legend.value for text in (">20<", ">8<", "2 single"))

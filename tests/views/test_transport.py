@@ -1,6 +1,7 @@
 """The buttons, the speed and the slider, on an explorer."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,6 +191,8 @@ def test_messages_come_first(chain: Chain, state: PlayerState) -> None:
 def test_speed_and_messages(chain: Chain) -> None:
     running = PlayerStatus(PlayerState.PLAYING, 5, 40, 5, iterations_per_second=1234.4)
     assert status_text(chain.frame(5), running).endswith("1 234 iterations/s")
+    slow = replace(running, iterations_per_second=1.2)
+    assert status_text(chain.frame(5), slow).endswith("· 1 iteration/s")
     done = PlayerStatus(PlayerState.FINISHED, 5, 5, 5, message="All 5 iterations are done.")
     assert status_text(chain.frame(5), done).endswith("All 5 iterations are done")
 

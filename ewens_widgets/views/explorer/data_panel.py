@@ -6,6 +6,7 @@ the data are used (where the reader has to ask) and afterwards. Data that cannot
 the chooser. Everything that a table contains is shown as text.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from html import escape
@@ -296,7 +297,8 @@ def _remark(column: ColumnSummary, has_control: bool) -> HTML:
         if has_control
         else f"<b>{escape(column.name)}</b>: {escape(_ROLES.get(column.role, column.role))} · "
     )
-    texts = [", ".join(column.values), column.reason if column.role != "undecided" else ""]
+    asks = column.role == "undecided" and not column.choices  # the problem above says it
+    texts = [", ".join(column.values), "" if asks else column.reason]
     return note("ew-help", start + " · ".join(escape(text) for text in texts if text))
 
 
@@ -305,7 +307,7 @@ def _first_sentences(text: str, most: int = 160) -> str:
     if len(text) <= most:
         return text
     end = text.rfind(". ", 0, most)
-    return text[: end + 1] if end > 0 else text[: most - 1] + "…"
+    return text[: end + 1] if end > 0 else re.split(r"\W+\w*$", text[:most])[0] + " …"
 
 
 class Upload(anywidget.AnyWidget):

@@ -276,7 +276,7 @@ class Explorer(Programmed):
 
         def open_section(change: dict[str, Any]) -> None:
             if change["new"] is not None and isinstance(box := made.children[change["new"]], Later):
-                self.post(box.make)
+                self.post(lambda: box.content)
 
         made.observe(open_section, "selected_index")
         return made
@@ -433,11 +433,12 @@ class Explorer(Programmed):
 
         def restore() -> None:
             self.player.pause()
+            # The burn-in first: the answer of these draws depends on it.
+            self.run_panel.show(*run)
+            self._run_changed()
             self._change(*before)
             self.panel.show(self._settings)
             self.data_panel.show(self._dataset)
-            self.run_panel.show(*run)
-            self._run_changed()
             self.transport.choose_speed(speed)
             self.pictures_shown.value = pictures
             self.show_state(shown)
@@ -538,7 +539,7 @@ class Explorer(Programmed):
         try:
             settings = self.panel.read()
         except ValueError:
-            self.panel.refuse()
+            assign(self.panel.apply, disabled=True)
             return
         if settings == self._settings:
             self.panel.offer(False)

@@ -14,7 +14,8 @@ from ipywidgets import Dropdown, VBox
 from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
-from ewens_widgets.analysis.export import draws_csv, labels_csv
+from ewens_widgets.analysis.export import cite, draws_csv, labels_csv
+from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import Upload
 from ewens_widgets.views.prior_chooser import prior_name
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _PICTURES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf"}
 _DPI = 300  # of exported pictures
 _LARGEST_UPLOAD = 8_000_000
+_TOO_LARGE = "is too large for an upload; use explorer.load(path) in a cell."
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1100px; padding: 0 1em;
@@ -56,15 +58,12 @@ class FilesPanel(VBox):
         post = explorer.post
         self._makers: dict[str, Callable[[], File]] = {
             "answer by object (CSV)": self._answer,
+            "methods paragraph and references (TXT)": self._methods,
             "labels of the last draw (CSV)": lambda: self._csv("labels", explorer.labels),
             "labels of the tree's cut (CSV)": self._cut_labels,
             "all draws (trace file)": self._trace,
             "all draws (CSV)": self._draws,
-            "session, to load later (.ewens)": lambda: (
-                self._name("ewens"),
-                explorer.packed(),
-                "application/zip",
-            ),
+            "session, to load later (.ewens)": self._session,
             "web page of the current state (HTML)": self._page,
             "all views (PNG)": lambda: (self._name("png"), explorer.picture(), "image/png"),
         }
@@ -81,24 +80,15 @@ class FilesPanel(VBox):
         self.button = button(
             "Download", "ew-export", "Download it as a file", lambda: post(self._export), icon="download"
         )
-        self.copy = button(
-            "Copy Python",
-            "ew-copy",
-            "Copy Python code that makes this Explorer",
-            lambda: post(self._copy),
-            icon="clipboard",
-        )
+        tooltip = "Copy Python code that makes this Explorer"
+        self.copy = button("Copy Python", "ew-copy", tooltip, lambda: post(self._copy), icon="clipboard")
         self.upload = Upload(
             "Load a session",
             "ew-load",
             hint="Continue a session that was saved as .ewens",
             accept=".ewens",
             on_file=lambda name, content: post(lambda: self._load(name, content)),
-            on_too_large=lambda name, _: post(
-                lambda: self._say(
-                    f"{name[:60]} is too large for an upload; use explorer.load(path) in a cell."
-                )
-            ),
+            on_too_large=lambda name, _: post(lambda: self._say(f"{name[:60]} {_TOO_LARGE}")),
             largest=_LARGEST_UPLOAD,
         )
         self.message = note("ew-file-message")
@@ -140,23 +130,34 @@ class FilesPanel(VBox):
         self._explorer.player.refresh()  # without a viewer, the views may be out of date
         return self._name(kind, f"-{name}"), self._explorer.views[name].picture(kind, dpi=_DPI), media_type
 
+    def _session(self) -> File:
+        return self._name("ewens"), self._explorer.packed(), "application/zip"
+
+    def _methods(self) -> File:
+        trace = self._drawn("methods paragraph")
+        text = f"{trace.methods()}\n\n{cite(trace)}\n"
+        return self._name("txt", "-methods"), text.encode(), "text/plain"
+
+    def _drawn(self, what: str) -> Trace:
+        """The draws, if there are any."""
+        if not len(self._explorer.recorder):
+            raise ValueError(f"there are no draws yet, and so no {what}; press Play first")
+        return self._explorer.trace
+
     def _answer(self) -> File:
-        explorer = self._explorer
-        if not len(explorer.recorder):
-            raise ValueError("there are no draws yet, and so no answer; press Play first")
-        explorer.player.complete()
-        reading = explorer.player.current_frame().answer
-        is_whole = reading is not None and explorer.player.current_frame().answer_is_complete
-        answer = reading.answer if reading is not None and is_whole else explorer.trace.answer()
+        trace, player = self._drawn("answer"), self._explorer.player
+        player.complete()
+        frame = player.current_frame()
+        is_whole = frame.answer is not None and frame.answer_is_complete
+        answer = frame.answer.answer if frame.answer is not None and is_whole else trace.answer()
         second = answer.second_choice
+        chances = answer.memberships[np.arange(second.size), second]
         columns: dict[str, NDArray[Any]] = {
             "group": answer.labels,
             "probability": np.round(answer.certainty, 4),
             "second_choice": second,
-            "second_probability": np.round(
-                np.where(second >= 0, answer.memberships[np.arange(second.size), second], 0.0), 4
-            ),
-            "component": explorer.trace.point_estimate().labels,
+            "second_probability": np.round(np.where(second >= 0, chances, 0.0), 4),
+            "component": trace.point_estimate().labels,
         }
         return self._csv("answer", None, columns)
 
@@ -173,9 +174,8 @@ class FilesPanel(VBox):
         explorer = self._explorer
         labels = explorer.shared.cut_labels(explorer.player.current_frame())
         if labels is None:
-            raise ValueError(
-                explorer.shared.cut_problem or "there is no tree before the first draw; press Play first"
-            )
+            problem = explorer.shared.cut_problem
+            raise ValueError(problem or "there is no tree before the first draw; press Play first")
         return self._csv("cut", labels)
 
     def _trace(self) -> File:
@@ -188,10 +188,10 @@ class FilesPanel(VBox):
     def _page(self) -> File:
         explorer = self._explorer
         explorer.player.complete()
-        settings, data = explorer.settings, explorer.dataset
+        settings, data, frame = explorer.settings, explorer.dataset, explorer.player.current_frame()
         facts = {
-            "answer": explorer.headline.text(explorer.player.current_frame()),
-            "verdict": explorer.headline.aside(explorer.player.current_frame()),
+            "answer": explorer.headline.text(frame),
+            "verdict": explorer.headline.aside(frame),
             "data": f"{data.name}, {data.n_objects} objects × {data.n_features} features",
             "state": explorer.status_line(),
             "model": settings.model,
@@ -203,8 +203,9 @@ class FilesPanel(VBox):
             "made with": f"ewens_widgets {__version__}",
         }
         files = {"labels of the last draw (CSV)": self._csv("labels", explorer.labels)[1].decode()}
-        if explorer.player.current_frame().answer_is_complete:
-            files = {"answer (CSV)": self._answer()[1].decode(), **files}
+        if frame.answer_is_complete:
+            answer, methods = self._answer()[1].decode(), self._methods()[1].decode()
+            files = {"answer (CSV)": answer, "methods paragraph and references": methods, **files}
         page = _static_page(tuple(explorer.views.values()), f"Clusters of {data.name}", facts, files)
         return self._name("html"), page.encode(), "text/html"
 
@@ -213,7 +214,11 @@ def _static_page(
     views: Sequence[View], title: str, facts: Mapping[str, str], files: Mapping[str, str]
 ) -> str:
     """A page with the views as vector graphics, facts in a table, and files as text to copy."""
-    figures = "".join(f"<figure>{_svg(view)}</figure>" for view in views)
+    figures = ""
+    for view in views:
+        drawing = view.picture("svg").decode()
+        label = f'<svg role="img" aria-label="{escape(view.description)}"'
+        figures += f"<figure>{drawing[drawing.index('<svg') :].replace('<svg', label, 1)}</figure>"
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
         for name, value in facts.items()
@@ -229,9 +234,3 @@ def _static_page(
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{escape(title)}</h1><table>{rows}</table>{figures}{texts}</body></html>"
     )
-
-
-def _svg(view: View) -> str:
-    text = view.picture("svg").decode()
-    start = text.index("<svg")
-    return text[start:].replace("<svg", f'<svg role="img" aria-label="{escape(view.description)}"', 1)

@@ -25,15 +25,43 @@ from ewens_widgets.sampling.moves.move import MOVES, Move
 from ewens_widgets.sampling.moves.schedule import SCHEDULES, Repeated, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL
-from ewens_widgets.views import fields as fields_module
 from ewens_widgets.views.base import Silence, assign, button, look, note, show_if
-from ewens_widgets.views.fields import Field, choice, entry, read_shown, show_only, whole_number
+from ewens_widgets.views.fields import (
+    Field,
+    button_choice,
+    choice,
+    entry,
+    option_field,
+    parse_grid,
+    parse_positive,
+    read_shown,
+    show_only,
+    whole_number,
+)
 from ewens_widgets.views.prior_chooser import PriorChooser, kind_of
 
 W = TypeVar("W", bound=Widget)
 
-
 _PRIOR = Ewens(1.0)
+_TIPS = {
+    "preset": "Recommended combinations of shapes and prior",
+    "model": "Transformations of the data to which the clusters are invariant",
+    "shapes": "All clusters share one covariance, or each has its own, pooled towards a common one",
+    "alpha": "Parameter of the prior of θ: a larger α puts more weight near θ = 1",
+    "grid": "Values of θ, the variance between clusters divided by that within; powers of 2 or numbers",
+    "nu": "Values of the pooling ν: a larger ν makes covariances more similar; powers of 2 or numbers",
+    "schedule": "Moves of an iteration",
+    "splits": "Informed split-merge proposals per iteration",
+    "sweeps": "Gibbs sweeps per iteration; a sweep resamples the cluster of every object",
+    "repeats": "Number of proposals per iteration",
+    "metric": "Distances that the proposal uses",
+    "acceptance": "The paper prints the acceptance ratio inverted; the wrong version is for teaching",
+    "initial": "Initial partition. Default: singletons, as in the paper; one cluster with own shapes or "
+    "with a prior other than the Ewens prior",
+    "seed": "The same seed and settings give the same chain",
+    "iterations": "The chain stops after this iteration; you can add more at any time",
+    "burn_in": "First iterations, which averages, tree, heatmap and answer leave out",
+}
 
 
 @dataclass(frozen=True)
@@ -81,11 +109,6 @@ class Later(VBox, Generic[W]):
         super().__init__(**look())
         self._content = content
 
-    def make(self) -> None:
-        """Make the content, if it is not there yet."""
-        if not self.children:
-            self.children = (self._content(),)
-
     @property
     def is_made(self) -> bool:
         """Whether the content is there."""
@@ -94,7 +117,8 @@ class Later(VBox, Generic[W]):
     @property
     def content(self) -> W:
         """The content, made now if need be."""
-        self.make()
+        if not self.children:
+            self.children = (self._content(),)
         return cast("W", self.children[0])
 
 
@@ -142,6 +166,10 @@ _PRESETS = {
 }
 
 
+def _parse_nu_grid(text: str) -> Any:  # noqa: ANN401 - a grid, or None
+    return parse_grid(text, check_nu_grid)
+
+
 class ModelPanel(VBox):
     """Fields of model and prior; `more` has those of shapes, α and the grids of θ and ν."""
 
@@ -149,49 +177,14 @@ class ModelPanel(VBox):
         presets = [(preset.title, name) for name, preset in _PRESETS.items()]
         self._preset = "paper"
         self.prior = PriorChooser(_PRESETS["paper"].prior)
+        kinds = [*presets, ("custom", _MIXED)]
         self._own_fields = {
-            "preset": choice(
-                "preset",
-                [*presets, ("custom", _MIXED)],
-                "paper",
-                "ew-preset",
-                "Recommended combinations of shapes and prior",
-            ),
-            "model": fields_module.button_choice(
-                "model",
-                _MODELS,
-                "II",
-                "ew-model",
-                "Transformations of the data to which the clusters are invariant",
-            ),
-            "shapes": choice(
-                "shapes",
-                _SHAPES,
-                "common",
-                "ew-shapes",
-                "All clusters share one covariance, or each has its own, pooled towards a common one",
-            ),
-            "alpha": entry(
-                "α",
-                "1",
-                fields_module.parse_positive("α"),
-                "ew-alpha",
-                "Parameter of the prior of θ: a larger α puts more weight near θ = 1",
-            ),
-            "grid": entry(
-                "θ grid",
-                _DEFAULT_GRIDS["grid"],
-                fields_module.parse_grid,
-                "ew-grid",
-                "Values of θ, the variance between clusters divided by that within; powers of 2 or numbers",
-            ),
-            "nu": entry(
-                "ν grid",
-                _DEFAULT_GRIDS["nu"],
-                lambda text: fields_module.parse_grid(text, check_nu_grid),
-                "ew-nu-grid",
-                "Values of the pooling ν: a larger ν makes covariances more similar; powers of 2 or numbers",
-            ),
+            "preset": choice("preset", kinds, "paper", "ew-preset", _TIPS["preset"]),
+            "model": button_choice("model", _MODELS, "II", "ew-model", _TIPS["model"]),
+            "shapes": choice("shapes", _SHAPES, "common", "ew-shapes", _TIPS["shapes"]),
+            "alpha": entry("α", "1", parse_positive("α"), "ew-alpha", _TIPS["alpha"]),
+            "grid": entry("θ grid", _DEFAULT_GRIDS["grid"], parse_grid, "ew-grid", _TIPS["grid"]),
+            "nu": entry("ν grid", _DEFAULT_GRIDS["nu"], _parse_nu_grid, "ew-nu-grid", _TIPS["nu"]),
         }
         rest = [field for name, field in self._own_fields.items() if name != "model"]
         self.more = VBox(tuple(rest), **look("ew-model-box"))
@@ -233,19 +226,12 @@ class ModelPanel(VBox):
 
     def read(self) -> dict[str, Any]:
         """Arguments of `SamplerSettings`; a wrong value is explained next to its field, and raises."""
-        problems: list[str] = []
-        values: dict[str, Any] = {}
-        prior = None
         try:
             prior = self.prior.read()
-        except ValueError as error:
-            problems.append(str(error))
-        try:
-            values = read_shown(self._own_fields)
-        except ValueError as error:
-            problems.append(str(error))
-        if problems:
-            raise ValueError(" ".join(problems))
+        except ValueError:
+            read_shown(self._own_fields)  # explains and reports what is wrong there, too
+            raise
+        values = read_shown(self._own_fields)
         kept = {name: values[name] for name in ("model", "shapes", "alpha")}
         return {**kept, "prior": prior, "theta_grid": values["grid"], "nu_grid": values.get("nu")}
 
@@ -285,8 +271,9 @@ def _single_moves() -> dict[str, tuple[str, Move]]:
     return {**offered, **others}
 
 
-def _count(name: str, start: int, least: int, most: int, css_class: str, tooltip: str) -> Field:
-    return entry(name, str(start), whole_number(name, least, most), css_class, tooltip)
+def _count(title: str, start: int, least: int, most: int, name: str) -> Field:
+    css_class = f"ew-{name.replace('_', '-')}"
+    return entry(title, str(start), whole_number(title, least, most), css_class, _TIPS[name])
 
 
 class MovesPanel(VBox):
@@ -303,48 +290,22 @@ class MovesPanel(VBox):
         for name, (_, move) in self._singles.items():
             keys = {option.name: option.key for option in move.choosable}
             taken = {option: f"{name}-{key}" if key in options else key for option, key in keys.items()}
-            options |= {
-                taken[option.name]: fields_module.option_field(option, move) for option in move.choosable
-            }
+            options |= {taken[option.name]: option_field(option, move) for option in move.choosable}
             self._fields_of[name] = taken
+        metrics = [("as invariant as the model", "canonical"), ("raw units", "euclidean")]
+        ratios = [("correct", "metropolis-hastings"), ("as printed (wrong)", "as-printed")]
         self.fields = {
-            "schedule": choice("moves", self._schedules, "default", "ew-moves", "Moves of an iteration"),
-            "splits": _count(
-                "split-merges", 20, 0, 10_000, "ew-splits", "Informed split-merge proposals per iteration"
-            ),
-            "sweeps": _count(
-                "Gibbs sweeps",
-                1,
-                0,
-                1000,
-                "ew-sweeps",
-                "Gibbs sweeps per iteration; a sweep resamples the cluster of every object",
-            ),
-            "repeats": _count("repeats", 1, 1, 100_000, "ew-repeats", "Number of proposals per iteration"),
+            "schedule": choice("moves", self._schedules, "default", "ew-moves", _TIPS["schedule"]),
+            "splits": _count("split-merges", 20, 0, 10_000, "splits"),
+            "sweeps": _count("Gibbs sweeps", 1, 0, 1000, "sweeps"),
+            "repeats": _count("repeats", 1, 1, 100_000, "repeats"),
             **options,
-            "metric": choice(
-                "distances",
-                [("as invariant as the model", "canonical"), ("raw units", "euclidean")],
-                "canonical",
-                "ew-metric",
-                "Distances that the proposal uses",
-            ),
+            "metric": choice("distances", metrics, "canonical", "ew-metric", _TIPS["metric"]),
             "acceptance": choice(
-                "ratio",
-                [("correct", "metropolis-hastings"), ("as printed (wrong)", "as-printed")],
-                "metropolis-hastings",
-                "ew-acceptance-rule",
-                "The paper prints the acceptance ratio inverted; the wrong version is for teaching",
+                "ratio", ratios, "metropolis-hastings", "ew-acceptance-rule", _TIPS["acceptance"]
             ),
-            "initial": choice(
-                "start",
-                _starts(),
-                _DEFAULT_START,
-                "ew-initial",
-                "Initial partition. Default: singletons, as in the paper; one cluster with own shapes or "
-                "with a prior other than the Ewens prior",
-            ),
-            "seed": _count("seed", 0, 0, 2**53, "ew-seed", "The same seed and settings give the same chain"),
+            "initial": choice("start", _starts(), _DEFAULT_START, "ew-initial", _TIPS["initial"]),
+            "seed": _count("seed", 0, 0, 2**53, "seed"),
         }
         super().__init__(tuple(self.fields.values()), **look("ew-moves-box"))
 
@@ -507,10 +468,6 @@ class SettingsPanel:
         assign(self.apply, disabled=False)
         show_if(self.apply, pending)
 
-    def refuse(self) -> None:
-        """Disable the button that restarts."""
-        assign(self.apply, disabled=True)
-
     def blame(self, problem: str) -> None:
         """Explain next to its field what a sampler refused; an empty text removes the explanation."""
         is_start = "initial=" in problem or problem.startswith("initial ")
@@ -534,22 +491,8 @@ class RunPanel(VBox):
     """
 
     def __init__(self, iterations: int, burn_in: int, on_change: Callable[[], None]) -> None:
-        self.iterations = _count(
-            "iterations",
-            iterations,
-            1,
-            _MOST_ITERATIONS,
-            "ew-iterations",
-            "The chain stops after this iteration; you can add more at any time",
-        )
-        self.burn_in = _count(
-            "burn-in",
-            burn_in,
-            0,
-            _MOST_ITERATIONS,
-            "ew-burn-in",
-            "First iterations, which averages, tree, heatmap and answer leave out",
-        )
+        self.iterations = _count("iterations", iterations, 1, _MOST_ITERATIONS, "iterations")
+        self.burn_in = _count("burn-in", burn_in, 0, _MOST_ITERATIONS, "burn_in")
         super().__init__((self.iterations, self.burn_in), **look())
         self._silence = Silence()
         for field in (self.iterations, self.burn_in):

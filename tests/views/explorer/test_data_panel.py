@@ -35,7 +35,12 @@ class TestData:
 
     @pytest.mark.parametrize(
         ("content", "complaint"),
-        [(b"\x00\x01", "not a text file"), (b"a,b\n1,\n2,3\n", "row 1, column 'b'"), (b"a\n1\n1\n", "equal")],
+        [
+            (b"\x00\x01", "not a text file"),
+            (b"a,b\n1,\n2,3\n", "row 1, column 'b'"),
+            (b"a\n1\n1\n", "equal"),
+            (b"a,b\n1,7\n<0.5,3\n2,4\n", "row 2, column 'a' ('<0.5'). Choose below"),
+        ],
     )
     def test_what_cannot_be_used_is_explained(
         self, explorer: Explorer, content: bytes, complaint: str
@@ -152,6 +157,11 @@ class TestColumns:
         explorer.data_panel.columns.controls["y"].value = "left out"
         explorer.data_panel.columns.use.click()
         assert explorer.dataset.X.tolist() == [[1007], [2150], [980], [1400]]
+
+    def test_an_odd_unit_is_named(self, explorer: Explorer) -> None:
+        upload(explorer, b"a,b\n1.5,2\n2.5,7\n1.3 cm,4\n3,1\n")
+        texts = [one.value for one in explorer.data_panel.columns.children if isinstance(one, HTML)]
+        assert any("not all cells have the same unit; see &#x27;1.3 cm&#x27;" in text for text in texts)
 
     def test_rows_with_gaps_are_left_out_by_choice(self, explorer: Explorer) -> None:
         upload(explorer, b"x,y\n1,2\nNA,7\n3,4\n9,\n8,1\n")

@@ -127,6 +127,18 @@ class TestFiles:
         page = explorer.files._makers["web page of the current state (HTML)"]()[1].decode()
         assert escape(explorer.headline.text(explorer.player.current_frame())) in page
 
+    def test_the_methods_paragraph_has_the_numbers_of_the_run_and_references(
+        self, explorer: Explorer
+    ) -> None:
+        explorer.files.chooser.value = "methods paragraph and references (TXT)"
+        explorer.files.button.click()
+        assert "no methods paragraph; press Play first" in explorer.files.message.value
+        step(explorer, 60)
+        name, content, _ = explorer.files._makers[explorer.files.chooser.value]()
+        assert name == "unit-square-methods.txt"
+        assert content.decode().startswith(explorer.trace.methods())
+        assert "@article{huang2020affine" in content.decode()
+
     def test_the_trace_file_can_be_loaded(self, explorer: Explorer, tmp_path: Path) -> None:
         step(explorer, 30)
         path = tmp_path / "trace.npz"

@@ -52,8 +52,15 @@ def test_each_stop_sets_its_state_and_points_at_its_part() -> None:
         assert (explorer.player.speed, explorer.pictures_shown.value) == (5.0, False)
         step(explorer, 5)
         assert explorer.player.status.iteration == 35, "the chain goes on where it was"
+        explorer.player.refresh()
+        explorer.on_frame(lambda frame: starts.append(frame.summary.start))
+        explorer.tour.begin()
+        explorer.tour.leave()
+        assert starts[-1] == 10, "the burn-in comes back before any answer is asked for"
+        assert 200 not in starts
         explorer.close()
 
+    starts: list[int] = []
     asyncio.run(use())
 
 
