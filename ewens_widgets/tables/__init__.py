@@ -430,8 +430,12 @@ class _Reader:
         ]
         if wrong:
             problem = f"{_count(len(wrong), 'value')} that cannot be read as a number: {_listed(wrong)}"
-            ways = "Correct or empty these cells, drop the column with drop=…, or keep it with classes=…."
-            raise TableError(f"{problem}. {ways}", self.summary(), problem=problem)
+            raise TableError(
+                f"{problem}. Correct these cells or empty them, drop the column with drop=…, or keep it with "
+                "classes=….",
+                self.summary(),
+                problem=problem,
+            )
         return np.column_stack([column.numbers for column in features])
 
     def _complete_rows(self, X: FloatArray, features: list[TableColumn], missing: str) -> BoolArray:

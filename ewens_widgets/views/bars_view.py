@@ -177,7 +177,7 @@ class CountView(View):
             axes.bar(self.groups.x, self.groups.y, 0.4 * self._width, color=_ANSWER, label="groups")
         axes.plot(np.asarray(self.prior.x), np.asarray(self.prior.y), "--", color=_PRIOR, label="prior")
         axes.set_xlabel("number")
-        axes.legend(frameon=False)
+        axes.legend(loc="upper right", frameon=False)
 
 
 class ThetaView(View):
@@ -250,4 +250,4 @@ class ThetaView(View):
         axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")
         axes.set_xticks(places[::2], [theta_text(value) for value in self._grid[::2]], rotation=45)
         axes.set_ylim(0.0, 1.0)
-        axes.legend(frameon=False)
+        axes.legend(loc="upper right", frameon=False)

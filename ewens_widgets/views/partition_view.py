@@ -283,7 +283,7 @@ class PartitionView(View):
             chips.append(f"and {order.size - _MOST_IN_LEGEND} more")
         alone = int((colours == ALONE).sum())
         if alone:
-            kind = "unassigned" if self.shared.shows_cut else "single"
+            kind = "unassigned" if self.shared.shown(frame) == "cut" else "single"
             chips.append(chip(GREY, f"{alone} {kind}", shape=SHAPES[0]))
         if self._pale.size:
             text = f"pale: {self._pale.size} uncertain (probability < 0.8)"

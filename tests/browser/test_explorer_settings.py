@@ -21,7 +21,7 @@ MARKUP = "<img src=x onerror=window.harm=1><script>window.harm=2</script>"
 DATA = "explorer.dataset.X.tolist()"
 SHOWN = {
     "feature": "feature",
-    "names": "names of the rows",
+    "names": "row names",
     "classes": "known classes",
     "left out": "leave out",
 }

@@ -69,6 +69,10 @@ class TestPartition:
     def test_legend_tells_sizes_and_singletons(self, view: PartitionView, chain: Chain) -> None:
         view.show(chain.frame(5, labels=np.array([0] * 20 + [1] * 8 + [2, 3])))
         assert all(text in view.legend.value for text in (">20<", ">8<", "2 single"))
+        view.shared.set_colouring("cut")
+        start = chain.events[0]._replace(labels=np.arange(30), n_clusters=30)
+        view.show(replace(chain.frame(0), event=start))
+        assert "30 single" in view.legend.value, "before the first draw there is no tree to cut"
 
     def test_brushing_selects_in_all_views(
         self, view: PartitionView, shared: SharedState, chain: Chain

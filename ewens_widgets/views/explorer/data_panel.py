@@ -26,7 +26,7 @@ _MOST_CONTROLS = 60
 _ROLES = {
     "feature": "feature",
     "category": "feature: category",
-    "names": "names of the rows",
+    "names": "row names",
     "classes": "known classes",
     "left out": "leave out",
 }

@@ -294,12 +294,11 @@ class Explorer(Programmed):
     def _show_example(self, name: str) -> None:
         """Change to an example; the menu returns to its start, so that the same one can be chosen again."""
         self.use_preset(name)
-        first = (f"example: {name}", "")
-        assign(self.example, options=[first, *_EXAMPLES[1:]], value="")
-        self._name(PRESETS[name].sentence)
+        self._name(f"example: {name}", PRESETS[name].sentence)
 
-    def _name(self, sentence: str = "") -> None:
+    def _name(self, example: str = _EXAMPLES[0][0], sentence: str = "") -> None:
         """Write the title: data, model, invariance, and what to look for in an example."""
+        assign(self.example, options=[(example, ""), *_EXAMPLES[1:]], value="")
         data, settings = self._dataset, self._settings
         model = f"model {settings.model}{', own shapes' if settings.shapes == 'own' else ''}"
         parts = f"{data.counted(data.n_objects)}", model, f"invariant to {INVARIANCES[settings.model]}"

@@ -100,6 +100,7 @@ def test_an_example_is_explained_at_a_click() -> None:
     assert explorer.player.target_iterations == 3000
     explorer.data_panel.chooser.value = "wine"
     assert "bent" not in explorer.title.value
+    assert explorer.example.label == "choose an example"
 
 
 @pytest.mark.slow
