@@ -11,39 +11,37 @@ from ewens_widgets import files
 from ewens_widgets.files import cache_directory
 
 
-class TestWritingAtomically:
-    def test_old_file_survives_a_failure_and_no_part_is_left(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path = tmp_path / "folder" / "file"
-        path.parent.mkdir()
-        files.write_atomically(path, b"old")
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    files.write_atomically(path, b"old")
 
-        def fail(self: Path, target: Path) -> None:
-            assert self.read_bytes() == b"new"
-            assert self.parent == target.parent
-            assert target.read_bytes() == b"old"
-            raise KeyboardInterrupt
+    def fail(self: Path, target: Path) -> None:
+        assert self.read_bytes() == b"new"
+        assert self.parent == target.parent
+        assert target.read_bytes() == b"old"
+        raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", fail)
-            with pytest.raises(KeyboardInterrupt):
-                files.write_atomically(path, b"new")
-        assert path.read_bytes() == b"old"
-        assert list(path.parent.iterdir()) == [path]
-        files.write_atomically(path, b"new")
-        assert path.read_bytes() == b"new"
-        assert list(path.parent.iterdir()) == [path]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(KeyboardInterrupt):
+            files.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]
+    files.write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
 
-    def test_what_a_killed_process_left_goes_with_the_next_save(self, tmp_path: Path) -> None:
-        path = tmp_path / "file[1]"
-        left, fresh, other = (tmp_path / f".{name}.ab.tmp" for name in ("file[1]", "file[1].x", "file"))
-        for temporary in (left, fresh, other):
-            temporary.write_bytes(b"half")
-        os.utime(left, (1.0, 1.0))
-        os.utime(other, (1.0, 1.0))
-        files.write_atomically(path, b"whole")
-        assert sorted(tmp_path.iterdir()) == sorted([path, fresh, other])
+
+def test_what_a_killed_process_left_goes_with_the_next_save(tmp_path: Path) -> None:
+    path = tmp_path / "file[1]"
+    left, fresh, other = (tmp_path / f".{name}.ab.tmp" for name in ("file[1]", "file[1].x", "file"))
+    for temporary in (left, fresh, other):
+        temporary.write_bytes(b"half")
+    os.utime(left, (1.0, 1.0))
+    os.utime(other, (1.0, 1.0))
+    files.write_atomically(path, b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([path, fresh, other])
 
 
 @pytest.mark.parametrize(
@@ -57,38 +55,30 @@ def test_cells_that_a_spreadsheet_would_run_are_guarded_and_come_back(text: str)
     assert files.guarded(-1.5) == -1.5
 
 
-class TestCacheDirectory:
-    @pytest.fixture(autouse=True)
-    def home(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-        for variable in ("EWENS_WIDGETS_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-            monkeypatch.delenv(variable, raising=False)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("USERPROFILE", str(tmp_path))
-        return tmp_path
-
-    @pytest.mark.parametrize(
-        ("platform", "variables", "expected"),
-        [
-            ("linux", {}, ".cache/ewens_widgets"),
-            ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/ewens_widgets"),
-            ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/ewens_widgets"),
-            ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, "Library/Caches/ewens_widgets"),
-            ("win32", {}, "AppData/Local/ewens_widgets/Cache"),
-            ("win32", {"LOCALAPPDATA": "{home}/local"}, "local/ewens_widgets/Cache"),
-            ("linux", {"EWENS_WIDGETS_DATA": "~/mine"}, "mine"),
-            ("linux", {"EWENS_WIDGETS_DATA": ""}, ".cache/ewens_widgets"),
-        ],
-    )
-    def test_platform_and_environment_decide(
-        self,
-        home: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        platform: str,
-        variables: dict[str, str],
-        expected: str,
-    ) -> None:
-        monkeypatch.setattr(sys, "platform", platform)
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value.format(home=home))
-        assert cache_directory() == home / expected
-        assert not cache_directory().exists()
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, ".cache/ewens_widgets"),
+        ("linux", {"XDG_CACHE_HOME": "{home}/xdg"}, "xdg/ewens_widgets"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/ewens_widgets"),
+        ("darwin", {"XDG_CACHE_HOME": "{home}/xdg"}, "Library/Caches/ewens_widgets"),
+        ("win32", {}, "AppData/Local/ewens_widgets/Cache"),
+        ("win32", {"LOCALAPPDATA": "{home}/local"}, "local/ewens_widgets/Cache"),
+        ("linux", {"EWENS_WIDGETS_DATA": "~/mine"}, "mine"),
+        ("linux", {"EWENS_WIDGETS_DATA": ""}, ".cache/ewens_widgets"),
+    ],
+)
+def test_platform_and_environment_decide_where_downloads_are_kept(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    platform: str,
+    variables: dict[str, str],
+    expected: str,
+) -> None:
+    for name in ("EWENS_WIDGETS_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    for name, value in {"HOME": "{home}", "USERPROFILE": "{home}", **variables}.items():
+        monkeypatch.setenv(name, value.format(home=tmp_path))
+    assert cache_directory() == tmp_path / expected
+    assert not cache_directory().exists()

@@ -1,7 +1,5 @@
 """What tells groups apart, summaries of anybody's labels, and words for a paper."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -79,10 +77,6 @@ def test_categories_have_shares_and_columns_left_out_are_not_described() -> None
     assert "<table" in found._repr_html_()
     with pytest.raises(ValueError, match="one group only"):
         ew.profile(np.zeros(80), data)
-
-
-def test_the_estimator_profiles_what_it_fitted() -> None:
-    data, labels = groups_with_categories()
     fitted = ew.AffineClustering("II", n_chains=1, draws=60, n_clusters=2, random_state=0).fit(data)
     found = fitted.profile()
     assert found.columns == ("size", "noise", "colour")
@@ -111,19 +105,13 @@ def test_draws_of_any_sampler_are_summarised_as_ours() -> None:
     assert "160 draws of 2 chains, 80 objects" in str(found)
     assert found.plot().axes
     assert len(ew.summarize(chains[0].labels)) == 80
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
+    for labels, message in (
         ([[0.5, 1.0]], "whole numbers"),
         ([1, 2, 3], "draws × objects"),
         (np.zeros((0, 3), dtype=int), "draws ×"),
-    ],
-)
-def test_what_is_no_draw_of_labels_is_refused(labels: Any, message: str) -> None:  # noqa: ANN401 - anything
-    with pytest.raises((TypeError, ValueError), match=message):
-        ew.summarize(labels)
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            ew.summarize(labels)
 
 
 def test_methods_have_the_numbers_of_the_run() -> None:

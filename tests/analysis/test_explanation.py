@@ -19,7 +19,7 @@ from ewens_widgets.sampling.kernel import partition_changes
 from ewens_widgets.sampling.moves import Gibbs, InformedSplitMerge, Reassign, SplitMerge
 from ewens_widgets.sampling.moves.move import Move, count, from_log, pair_distances, signed
 
-PROPOSALS = 200
+PROPOSALS = 60
 CLOSE = 1e-9
 DATA = ew.datasets.unit_square(transform="III", per_cluster=4, seed=4)
 MODELS = ("I", "II", "III")
@@ -98,18 +98,30 @@ def assert_alike(found: list[Step]) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("move", "model"),
-    [(move, model) for move in MOVES[:3] for model in MODELS] + [(move, "II") for move in MOVES[3:]],
-    ids=str,
-)
-@pytest.mark.slow
-def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str) -> None:
-    found = proposals(PROPOSALS, move, model=model)
+JUMPING, INFORMED = SplitMerge(core_jump=0.1), InformedSplitMerge()
+OWN = {"shapes": "own", "prior": ew.priors.FiniteMixture()}
+CASES: list[tuple[Move, dict[str, Any]]] = [
+    *((move, {"model": model}) for move in MOVES[:3] for model in MODELS),
+    *((move, {"model": "II"}) for move in MOVES[3:]),
+    (Reassign(), {"model": "II", "concentration": ew.Gamma(2.0, 1.0)}),
+    (JUMPING, {"model": "II", "concentration": 7.5, "theta_grid": [0.5, 3.0], "alpha": 2.0}),
+    (INFORMED, {"model": "II", "concentration": ew.Gamma(2.0, 1.0)}),
+    *((move, {"model": "II", "metric": "euclidean"}) for move in (Reassign(), JUMPING)),
+    (INFORMED, {"model": "II", "initial": "one-cluster", "seed": 2}),
+    (Reassign(), {"model": "II", "prior": ew.priors.FiniteMixture()}),
+    (JUMPING, {"model": "II", "prior": ew.priors.PitmanYor(1.0, 0.3)}),
+    (INFORMED, {"model": "II", "prior": ew.priors.DirichletMultinomial(5, 2.0)}),
+    *((move, {"model": model, **OWN}) for move, model in zip(MOVES[:3], MODELS, strict=True)),
+    *((INFORMED, {"model": model, **OWN}) for model in MODELS[:2]),
+]
+
+
+@pytest.mark.parametrize(("move", "settings"), CASES, ids=str)
+def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, settings: dict[str, Any]) -> None:
+    found = proposals(PROPOSALS, move, **settings)
     assert_alike(found)
-    assert {step.explained.kind for step in found} == (
-        {"reassign"} if isinstance(move, Reassign) else {"split", "merge"}
-    )
+    kinds = {"reassign"} if isinstance(move, Reassign) else {"split", "merge"}
+    assert {step.explained.kind for step in found} == kinds
     for step in found:
         for way in (step.explained.forward, step.explained.backward):
             total = math.fsum(factor.log_probability for factor in way.factors)
@@ -118,52 +130,18 @@ def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, model: str)
             sides = step.explained.allocation.probability_of_sides
             way = step.explained.forward if step.explained.kind == "split" else step.explained.backward
             assert np.log(sides).sum() == pytest.approx(way.log_probability, abs=CLOSE)
+        drawn, reported = step.explained.parameters, step.reported
+        if drawn.sigma is not None:
+            assert (drawn.nu, drawn.nu_index) == (reported.nu, reported.nu_index)
+            np.testing.assert_allclose(drawn.sigma, reported.sigma, rtol=1e-12)
+    if "shapes" in settings:
+        told = stages_of(found[0].explained, move)[0].text
+        assert f"ν = {found[0].explained.parameters.nu:g} was drawn" in told
+        assert "FiniteMixture" in told
+        assert "λ" not in told
     # Sabotaged twins: with any one term dropped, the same comparison fails.
     for name in ("prior", "likelihood", "reverse", "forward"):
         assert largest_gap(found, without(name)) > 1e-2, name
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"concentration": ew.Gamma(2.0, 1.0)},
-        {"concentration": 7.5, "theta_grid": [0.5, 3.0], "alpha": 2.0},
-        {"metric": "euclidean"},
-        {"initial": "one-cluster", "seed": 2},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
-def test_other_settings_are_explained_too(move: Move, settings: dict[str, Any]) -> None:
-    assert_alike(proposals(60, move, model="II", **settings))
-
-
-@pytest.mark.parametrize(
-    "prior",
-    [ew.priors.FiniteMixture(), ew.priors.PitmanYor(1.0, 0.3), ew.priors.DirichletMultinomial(5, 2.0)],
-    ids=lambda prior: type(prior).__name__,
-)
-@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
-def test_other_priors_are_explained_too(move: Move, prior: ew.priors.PartitionPrior) -> None:
-    found = proposals(60, move, model="II", prior=prior)
-    assert_alike(found)
-    assert largest_gap(found, without("prior")) > 1e-2
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("move", [Reassign(), SplitMerge(core_jump=0.1), InformedSplitMerge()], ids=repr)
-def test_own_shapes_are_explained_too(move: Move, model: str) -> None:
-    found = proposals(60, move, model=model, shapes="own", prior=ew.priors.FiniteMixture())
-    assert_alike(found)
-    assert largest_gap(found, without("likelihood")) > 1e-2
-    for step in found:
-        drawn, reported = step.explained.parameters, step.reported
-        assert (drawn.nu, drawn.nu_index) == (reported.nu, reported.nu_index)
-        np.testing.assert_allclose(drawn.sigma, reported.sigma, rtol=1e-12)
-    told = stages_of(found[0].explained, move)[0].text
-    assert f"ν = {found[0].explained.parameters.nu:g} was drawn" in told
-    assert "FiniteMixture" in told
-    assert "λ" not in told
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -195,7 +173,7 @@ def test_the_printed_ratio_is_the_sampler_s_where_it_is_asked_for() -> None:
 
 
 def test_the_printed_ratio_turns_the_proposal_terms_round() -> None:
-    found = proposals(PROPOSALS, SplitMerge(), model="I")
+    found = proposals(200, SplitMerge(), model="I")
     decisions = set()
     for step in found:
         right, printed = step.explained.terms(as_printed=False), step.explained.terms(as_printed=True)
@@ -220,8 +198,10 @@ def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
     )
     draws: list[Proposal] = []
     moved = 0
-    while len(draws) < PROPOSALS:
+    while len(draws) < 200:
         sweep = explain_sweep(sampler)
+        first = explain(sampler.posterior, sampler.state, Gibbs())
+        assert np.array_equal(first.proposed, sweep[0].proposed)
         event = next(sampler.events(1, block=1))
         assert np.array_equal(sweep[-1].proposed, event.labels)
         changed = [not np.array_equal(draw.labels, draw.proposed) for draw in sweep]
@@ -256,12 +236,6 @@ def test_nobody_waits_for_the_compiler_to_see_a_sweep(monkeypatch: pytest.Monkey
         assert one.forward.log_probability == pytest.approx(other.forward.log_probability, rel=1e-12)
 
 
-def test_the_first_draw_of_a_sweep_is_what_the_move_is_explained_by() -> None:
-    sampler = ew.Sampler(DATA, moves=["gibbs"], seed=6)
-    first = explain(sampler.posterior, sampler.state, Gibbs())
-    assert np.array_equal(first.proposed, explain_sweep(sampler)[0].proposed)
-
-
 @pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # all but copies
 def test_a_probability_that_underflows_still_has_its_logarithm() -> None:
     # One object far away, in one cluster with the others: its own candidate has no probability left.
@@ -289,39 +263,28 @@ def test_where_nothing_is_proposed_the_reason_is_told() -> None:
 
 
 def test_choices_say_how_probable_they_were() -> None:
-    for step in proposals(40, SplitMerge(), model="II"):
+    sampler = ew.Sampler(DATA, model="I", moves=[SplitMerge()], initial="one-cluster", seed=0)
+    Y = sampler.posterior.coordinates
+    for step in proposals(30, SplitMerge(), model="I", initial="one-cluster"):
         for choice in step.explained.choices:
             assert choice.probabilities.sum() == pytest.approx(1.0)
             assert choice.probability == choice.probabilities[choice.chosen] > 0.0
         allocation = step.explained.allocation
         first, second = allocation.cores
-        assert step.explained.labels[first] != -1
         assert first < second
         assert allocation.to_second[allocation.members == first] == 0.0
         assert allocation.to_second[allocation.members == second] == 1.0
-
-
-def test_each_member_favours_the_nearer_core() -> None:
-    sampler = ew.Sampler(DATA, model="I", moves=[SplitMerge()], initial="one-cluster", seed=0)
-    Y = sampler.posterior.coordinates
-    for step in proposals(20, SplitMerge(), model="I", initial="one-cluster"):
-        allocation = step.explained.allocation
-        first, second = (np.linalg.norm(Y[allocation.members] - Y[core], axis=1) for core in allocation.cores)
-        np.testing.assert_allclose(allocation.to_second, first / (first + second), atol=1e-9)
-
-
-def test_what_is_explained_cannot_be_changed() -> None:
-    explained = proposals(1, InformedSplitMerge())[0].explained
-    for array in (explained.labels, explained.proposed, explained.allocation.sides):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-    with pytest.raises(AttributeError):
-        explained.kind = "merge"
+        # Each member favours the nearer core.
+        far, near = (np.linalg.norm(Y[allocation.members] - Y[core], axis=1) for core in allocation.cores)
+        np.testing.assert_allclose(allocation.to_second, far / (far + near), atol=1e-9)
 
 
 def test_the_moved_objects_are_the_smaller_part() -> None:
     for step in proposals(60, SplitMerge()):
         explained = step.explained
+        for array in (explained.labels, explained.proposed, explained.allocation.sides):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
         moved = explained.moved
         assert 0 < moved.size <= explained.allocation.members.size / 2
         fine = explained.proposed if explained.kind == "split" else explained.labels
@@ -406,11 +369,8 @@ def test_a_rejected_proposal_can_be_accepted_anyway(move: Move) -> None:
     assert np.array_equal(looked_at.proposal.labels, proposed)
     assert looked_at.iteration == iteration + 1
     assert looked_at.gap < 1e-9
-
-
-def test_without_a_rejected_proposal_accepting_is_going_on() -> None:
     looked_at, twin = inspection(Gibbs()), inspection(Gibbs())
-    looked_at.accept_anyway()
+    looked_at.accept_anyway()  # Without a rejected proposal this is going on.
     twin.next_iteration()
     assert np.array_equal(looked_at.proposal.labels, twin.proposal.labels)
 
@@ -464,17 +424,7 @@ def stages(looked_at: Inspection, kind: str) -> dict[str, Any]:
 def test_a_split_is_told_from_the_cluster_to_the_decision() -> None:
     looked_at = inspection(SplitMerge(within="maximum"))
     told = stages(looked_at, "split")
-    assert list(told) == [
-        "start",
-        "action",
-        "choice",
-        "cores",
-        "sides",
-        "jump",
-        "proposal",
-        "ratio",
-        "decision",
-    ]
+    assert set(told) >= {"start", "action", "choice", "cores", "sides", "jump"}
     proposal = looked_at.proposal
     cluster = proposal.choices[1]
     assert f"probability {cluster.probability:.3g}" in told["choice"].text
@@ -493,34 +443,27 @@ def test_a_split_is_told_from_the_cluster_to_the_decision() -> None:
 @pytest.mark.parametrize(
     ("move", "kind", "keys"),
     [
-        (
-            SplitMerge(),
-            "merge",
-            ["action", "choice", "cores", "sides", "jump", "proposal", "ratio", "decision"],
-        ),
-        (InformedSplitMerge(), "split", ["choice", "sides", "proposal", "ratio", "decision"]),
-        (InformedSplitMerge(), "merge", ["choice", "sides", "proposal", "ratio", "decision"]),
-        (Reassign(), "reassign", ["choice", "target", "proposal", "ratio", "decision"]),
+        (SplitMerge(), "merge", "action choice cores sides jump"),
+        (InformedSplitMerge(), "split", "choice sides"),
+        (InformedSplitMerge(), "merge", "choice sides"),
+        (Reassign(), "reassign", "choice target"),
     ],
 )
-def test_every_kind_of_proposal_has_its_stages(move: Move, kind: str, keys: list[str]) -> None:
+def test_every_kind_of_proposal_has_its_stages(move: Move, kind: str, keys: str) -> None:
     told = stages(inspection(move), kind)
-    assert list(told) == ["start", *keys]
+    assert list(told) == ["start", *keys.split(), "proposal", "ratio", "decision"]
     assert all(stage.title and stage.text.endswith(".") for stage in told.values())
     reverse = [stage.title for stage in told.values() if "reverse" in stage.title.lower()]
     assert bool(reverse) == (kind == "merge")
 
 
-def test_a_gibbs_draw_is_told_with_its_candidates() -> None:
+def test_a_draw_a_jumped_core_and_no_proposal_are_told() -> None:
     looked_at = inspection(Gibbs())
     told = {stage.key: stage for stage in looked_at.stages}
     assert list(told) == ["start", "choice", "target", "draw", "ratio", "decision"]
     best = looked_at.proposal.choices[1].probabilities.max()
     assert f"probability {best:.3g}" in told["target"].text
     assert "always accepted" in told["decision"].text
-
-
-def test_a_jumped_core_is_pointed_at() -> None:
     looked_at = inspection(SplitMerge(core_jump=0.8))
     for _ in range(200):
         allocation = looked_at.proposal.allocation
@@ -530,31 +473,15 @@ def test_a_jumped_core_is_pointed_at() -> None:
     told = {stage.key: stage for stage in looked_at.stages}
     assert told["jump"].ringed.tolist() == [allocation.jumped]
     assert f"object {allocation.jumped + 1} did" in told["jump"].text
-
-
-def test_where_nothing_is_proposed_the_stages_say_why() -> None:
     looked_at = inspection(SplitMerge(probabilities=(0.0, 0.0, 1.0)))
     assert [stage.key for stage in looked_at.stages] == ["start", "action", "decision"]
     assert "keeps the partition" in looked_at.stages[-1].text
     assert looked_at.gap == 0.0
 
 
-@pytest.mark.parametrize(
-    ("log_value", "text"),
-    [
-        (0.0, "1"),
-        (np.log(0.475), "0.475"),
-        (-230.0, "1.29·10⁻¹⁰⁰"),
-        (-np.inf, "0"),
-        (np.inf, "∞"),
-        (20.0, "4.85·10⁸"),
-    ],
-)
-def test_numbers_are_readable_however_small(log_value: float, text: str) -> None:
-    assert from_log(log_value) == text
-
-
-def test_numbers_have_signs_and_nouns() -> None:
+def test_numbers_are_readable_however_small() -> None:
+    logs = [0.0, np.log(0.475), -230.0, -np.inf, np.inf, 20.0]
+    assert [from_log(one) for one in logs] == ["1", "0.475", "1.29·10⁻¹⁰⁰", "0", "∞", "4.85·10⁸"]
     assert (signed(1.5), signed(-0.25)) == ("+1.500", "−0.250")
     assert (count(1, "object"), count(3, "object"), count(2, "possibility", "possibilities")) == (
         "1 object",

@@ -30,6 +30,10 @@ def test_draws_as_a_table(trace: Trace) -> None:
     assert len(lines) == 51
     assert lines[0].startswith("iteration,theta,concentration,log_posterior,n_clusters,object_0,object_1")
     assert [float(entry) for entry in lines[1].split(",")][5:] == trace.labels[0].tolist()
+    names = [f"row {item}" for item in range(trace.n_objects)]
+    assert draws_csv(trace, names).splitlines()[0].endswith(",".join(names))
+    with pytest.raises(ValueError, match=f"1 names for {trace.n_objects} objects"):
+        draws_csv(trace, ["only"])
 
 
 @pytest.mark.parametrize("model", ["I", "II", "III"])
@@ -45,13 +49,6 @@ def test_own_shapes_are_exported(model: str) -> None:
     assert exported.sample_stats["sigma"].dims[-1] == "scale"
 
 
-def test_draws_with_names(trace: Trace) -> None:
-    names = [f"row {item}" for item in range(trace.n_objects)]
-    assert draws_csv(trace, names).splitlines()[0].endswith(",".join(names))
-    with pytest.raises(ValueError, match=f"1 names for {trace.n_objects} objects"):
-        draws_csv(trace, ["only"])
-
-
 def test_arviz_groups_and_coordinates(trace: Trace) -> None:
     exported = trace.to_arviz()
     assert exported.posterior["theta"].dims == ("chain", "draw")
@@ -65,10 +62,6 @@ def test_arviz_groups_and_coordinates(trace: Trace) -> None:
     np.testing.assert_allclose(acceptance, trace.move_counts["gibbs"][1] / trace.move_counts["gibbs"][0])
     assert exported.observed_data["coordinates"].dims == ("object", "feature")
     np.testing.assert_array_equal(exported.observed_data["coordinates"].values, trace.posterior.coordinates)
-
-
-def test_a_fixed_concentration_is_not_exported_as_a_draw() -> None:
-    assert "concentration" not in blob_trace(n_draws=10).to_arviz().posterior.data_vars
 
 
 def test_chains_and_diagnostics(trace: Trace) -> None:
@@ -107,6 +100,7 @@ def test_names_are_coordinates_of_arviz() -> None:
     rows, columns = [f"row {k}" for k in range(shape[0])], [f"column {k}" for k in range(shape[1])]
     data = Dataset(np.array(trace.posterior.coordinates), feature_names=columns, row_names=rows)
     exported = trace.to_arviz(data)
+    assert "concentration" not in exported.posterior.data_vars  # It is fixed.
     assert exported.sample_stats["object"].values.tolist() == rows
     assert exported.observed_data["feature"].values.tolist() == (
         columns if trace.posterior.model != "III" else list(range(shape[1]))

@@ -64,10 +64,7 @@ def least_difference(colours: tuple[str, ...], deficiency: str) -> float:
 def test_the_first_colours_stay_apart(deficiency: str) -> None:
     assert least_difference((*CLUSTER_COLOURS[:N_DISTINCT], GREY), deficiency) > 20
     assert least_difference(OKABE_ITO, deficiency) > 5
-
-
-def test_a_palette_of_red_and_green_would_be_found_out() -> None:
-    assert least_difference(("#d62728", "#2ca02c", "#8c564b"), "deutan") < 20
+    assert (least_difference(("#d62728", "#2ca02c"), deficiency) < 26) == (deficiency == "deutan")
 
 
 def luminance(colour: str) -> float:
@@ -91,26 +88,10 @@ def test_shapes_change_where_colours_are_no_longer_distinct() -> None:
     assert shape_of(len(CLUSTER_COLOURS)) == 0
 
 
-def test_greys_are_ink_on_paper() -> None:
-    light, dark = colour_map("greys", 11), colour_map("greys", 11, dark=True)
-    assert light[0].tolist() == [0, 0, 0]
-    assert light[-1].tolist() == [255, 255, 255]
-    assert dark[0].tolist() == [255, 255, 255]
-    assert dark[-1].max() < 40
-
-
 def test_all_colours_differ() -> None:
     assert len(set(CLUSTER_COLOURS)) == len(CLUSTER_COLOURS) == 4 * N_DISTINCT
     assert colour_of(len(CLUSTER_COLOURS)) == colour_of(0)
     assert colour_of(ALONE) == GREY
-
-
-def test_relabelling_changes_no_colour(rng: np.random.Generator) -> None:
-    labels = canonical_labels(rng.integers(0, 6, 60))
-    colours = ClusterColours()
-    before = colours.assign(labels)
-    after = colours.assign(rng.permutation(6)[labels])
-    np.testing.assert_array_equal(before, after)
 
 
 def test_most_objects_keep_their_colour_while_a_chain_wanders(rng: np.random.Generator) -> None:
@@ -120,12 +101,11 @@ def test_most_objects_keep_their_colour_while_a_chain_wanders(rng: np.random.Gen
     changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(numbers)]
     # Two objects of 80 move at a time; a cluster that becomes a singleton or comes from one changes a few.
     assert max(changes) <= 0.06
-
-
-def test_without_matching_colours_would_jump(rng: np.random.Generator) -> None:
-    draws = wandering_partitions(rng, 200, 80, 5, 2)
-    changes = [float(np.mean(one != other)) for one, other in itertools.pairwise(draws)]
-    assert max(changes) > 0.2
+    assert max(float(np.mean(one != other)) for one, other in itertools.pairwise(draws)) > 0.2
+    last = canonical_labels(draws[-1])
+    renamed = rng.permutation(int(last.max()) + 1)[last]
+    np.testing.assert_array_equal(colours.assign(renamed), colours.assign(last))
+    assert colours.assign(np.zeros(3, dtype=int)).tolist() == [0, 0, 0]  # other objects
 
 
 def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
@@ -140,11 +120,8 @@ def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
 def test_singletons_and_unassigned_objects_are_grey() -> None:
     numbers = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
     np.testing.assert_array_equal(numbers, [0, 0, ALONE, ALONE, 1, 1, ALONE])
-
-
-def test_the_largest_new_clusters_get_the_first_colours() -> None:
     numbers = ClusterColours().assign(np.array([0, 0, 1, 1, 1, 2, 2, 2, 2]))
-    np.testing.assert_array_equal(numbers, [2, 2, 1, 1, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(numbers, [2, 2, 1, 1, 1, 0, 0, 0, 0])  # the largest first
 
 
 def test_live_and_static_pictures_of_a_partition_have_the_same_colours(rng: np.random.Generator) -> None:
@@ -160,18 +137,6 @@ def test_few_clusters_get_distinct_colours_after_many() -> None:
     numbers = colours.assign(np.repeat([0, 1, 2], 20))
     assert len(set(numbers)) == 3
     assert max(numbers) < N_DISTINCT
-
-
-def test_the_same_labels_twice_have_the_same_colours(rng: np.random.Generator) -> None:
-    colours = ClusterColours()
-    labels = canonical_labels(rng.integers(0, 12, 100))
-    np.testing.assert_array_equal(colours.assign(labels), colours.assign(labels))
-
-
-def test_another_number_of_objects_starts_anew() -> None:
-    colours = ClusterColours()
-    colours.assign(np.zeros(5, dtype=int))
-    assert colours.assign(np.zeros(3, dtype=int)).tolist() == [0, 0, 0]
 
 
 def test_matching_maximises_the_total_overlap() -> None:
@@ -190,15 +155,15 @@ def test_what_a_proposal_changes() -> None:
     np.testing.assert_array_equal(changed_objects(whole, whole), [])
 
 
-@pytest.mark.parametrize("name", COLOUR_MAPS)
-def test_colour_maps_run_from_near_to_far(name: str) -> None:
-    table = colour_map(name, 200)
-    assert table.shape == (200, 3)
-    lightness = table.astype(int).sum(axis=1)
-    assert lightness[-1] > lightness[0]
-
-
-def test_an_unknown_colour_map_is_refused() -> None:
+def test_colour_maps_run_from_near_to_far() -> None:
+    for name in COLOUR_MAPS:
+        table = colour_map(name, 200)
+        assert table.shape == (200, 3)
+        assert table[-1].astype(int).sum() > table[0].astype(int).sum()
+    dark = colour_map("greys", 11, dark=True)
+    assert colour_map("greys", 11)[[0, -1], 0].tolist() == [0, 255]
+    assert dark[0].tolist() == [255, 255, 255]
+    assert dark[-1].max() < 40
     with pytest.raises(ValueError, match="no colour map 'jet'"):
         colour_map("jet", 10)
 

@@ -1,12 +1,11 @@
 """Static pictures: what is drawn, and that nothing is left open."""
 
 import io
-import subprocess
-import sys
 from io import BytesIO
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
@@ -74,7 +73,6 @@ def trace() -> Trace:
         lambda trace: plot_boxplots(X, trace.best),
     ],
 )
-@pytest.mark.slow
 def test_every_plot_can_be_drawn_and_leaves_nothing_open(plot: object, trace: Trace) -> None:
     before = dict(mpl.rcParams)
     figure = plot(trace)
@@ -106,16 +104,6 @@ def test_axes_of_yours_are_used(plot: object, trace: Trace) -> None:
     assert axes[1].has_data()
 
 
-def test_nothing_needs_a_screen_or_pyplot() -> None:
-    code = (
-        "import sys; sys.path.insert(0, 'tests');"
-        "from ewens_widgets.analysis import plots;"
-        "print('matplotlib' in sys.modules)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False"
-
-
 def test_theta_bars_are_the_posterior(trace: Trace) -> None:
     axes = plot_theta(trace).axes[0]
     heights = [bar.get_height() for bar in axes.patches]
@@ -123,12 +111,8 @@ def test_theta_bars_are_the_posterior(trace: Trace) -> None:
     assert [tick.get_text() for tick in axes.get_xticklabels()][:4] == ["1/8", "1/4", "1/2", "1"]
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert set(names) == {"prior", "posterior", "draws"}
+    assert [theta_text(value) for value in (0.125, 1.0, 1024.0, 0.3)] == ["1/8", "1", "1024", "0.3"]
     assert "draws" not in drawn(plot_theta(trace, histogram=False))
-
-
-@pytest.mark.parametrize(("value", "text"), [(0.125, "1/8"), (1.0, "1"), (1024.0, "1024"), (0.3, "0.3")])
-def test_values_are_short(value: float, text: str) -> None:
-    assert theta_text(value) == text
 
 
 def test_traces_show_the_draws(trace: Trace) -> None:
@@ -140,9 +124,6 @@ def test_traces_show_the_draws(trace: Trace) -> None:
     assert "concentration" in drawn(plot_traces(sampled))
     parts = Figure().subfigures(1, 2)
     assert plot_traces(trace, figure=parts[0]) is parts[0]
-
-
-def test_no_draws_no_traces(trace: Trace) -> None:
     for nothing in ([], trace[:0]):
         with pytest.raises(ValueError, match="no draws to plot"):
             plot_traces(nothing)
@@ -230,15 +211,12 @@ def test_features_of_a_scatter() -> None:
             two_features(moons, wrong)
 
 
-def test_two_columns_are_shown_as_they_are(rng: np.random.Generator) -> None:
+def test_projections_are_columns_or_principal_components(rng: np.random.Generator) -> None:
     assert list(projections(Dataset(X=rng.normal(size=(9, 2)))))[:2] == ["x1", "x2"]
-    assert list(projections(Dataset(X=rng.normal(size=(9, 3)))))[:2] == ["PC 1", "PC 2"]
     assert list(projections(Dataset(X=rng.normal(size=(9, 1))))) == ["x1", "row number"]
-
-
-def test_principal_components_have_decreasing_spread(rng: np.random.Generator) -> None:
     X = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
     shown = {name: axis.values for name, axis in projections(Dataset(X=X)).items()}
+    assert list(shown)[:4] == ["PC 1", "PC 2", "PC 3", "PC 4"]
     spreads = [shown[f"PC {k}"].std() for k in range(1, 5)]
     assert spreads == sorted(spreads, reverse=True)
     np.testing.assert_allclose(np.square(spreads).sum(), 4.0)
@@ -254,11 +232,7 @@ def test_features_by_name() -> None:
         two_features(wine, ["ashes", "alcohol"])
     with pytest.raises(ValueError, match="there is no column 'Length'; there are 'feature 1', 'feature 2'"):
         two_features(np.eye(5)[:, :2], ["Length", "Diagonal"])
-
-
-def test_a_data_frame_lends_its_names() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
+    frame = pd.DataFrame(
         np.random.default_rng(1).normal(size=(9, 3)), columns=["Length", "Width", "Diagonal"]
     )
     axes = plot_scatter(frame, features=("Length", "Diagonal")).axes[0]
@@ -277,8 +251,9 @@ def scale_of(model: str, n_features: int, value: float = 0.3) -> np.ndarray:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("shapes", ["common", "own"])
-@pytest.mark.parametrize("features", [["proline", "alcohol"], "pca"], ids=["columns", "components"])
+@pytest.mark.parametrize(
+    ("shapes", "features"), [("common", "pca"), ("own", "pca"), ("common", ["proline", "alcohol"])]
+)
 def test_ellipses_are_those_of_the_clusters_in_the_users_units(
     features: list[str] | str, shapes: str, model: str
 ) -> None:
@@ -382,6 +357,10 @@ def test_the_heatmap_shows_the_ordered_distance(trace: Trace) -> None:
     # White is 1 and black is 0, as in the paper.
     assert to_hex(image.to_rgba(np.array([[1.0]]))[0, 0]) == "#ffffff"
     assert to_hex(image.to_rgba(np.array([[0.0]]))[0, 0]) == "#000000"
+    order = trace.similarity_tree().leaves_order
+    (strip,) = [c for c in plot_heatmap(trace, true=TRUE).axes[0].child_axes if c.get_xlabel() == "true"]
+    found = [to_hex(pixel) for pixel in strip.images[0].get_array()[:, 0]]
+    assert found == [class_colours(3)[label].lower() for label in TRUE[order]]
     (beside,) = [child for child in figure.axes[0].child_axes if child.get_xlabel() == "share apart"]
     (lines,) = [entry for entry in beside.collections if isinstance(entry, LineCollection)]
     assert len(lines.get_segments()) == trace.n_objects - 1
@@ -400,26 +379,11 @@ def test_strips_of_the_same_partition_look_the_same(trace: Trace) -> None:
         assert np.array_equal(*pixels)
 
 
-def test_strips_follow_the_order(trace: Trace) -> None:
-    figure = plot_heatmap(trace, true=TRUE)
-    order = trace.similarity_tree().leaves_order
-    (strip,) = [child for child in figure.axes[0].child_axes if child.get_xlabel() == "true"]
-    found = [to_hex(pixel) for pixel in strip.images[0].get_array()[:, 0]]
-    assert found == [class_colours(3)[label].lower() for label in TRUE[order]]
-
-
-def test_large_matrices_are_averaged(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> None:
-    matrix = np.arange(25.0).reshape(5, 5)
-    matrix = matrix + matrix.T
-    small = ordered_means(matrix, np.arange(5), 3)
-    assert small.shape == (3, 3)
-    assert small[0, 0] == matrix[:2, :2].mean()
-    assert small[2, 2] == matrix[4, 4]
+def test_many_objects_are_averaged_in_blocks(
+    rng: np.random.Generator, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ewens_widgets.analysis.plots.heatmap_plot._MOST_PRINTED", 3)
     assert plot_heatmap(trace).axes[0].images[0].get_array().shape == (3, 3)
-
-
-def test_many_objects_are_averaged_in_blocks(rng: np.random.Generator) -> None:
     matrix = rng.random((10, 10))
     matrix += matrix.T
     order = rng.permutation(10)
@@ -430,13 +394,9 @@ def test_many_objects_are_averaged_in_blocks(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(blocks[2, 3], ordered[6:9, 9].mean())
     np.testing.assert_allclose(blocks[3, 3], ordered[9, 9])
     np.testing.assert_array_equal(ordered_means(matrix, order, 10), ordered)
-
-
-def test_spread_rows() -> None:
     np.testing.assert_array_equal(spread_rows(5, 10), np.arange(5))
     rows = spread_rows(1_000_000)
-    assert rows.size == 400
-    assert (rows[0], rows[-1]) == (0, 999_999)
+    assert (rows.size, rows[0], rows[-1]) == (400, 0, 999_999)
     assert np.ptp(np.diff(rows)) <= 1
 
 
