@@ -31,7 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,14 +229,6 @@ class CredibleBall:
     horizontal: IntArray = field(repr=False)
 
 
-class Candidate(NamedTuple):
-    """The best partition of one source."""
-
-    source: str
-    labels: IntArray
-    expected_loss: float
-
-
 @dataclass(frozen=True, eq=False)
 class PointEstimate:
     """The partition with the least expected loss found, and its uncertainty.
@@ -252,18 +243,12 @@ class PointEstimate:
         Average loss over all draws.
     source
         Where the partition came from.
-    candidates
-        The best of each source, in order of expected loss.
-    n_considered
-        Number of candidates.
     """
 
     labels: IntArray = field(repr=False)
     loss: str
     expected_loss: float
     source: str
-    candidates: tuple[Candidate, ...] = field(repr=False)
-    n_considered: int
     _expected: ExpectedLoss = field(repr=False)
 
     @property
@@ -332,31 +317,20 @@ def point_estimate(trace: Trace, loss: str = "vi", sources: Sequence[str] | None
     draws = Draws.of(trace.labels)
     expected = ExpectedLoss(draws, loss)
     screening = ExpectedLoss(draws.spread(_SCREENING_DRAWS), loss)
-    best = []
-    candidates = _candidates(trace, draws, sources)
-    for source, found in candidates.items():
+    best: list[tuple[float, str, IntArray]] = []
+    for source, found in _candidates(trace, draws, sources).items():
         # All candidates are compared by a few draws, and the best of them by all draws.
         order = np.argsort([screening.of(labels) for labels in found], kind="stable")
-        finalists = [Candidate(source, found[k], expected.of(found[k])) for k in order[:_FINALISTS]]
-        best.append(min(finalists, key=lambda candidate: candidate.expected_loss))
+        finalists = [(expected.of(found[k]), source, found[k]) for k in order[:_FINALISTS]]
+        best.append(min(finalists, key=lambda finalist: finalist[0]))
     # Sources often have the same best partition, which is then improved once.
-    starts = {start.labels.tobytes(): start for start in reversed(best)}
-    improved = []
-    for start in reversed(starts.values()):
-        labels = expected.improve(start.labels)
-        improved.append(Candidate(f"greedy sweeps from {start.source}", labels, expected.of(labels)))
+    starts = {labels.tobytes(): (source, labels) for _, source, labels in reversed(best)}
+    for source, start in reversed(starts.values()):
+        labels = expected.improve(start)
+        best.append((expected.of(labels), f"greedy sweeps from {source}", labels))
     # A source comes before its improved partition if their losses are equal.
-    ranked = sorted([*best, *improved], key=lambda candidate: round(candidate.expected_loss, 12))
-    winner = ranked[0]
-    return PointEstimate(
-        labels=read_only(winner.labels),
-        loss=loss,
-        expected_loss=winner.expected_loss,
-        source=winner.source,
-        candidates=tuple(ranked),
-        n_considered=sum(map(len, candidates.values())) + len(improved),
-        _expected=expected,
-    )
+    least, source, labels = min(best, key=lambda one: round(one[0], 12))
+    return PointEstimate(read_only(labels), loss, least, source, expected)
 
 
 def credible_ball(draws: Draws, distances: FloatArray, level: float = 0.95) -> CredibleBall:

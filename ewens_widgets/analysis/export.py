@@ -9,6 +9,7 @@ import io
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -180,63 +181,6 @@ _MOVES = {
     "reassign": "single-object reassignments (Huang and Yang 2020, Algorithm 1)",
     "split-merge": "split-merge moves (Huang and Yang 2020, Algorithm 2, with the Hastings ratio corrected)",
 }
-_ENTRIES = {
-    "paper": """@article{huang2020affine,
-  author  = {Huang, Hsin-Hsiung and Yang, Jie},
-  title   = {Affine-transformation invariant clustering models},
-  journal = {Journal of Statistical Distributions and Applications},
-  volume  = {7},
-  number  = {10},
-  year    = {2020},
-  note    = {arXiv:1611.09890}
-}""",
-    "software": f"""@software{{ewens_widgets,
-  author  = {{{{The ewens\\_widgets developers}}}},
-  title   = {{ewens\\_widgets: affine-invariant Bayesian clustering with the Ewens process}},
-  version = {{{__version__}}}
-}}""",
-    "split-merge": """@techreport{dahl2005sequentially,
-  author      = {Dahl, David B.},
-  title       = {Sequentially-allocated merge-split sampler for conjugate and nonconjugate {D}irichlet process
-                 mixture models},
-  institution = {Texas A\\&M University},
-  year        = {2005}
-}""",
-    "finite mixture": """@article{miller2018mixture,
-  author  = {Miller, Jeffrey W. and Harrison, Matthew T.},
-  title   = {Mixture models with a prior on the number of components},
-  journal = {Journal of the American Statistical Association},
-  volume  = {113},
-  pages   = {340--356},
-  year    = {2018}
-}""",
-    "concentration": """@article{escobar1995bayesian,
-  author  = {Escobar, Michael D. and West, Mike},
-  title   = {Bayesian density estimation and inference using mixtures},
-  journal = {Journal of the American Statistical Association},
-  volume  = {90},
-  pages   = {577--588},
-  year    = {1995}
-}""",
-    "R-hat": """@article{vehtari2021rank,
-  author  = {Vehtari, Aki and Gelman, Andrew and Simpson, Daniel and Carpenter, Bob and
-             B{\\"u}rkner, Paul-Christian},
-  title   = {Rank-normalization, folding, and localization: an improved {$\\widehat{R}$} for assessing
-             convergence of {MCMC}},
-  journal = {Bayesian Analysis},
-  volume  = {16},
-  pages   = {667--718},
-  year    = {2021}
-}""",
-    "point estimate": """@article{wade2018bayesian,
-  author  = {Wade, Sara and Ghahramani, Zoubin},
-  title   = {Bayesian cluster analysis: point estimation and credible balls},
-  journal = {Bayesian Analysis},
-  volume  = {13},
-  pages   = {559--626},
-  year    = {2018}
-}""",
-}
 
 
 def methods(trace: Trace) -> str:
@@ -252,16 +196,21 @@ def methods(trace: Trace) -> str:
 
 def cite(trace: Trace | None = None) -> str:
     """Write the references as BibTeX: paper, software and methods; with a trace, those that it used."""
-    wanted = list(_ENTRIES)
+    entries = files("ewens_widgets").joinpath("data", "references.bib").read_text(encoding="utf-8")
+    used: dict[str, bool] = {}
     if trace is not None:
         prior = trace.posterior.prior
         used = {
-            "split-merge": "informed-split-merge" in trace.move_counts,
-            "finite mixture": isinstance(prior, FiniteMixture),
-            "concentration": isinstance(prior, Ewens) and isinstance(prior.concentration, Gamma),
+            "dahl2005sequentially": "informed-split-merge" in trace.move_counts,
+            "miller2018mixture": isinstance(prior, FiniteMixture),
+            "escobar1995bayesian": isinstance(prior, Ewens) and isinstance(prior.concentration, Gamma),
         }
-        wanted = [name for name in _ENTRIES if used.get(name, True)]
-    return "\n\n".join(_ENTRIES[name] for name in wanted)
+    wanted = [
+        entry
+        for entry in entries.strip().replace("VERSION", __version__).split("\n\n")
+        if used.get(entry[entry.index("{") + 1 : entry.index(",")], True)
+    ]
+    return "\n\n".join(wanted)
 
 
 def _model(posterior: Posterior) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The point estimate and its uncertainty."""
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -76,14 +77,11 @@ def test_every_source_finds_the_blobs(trace: Trace, loss: str, source: str) -> N
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_it_tells(trace: Trace, loss: str, tmp_path: Path) -> None:
     estimate = trace.point_estimate(loss)
-    losses = [candidate.expected_loss for candidate in estimate.candidates]
-    assert losses == sorted(losses)
-    assert estimate.candidates[0].source == estimate.source
-    assert estimate.expected_loss == losses[0]
     direct = [DIRECT[loss](estimate.labels, draw) for draw in trace.labels]
     np.testing.assert_allclose(estimate.distances, direct, atol=1e-12)
     assert estimate.expected_loss == pytest.approx(np.mean(direct), abs=1e-12)
-    assert estimate.n_considered > len(estimate.candidates)
+    sources = "the draws|the evidence tree|the similarity tree"
+    assert re.match(f"(greedy sweeps from )?({sources})", estimate.source)
     assert not estimate.labels.flags.writeable
     assert "3 clusters of sizes [10, 10, 10]" in repr(estimate)
     estimate.to_csv(tmp_path / "labels.csv", names=[f"object {k}" for k in range(30)])
@@ -138,7 +136,7 @@ def test_without_room_for_all_pairs_other_sources_still_work(monkeypatch: pytest
     trace = blob_trace(n_draws=6)
     estimate = point_estimate(trace, "vi")
     assert estimate.n_clusters == 3
-    assert not any("similarity" in candidate.source for candidate in estimate.candidates)
+    assert "similarity" not in estimate.source
     with pytest.raises(ValueError, match=r"similarity of all pairs of .* Use evidence_tree\(\)"):
         point_estimate(trace, "vi", sources=["similarity"])
 

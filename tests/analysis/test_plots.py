@@ -106,7 +106,7 @@ def test_axes_of_yours_are_used(plot: object, trace: Trace) -> None:
 
 def test_theta_bars_are_the_posterior(trace: Trace) -> None:
     axes = plot_theta(trace).axes[0]
-    heights = [bar.get_height() for bar in axes.patches]
+    heights = [bar.get_height() for bar in axes.containers[0]]
     np.testing.assert_allclose(heights, trace.theta_posterior())
     assert [tick.get_text() for tick in axes.get_xticklabels()][:4] == ["1/8", "1/4", "1/2", "1"]
     names = [text.get_text() for text in axes.get_legend().get_texts()]
@@ -300,9 +300,6 @@ def test_the_content_of_an_ellipse_is_that_of_a_gaussian(rng: np.random.Generato
     draws = shapes.centres[0] + rng.normal(size=(40_000, 2)) @ root.T
     shares = [_share_inside(draws, outline) for outline in found.outlines[0]]
     np.testing.assert_allclose(shares, [0.5, 0.9], atol=0.01)
-    for wrong in ([], [0.0], [1.0, 0.5]):
-        with pytest.raises(ValueError, match="between 0 and 1"):
-            outlines(shapes, np.array([0]), projection, contents=wrong)
 
 
 @pytest.mark.parametrize("shapes", ["common", "own"])
@@ -315,7 +312,7 @@ def test_ellipses_are_equivariant_under_the_models_own_transformations(shapes: s
         nu = 4.0 if shapes == "own" else np.inf
         # Both are shown in the units of the first: that is an affine function of the second too.
         projection = projection_onto(posterior, data.X, weights)
-        found.append(cluster_ellipses(posterior, data.labels, 8.0, nu, sigma, projection, contents=(0.5,)))
+        found.append(cluster_ellipses(posterior, data.labels, 8.0, nu, sigma, projection))
     np.testing.assert_allclose(found[0].centres, found[1].centres, atol=1e-9)
     boxes = [one.outlines.max(axis=2) for one in found]
     # The outline's points are placed by the shown coordinates alone, so they agree one by one.

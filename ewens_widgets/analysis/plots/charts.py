@@ -46,18 +46,10 @@ def plot_theta(trace: Trace, *, histogram: bool = True, ax: "Axes | None" = None
     grid, posterior = trace.posterior.theta_grid, trace.posterior
     places = np.arange(grid.size)
     axes.bar(places, trace.theta_posterior(), width=0.8, color=palette.OKABE_ITO[0], label="posterior")
-    axes.step(
-        np.concatenate([[-0.5], places + 0.5]),
-        np.concatenate([np.exp(posterior.log_theta_prior)[:1], np.exp(posterior.log_theta_prior)]),
-        where="pre",
-        color=palette.OKABE_ITO[3],
-        linewidth=1.4,
-        label="prior",
-    )
+    edges, prior = np.arange(grid.size + 1) - 0.5, np.exp(posterior.log_theta_prior)
+    axes.stairs(prior, edges, baseline=None, color=palette.OKABE_ITO[3], linewidth=1.4, label="prior")
     if histogram:
-        axes.plot(
-            places, trace.theta_histogram(), "o", markersize=3, color="black", linestyle="none", label="draws"
-        )
+        axes.plot(places, trace.theta_histogram(), "ko", markersize=3, label="draws")
     shown = places[:: -(-grid.size // _MOST_TICKS)]
     axes.set_xticks(shown, [theta_text(grid[place]) for place in shown])
     axes.tick_params(axis="x", rotation=45 if grid.size > 8 else 0)
@@ -173,7 +165,9 @@ def plot_traces(
             left.set_yscale("log", base=2)
     grid[-1, 0].set_xlabel("iteration")
     if len(chains) > 1:
-        _draw_names(grid[0, 1], chains)
+        names = [f"chain {number}" for number in range(1, len(chains) + 1)]
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "handlelength": 1.0}
+        grid[0, 1].legend(grid[0, 0].lines, names, **beside)
     canvas.align_ylabels(grid[:, 0])
     return canvas
 
@@ -197,19 +191,6 @@ def _draw_distribution(axes: "Axes", values: NDArray[Any], name: str, colour: st
     counts, edges = np.histogram(values, bins=30)
     axes.stairs(
         counts / values.size, edges, orientation="horizontal", color=colour, fill=n_chains == 1, linewidth=1.0
-    )
-
-
-def _draw_names(axes: "Axes", chains: Sequence[Trace]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=colour) for colour in palette.class_colours(len(chains))]
-    axes.legend(
-        handles,
-        [f"chain {number}" for number in range(1, len(chains) + 1)],
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        handlelength=1.0,
     )
 
 
@@ -250,14 +231,11 @@ def plot_boxplots(
     panels = [ax] if ax is not None else _panels(len(chosen), int(found.max()) + 1)
     for panel, column in zip(panels, chosen, strict=True):
         _draw_boxes(panel, matrix[:, column], found)
-        panel.set_title(_wrapped(names[column]), fontsize=8)
+        lines = textwrap.wrap(names[column].replace("_", " "), 18)
+        panel.set_title(
+            "\n".join([*lines[:1], lines[1][:16] + " …"] if len(lines) > 2 else lines), fontsize=8
+        )
     return palette.figure_of(panels[0])
-
-
-def _wrapped(name: str) -> str:
-    """A name on at most two short lines."""
-    lines = textwrap.wrap(name.replace("_", " "), 18)
-    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][:16] + " …"])
 
 
 def _panels(count: int, n_clusters: int) -> list["Axes"]:

@@ -25,7 +25,6 @@ from ewens_widgets.sampling.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 LEVELS = 200
 """Pixels below this are distances; from here on they are colours of clusters."""
@@ -104,8 +103,11 @@ def plot_heatmap(
         if given is not None
     }
     right = _draw_strips(axes, order if shown is None else shown[order], partitions)
-    _draw_scale(axes, image, right)
-    return look.figure_of(axes)
+    figure = look.figure_of(axes)
+    scale = figure.colorbar(image, cax=axes.inset_axes((right + 0.03, 0.0, 0.03, 1.0)))
+    scale.set_label("share of draws apart")
+    scale.outline.set_linewidth(0.6)
+    return figure
 
 
 def _square_axes(with_tree: bool) -> "Axes":
@@ -120,10 +122,10 @@ def _shown_rows(trace: Trace, rows: ArrayLike | None) -> NDArray[np.intp] | None
     """Numbers of the objects to show; None means all."""
     if rows is None:
         return None if trace.n_objects <= _MOST_OBJECTS else trace.representatives()
-    chosen = choose_rows(rows, trace.n_objects)
-    if chosen is not None and np.unique(chosen % trace.n_objects).size != chosen.size:
+    chosen = np.arange(trace.n_objects)[choose_rows(rows, trace.n_objects)]
+    if np.unique(chosen).size != chosen.size:
         raise ValueError("rows must name each object once.")
-    return None if chosen is None else chosen % trace.n_objects
+    return chosen
 
 
 def _chosen_tree(trace: Trace, tree: Tree | str | None, shown: NDArray[np.intp] | None) -> Tree | None:
@@ -157,10 +159,8 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
     from matplotlib.colors import to_rgb
 
     colours = {name: look.cluster_colours(given) for name, given in partitions.items() if name == "found"}
-    if "true" in partitions:
-        true = partitions["true"]
-        found = partitions.get("found")
-        alone = look.class_colours(int(true.max()) + 1)
+    if (true := partitions.get("true")) is not None:
+        found, alone = partitions.get("found"), look.class_colours(int(true.max()) + 1)
         colours["true"] = alone if found is None else look.matching_colours(true, found)
     right = 1.0
     for name, canonical in partitions.items():
@@ -173,13 +173,6 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
         strip.set_xlabel(name, rotation=90)
         right += _GAP + _STRIP_WIDTH
     return right
-
-
-def _draw_scale(axes: "Axes", image: "AxesImage", right: float) -> None:
-    beside = axes.inset_axes((right + 0.03, 0.0, 0.03, 1.0))
-    scale = look.figure_of(axes).colorbar(image, cax=beside)
-    scale.set_label("share of draws apart")
-    scale.outline.set_linewidth(0.6)
 
 
 def ordered_means(matrix: NDArray[Any], order: NDArray[np.intp], most: int) -> NDArray[Any]:

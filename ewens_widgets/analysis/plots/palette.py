@@ -183,7 +183,9 @@ class ClusterColours:
 
     def assign(self, labels: Labels) -> IntArray:
         """Number of each object's colour."""
-        clean = _without_singletons(labels)
+        clean = np.asarray(labels, dtype=np.intp).copy()
+        sizes = np.bincount(clean[clean >= 0], minlength=1)
+        clean[(clean >= 0) & (sizes[np.maximum(clean, 0)] == 1)] = ALONE
         if self._colours is None or self._colours.size != clean.size:
             self._colours = np.full(clean.size, ALONE, dtype=np.intp)
         # Objects that were grey before (−1) match nothing, so a cluster of them is a new one.
@@ -196,28 +198,16 @@ class ClusterColours:
                 colour_by_label[int(label)] = free
                 taken.add(free)
         if len(colour_by_label) <= N_DISTINCT:
-            _make_distinct(colour_by_label)
+            # The most distinct colours for few clusters: better than old ones that look alike.
+            spare = iter(sorted(set(range(N_DISTINCT)) - taken))
+            changed = {label: next(spare) for label, old in colour_by_label.items() if old >= N_DISTINCT}
+            colour_by_label |= changed
         colours = np.full(clean.size, ALONE, dtype=np.intp)
         for label, colour in colour_by_label.items():
             colours[clean == label] = colour
         colours.setflags(write=False)
         self._colours = colours
         return colours
-
-
-def _make_distinct(colour_by_label: dict[int, int]) -> None:
-    """Give the most distinct colours to few clusters: better than old ones that look alike."""
-    free = iter(sorted(set(range(N_DISTINCT)) - set(colour_by_label.values())))
-    for label, colour in colour_by_label.items():
-        if colour >= N_DISTINCT:
-            colour_by_label[label] = next(free)
-
-
-def _without_singletons(labels: Labels) -> IntArray:
-    clean = np.asarray(labels, dtype=np.intp).copy()
-    sizes = np.bincount(clean[clean >= 0], minlength=1)
-    clean[(clean >= 0) & (sizes[np.maximum(clean, 0)] == 1)] = ALONE
-    return clean
 
 
 @cache

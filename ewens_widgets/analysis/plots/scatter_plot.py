@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 10
 _MOST_COMPONENTS = 6
+_AVERAGED = 50  # draws, evenly spaced along the chain, whose ellipses are averaged
 _RINGS = (1.2, 0.8)  # widths of the inner and of the outer ellipse
 
 CONTENTS = (0.5, 0.9)
@@ -162,7 +163,7 @@ def plot_scatter(
 def _draw_ellipses(
     axes: "Axes", trace: "Trace", labels: NDArray[np.intp], shown: ShownAxes, colours: Sequence[str]
 ) -> None:
-    """Draw the outlines of the clusters, where the axes show functions of the features."""
+    """Draw the outlines of the clusters, averaged over draws, where axes show functions of the features."""
     if trace.n_objects != len(shown.values):
         raise ValueError(
             f"the trace for the ellipses is of {trace.n_objects} objects, not {len(shown.values)}."
@@ -173,7 +174,13 @@ def _draw_ellipses(
             "there are no ellipses in this plane: it shows something else than features of the data that "
             "the trace is of. Give the data that were sampled, and two features or principal components."
         )
-    made = averaged_ellipses(trace, labels, projection)
+    if not len(trace):
+        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
+    drawn = np.unique(np.linspace(0, len(trace) - 1, min(_AVERAGED, len(trace))).astype(np.intp))
+    theta, nu, sigma = trace.theta, trace.column("nu"), trace.column("sigma")
+    each = [trace.posterior.cluster_shapes(labels, float(theta[k]), float(nu[k]), sigma[k]) for k in drawn]
+    averages = Shapes(*(np.mean(values, axis=0) for values in zip(*each, strict=True)))
+    made = outlines(averages, np.flatnonzero(np.bincount(labels) >= 2), projection)
     for cluster, rings in zip(made.clusters.tolist(), made.outlines, strict=True):
         for ring, width in zip(rings, _RINGS, strict=True):
             axes.plot(ring[:, 0], ring[:, 1], color=colours[cluster], linewidth=width)
@@ -298,7 +305,6 @@ def cluster_ellipses(
     sigma: ArrayLike | None = None,
     projection: Projection | None = None,
     *,
-    contents: Sequence[float] = CONTENTS,
     n_points: int = 48,
     smallest: int = 2,
 ) -> Ellipses:
@@ -315,8 +321,6 @@ def cluster_ellipses(
         them.
     projection
         The map to shown coordinates; without one, the first two canonical coordinates are shown.
-    contents
-        Shares of a cluster that its ellipses hold.
     n_points
         Steps of each outline.
     smallest
@@ -327,47 +331,13 @@ def cluster_ellipses(
     chosen = np.flatnonzero(np.bincount(checked) >= smallest)
     if projection is None:
         projection = Projection(np.zeros(2), np.eye(posterior.n_features, 2))
-    return outlines(shapes, chosen, projection, contents=contents, n_points=n_points)
-
-
-def averaged_ellipses(trace: "Trace", labels: ArrayLike, projection: Projection, draws: int = 50) -> Ellipses:
-    """Ellipses of a partition that is no draw, such as a point estimate: averages over the draws' parameters.
-
-    Parameters
-    ----------
-    trace
-        Draws; centres and covariances, given the partition and their parameters, are averaged.
-    labels
-        The partition.
-    projection
-        The map to shown coordinates.
-    draws
-        How many draws, evenly spaced along the chain, to average over at most.
-    """
-    if not len(trace):
-        raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
-    posterior = trace.posterior
-    checked = check_labels(labels, posterior.n_objects)
-    chosen = np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp))
-    nu, sigma = trace.column("nu"), trace.column("sigma")
-    made = [posterior.cluster_shapes(checked, float(trace.theta[k]), float(nu[k]), sigma[k]) for k in chosen]
-    centres, covariances = (np.mean(values, axis=0) for values in zip(*made, strict=True))
-    members = np.flatnonzero(np.bincount(checked) >= 2)
-    return outlines(Shapes(centres, covariances), members, projection)
+    return outlines(shapes, chosen, projection, n_points)
 
 
 def outlines(
-    shapes: Shapes,
-    clusters: NDArray[np.intp],
-    projection: Projection,
-    *,
-    contents: Sequence[float] = CONTENTS,
-    n_points: int = 48,
+    shapes: Shapes, clusters: NDArray[np.intp], projection: Projection, n_points: int = 48
 ) -> Ellipses:
     """Ellipses of chosen clusters with known centres and covariances in canonical coordinates."""
-    levels = np.asarray(contents, dtype=np.float64)
-    if levels.size == 0 or np.any((levels <= 0.0) | (levels >= 1.0)):
-        raise ValueError(f"the contents of ellipses must lie between 0 and 1; got {list(contents)}.")
     offset, matrix = projection
     centres = offset + shapes.centres[clusters] @ matrix
     covariances = matrix.T @ shapes.covariances[clusters] @ matrix
@@ -376,9 +346,8 @@ def outlines(
     slope = covariances[:, 0, 1] / width
     height = np.sqrt(np.maximum(covariances[:, 1, 1] - slope * slope, 0.0))
     angles = np.linspace(0.0, 2.0 * np.pi, n_points + 1)
-    circle = np.sqrt(-2.0 * np.log1p(-levels))[:, None, None] * np.column_stack(
-        [np.cos(angles), np.sin(angles)]
-    )
+    radii = np.sqrt(-2.0 * np.log1p(-np.array(CONTENTS)))
+    circle = radii[:, None, None] * np.column_stack([np.cos(angles), np.sin(angles)])
     across = width[:, None, None] * circle[..., 0]
     upwards = slope[:, None, None] * circle[..., 0] + height[:, None, None] * circle[..., 1]
     points = centres[:, None, None, :] + np.stack([across, upwards], axis=-1)
@@ -391,9 +360,9 @@ def _cluster_handles(
     """Entries of the legend for the clusters, the largest first."""
     sizes = np.bincount(labels)
     order = by_size(sizes)
+    markers = ["o"] * sizes.size if shapes is None else shapes
     handles = [
-        _handle(f"{sizes[label]} objects", colours[label], "o" if shapes is None else shapes[label])
-        for label in order[:_MOST_NAMES]
+        _handle(f"{sizes[label]} objects", colours[label], markers[label]) for label in order[:_MOST_NAMES]
     ]
     if len(order) > _MOST_NAMES:
         handles.append(_handle(f"… {len(order) - _MOST_NAMES} more clusters", "none", "none"))
