@@ -75,7 +75,7 @@ types: $(TEST_STAMP) ## check types
 	$(BIN)/mypy
 
 docs: $(TEST_STAMP) ## build the documents and the reference; a broken reference is an error
-	@rm -rf docs/reference  # generated; names that are gone would be reported
+	@rm -rf docs/reference docs/notebooks  # generated; names that are gone would be reported
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs artefacts/docs
 
 unit: $(TEST_STAMP) ## all tests that need no browser, the slow ones too
@@ -117,9 +117,10 @@ prereleases: ## the fast tests with the newest versions of everything, pre-relea
 packages: $(TEST_STAMP) ## build wheel and source archive into dist/, check them, and try each in a clean environment
 	scripts/check_packages.sh $(VENV)
 
-pages: ## put documents and browser site together as they are published, in artefacts/pages
+pages: ## put documents and browser site together as they are published, in artefacts/pages, and check their links
 	@test -f artefacts/docs/index.html && test -f $(SITE)/index.html || { echo "make: build both first:  make docs lite" >&2; exit 1; }
 	rm -rf artefacts/pages && cp -r artefacts/docs artefacts/pages && cp -r $(SITE) artefacts/pages/try
+	python3 scripts/check_links.py --site artefacts/pages
 
 release: $(TEST_STAMP) ## make release VERSION=0.2.0: version, changelog, packages, all checked; the tag is left to you
 	$(BIN)/python scripts/release.py prepare "$(VERSION)"
@@ -175,7 +176,7 @@ format: $(TEST_STAMP) ## put the code in the project's format and fix what can b
 	$(BIN)/ruff format
 
 clean: ## remove the environment, caches and everything built
-	rm -rf $(VENV) $(OLDEST) $(NEXT) artefacts build dist docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(OLDEST) $(NEXT) artefacts build dist docs/reference docs/notebooks .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

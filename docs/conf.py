@@ -6,25 +6,29 @@ name of ours that leads nowhere is an error. Names of other packages are not loo
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from public_names import Reference  # noqa: E402 - beside this file
+from tutorial_pages import write_tutorials  # noqa: E402 - the same
 
-from ewens_widgets import __version__  # noqa: E402 - after the path, with the other
+from ewens_widgets import __version__  # noqa: E402 - after the path, with the others
 
 REFERENCE = Reference()
 REFERENCE.write(HERE / "reference")
+write_tutorials(HERE.parent / "notebooks", HERE / "notebooks")
 
 project = "ewens_widgets"
 author = "the ewens_widgets developers"
 version = release = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -32,16 +36,28 @@ extensions = [
 ]
 templates_path = ["templates"]
 
+URLS = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"ewens_widgets {release}"
-html_theme_options = {"navigation_with_keys": False, "show_toc_level": 2}
+html_baseurl = URLS["Documentation"]
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "external_links": [{"name": "Try it", "url": URLS["Try it"]}],
+    "icon_links": [{"name": "Source", "url": URLS["Source"], "icon": "fa-brands fa-github"}],
+}
+html_static_path = ["explorer.png", "site.css"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_context = {"site": html_baseurl, "default_mode": "auto"}
+nb_execution_mode = "off"  # the outputs are stored; `make notebooks` runs and compares them
 
 default_role = "py:obj"
 maximum_signature_line_length = 90
 python_use_unqualified_type_names = True
 myst_heading_anchors = 3
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 numpydoc_show_class_members = False  # the template of classes lists them
@@ -74,7 +90,23 @@ def fold(*arguments: Any) -> tuple[str | None, str | None]:  # noqa: ANN401 - as
     return texts[0], texts[1]
 
 
+def lead_to_pages(_app: Any, _name: str, text: list[str]) -> None:  # noqa: ANN401 - as Sphinx calls it
+    """Lead from the documents to the pages that are made of notebooks."""
+    text[0] = text[0].replace("(../notebooks/", "(notebooks/")
+
+
+def write_sitemap(app: Any, fault: Exception | None) -> None:  # noqa: ANN401 - as Sphinx calls it
+    """Tell search engines which pages there are."""
+    if fault is None and app.builder.name == "html":
+        addresses = (urljoin(html_baseurl, app.builder.get_target_uri(page)) for page in app.env.found_docs)
+        lines = "".join(f"<url><loc>{address}</loc></url>\n" for address in sorted(addresses))
+        text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{lines}</urlset>\n'
+        (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:  # noqa: ANN401 - Sphinx's own class, which need not be imported for this
-    """Connect what is ours: where a name is documented, and how signatures look."""
+    """Connect what is ours: where names are documented, how signatures look, what else is on the site."""
     app.connect("missing-reference", REFERENCE.resolve)
     app.connect("autodoc-process-signature", fold)
+    app.connect("source-read", lead_to_pages)
+    app.connect("build-finished", write_sitemap)

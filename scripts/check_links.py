@@ -3,8 +3,10 @@
 
     scripts/check_links.py                 links to files and headings of this project; needs no network
     scripts/check_links.py --external      links to other sites too
+    scripts/check_links.py --site FOLDER   links within built pages
 
-The tests do the former; the latter is `make links`, as a site that is down is no fault of a change.
+The tests do the first. The second is `make links`, as a site that is down is no fault of a change.
+`make pages` does the third.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -117,15 +120,35 @@ def faults(pages: list[Document], *, external: bool = False) -> Iterator[str]:
                 yield f"{page.path.relative_to(REPOSITORY)}: [{link}] {fault}"
 
 
+def faults_of_site(folder: Path) -> Iterator[str]:
+    """Every link of a built site that leads to no file or to no place in it, with its page."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.html"))}
+    for page, text in texts.items():
+        for link in set(HTML.findall(text)):
+            name, _, anchor = unescape(link).partition("#")
+            name = unquote(name.partition("?")[0])
+            target = (page.parent / name).resolve() if name else page
+            target /= "index.html" if target.is_dir() else ""
+            if is_external(link) or name.startswith("/"):
+                continue
+            if not target.exists():
+                yield f"{page.relative_to(folder)}: [{link}] does not exist"
+            elif anchor and target in texts and f'id="{unquote(anchor)}"' not in texts[target]:
+                yield f"{page.relative_to(folder)}: [{link}] has no such place"
+
+
 def main() -> int:
     """Print the faults."""
     parser = argparse.ArgumentParser(description="Check the links in the documents and the notebooks.")
     parser.add_argument("--external", action="store_true", help="ask other sites too")
+    parser.add_argument("--site", type=Path, metavar="FOLDER", help="check built pages instead")
     options = parser.parse_args()
-    pages = documents()
-    found = list(faults(pages, external=options.external))
+    if options.site:
+        found = list(faults_of_site(options.site.resolve()))
+    else:
+        found = list(faults(documents(), external=options.external))
     print(*found, sep="\n", end="\n" if found else "")
-    print(f"{len(found)} broken links in {len(pages)} documents", file=sys.stderr)
+    print(f"{len(found)} broken links", file=sys.stderr)
     return 1 if found else 0
 
 

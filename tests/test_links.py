@@ -68,3 +68,17 @@ def test_an_external_link_is_asked_once(links: ModuleType, monkeypatch: pytest.M
     assert len(list(links.faults([page], external=True))) == 2
     assert asked == ["https://a.invalid"]
     assert list(links.faults([page])) == []
+
+
+def test_broken_links_of_a_built_site_are_seen(links: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "index.html").write_text('<h2 id="here"></h2><a href="../a.html#there">a</a>')
+    (tmp_path / "a.html").write_text(
+        '<p id="there"><a href="lab/?path=x.ipynb#here">b</a><a href="#there">c</a><a href="https://b.invalid/">d</a></p>'
+    )
+    assert list(links.faults_of_site(tmp_path)) == []
+    (tmp_path / "b.html").write_text('<a class="x" href="a.html#gone">a</a><img src="none.png">')
+    assert sorted(links.faults_of_site(tmp_path)) == [
+        "b.html: [a.html#gone] has no such place",
+        "b.html: [none.png] does not exist",
+    ]

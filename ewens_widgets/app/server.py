@@ -8,7 +8,6 @@ Requests pass `guard` first.
 """
 
 import asyncio
-import contextlib
 import errno
 import gc
 import json
@@ -45,6 +44,7 @@ from voila.tornado.kernel_websocket_handler import VoilaKernelWebsocketHandler
 
 from ewens_widgets.app import guard
 from ewens_widgets.app.command_line import StartError
+from ewens_widgets.app.visitor import SHORT_OF_MEMORY
 
 __all__ = ["ExplorerServer", "OwnKernelSpecs", "VisitorKernels", "server_settings", "write_page"]
 
@@ -142,7 +142,7 @@ class VisitHandler(guard.OwnVisit, JupyterHandler):
     """Says whether a visit goes on: at once if it has ended, otherwise when it ends or after a while."""
 
     async def get(self, kernel_id: str) -> None:
-        """Answer with true or false; the question is no activity of the visitor."""
+        """Answer with true, false or the reason of the end; the question is no activity of the visitor."""
         self.finish(json.dumps(await self.kernel_manager.goes_on(kernel_id, _HELD)))
 
 
@@ -287,6 +287,8 @@ class ExplorerServer(Voila):
         raise StartError(f"No port from {wanted} on is free. Choose another:  ewens-widgets app --port PORT")
 
 
+_SHORT = "This visit has ended: its process needed more memory than a visitor may have."
+_STOPPED = "This visit has ended: its process has stopped."
 _GLANCE = 0.1
 _GRACE = 20.0  # seconds to connect for a page that was sent, while others wait
 _CLOCK_JUMP = timedelta(seconds=5)
@@ -341,7 +343,7 @@ class VisitorKernels(AsyncMappingKernelManager):
         self._leaving: set[str] = set()
         self._visited: set[str] = set()
         self._sent: dict[str, float] = {}
-        self._ends: dict[str, asyncio.Event] = {}
+        self._ends: dict[str, asyncio.Future[str]] = {}
         self.senders: dict[str, guard.Sender] = {}
         self.owners: dict[str, str] = {}
         self._set_off = time.time() - time.monotonic()
@@ -384,12 +386,18 @@ class VisitorKernels(AsyncMappingKernelManager):
             await super().start_kernel(kernel_id=kernel_id, **keywords)
         finally:
             self._arriving.discard(kernel_id)
-        self._ends[kernel_id], self.senders[kernel_id] = asyncio.Event(), guard.Sender()
+        self._ends[kernel_id], self.senders[kernel_id] = asyncio.Future(), guard.Sender()
         return kernel_id
 
     def _handle_kernel_died(self, kernel_id: str) -> None:
         """End a visit whose process has ended; the original leaves its sockets, its files and its page."""
-        IOLoop.current().spawn_callback(self.shutdown_kernel, kernel_id, now=True)
+        IOLoop.current().spawn_callback(self._bury, kernel_id)
+
+    async def _bury(self, kernel_id: str) -> None:
+        if kernel_id in self._ends:
+            code = await self._kernels[kernel_id].provisioner.poll()
+            self._ends[kernel_id].set_result(_SHORT if code == SHORT_OF_MEMORY else _STOPPED)
+        await self.shutdown_kernel(kernel_id, now=True)
 
     def note_sent(self, kernel_id: str | None) -> None:
         """Note that all of a page has been sent."""
@@ -402,14 +410,15 @@ class VisitorKernels(AsyncMappingKernelManager):
         self._sent.pop(kernel_id, None)
         self.senders.pop(kernel_id, None)
         self.owners.pop(kernel_id, None)
-        if kernel_id in self._ends:
-            self._ends.pop(kernel_id).set()
+        if (end := self._ends.pop(kernel_id, None)) is not None and not end.done():
+            end.set_result("")
 
-    async def goes_on(self, kernel_id: str, seconds: float) -> bool:
-        """Wait until a visit ends, or for some time; return whether it goes on."""
-        if kernel_id in self._ends:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ends[kernel_id].wait(), seconds)
+    async def goes_on(self, kernel_id: str, seconds: float) -> bool | str:
+        """Wait until a visit ends, or for some time; return whether it goes on, or the reason of its end."""
+        if (end := self._ends.get(kernel_id)) is not None:
+            await asyncio.wait([end], timeout=seconds)
+            if end.done():
+                return end.result()
         return kernel_id in self and kernel_id not in self._leaving
 
     def connections(self, kernel_id: str) -> int:

@@ -146,8 +146,13 @@ async def fetched(address: str, **headers: str) -> HTTPResponse:
     return await AsyncHTTPClient().fetch(request, raise_error=False)
 
 
-async def goes_on(address: str, kernel: str, cookies: str) -> bool:
+async def told(address: str, kernel: str, cookies: str) -> bool | str:
+    """What the server tells a page that asks whether its visit goes on."""
     return json.loads((await fetched(f"{address}visits/{kernel}", Cookie=cookies)).body)
+
+
+async def goes_on(address: str, kernel: str, cookies: str) -> bool:
+    return await told(address, kernel, cookies) is True
 
 
 @asynccontextmanager
@@ -343,28 +348,34 @@ def test_requests_are_answered_for_this_host_and_this_browser_only(served: Serve
 @pytest.mark.slow
 def test_a_visit_whose_process_ends_says_so_and_leaves_nothing(served: Served) -> None:
     """It is not started again under the same name."""
+    import resource
 
-    async def end(address: str) -> dict[str, Any]:
+    def want_memory(process: psutil.Process) -> None:
+        most = process.memory_info().vms + 50 * 10**6
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
+
+    async def end(address: str, how: Callable[[psutil.Process], object]) -> tuple[bool | str, dict[str, Any]]:
         before = set(served.process.children())
         kernel, cookies = await open_page(address)
         link = await connect(address, kernel, cookies)
         (process,) = set(served.process.children()) - before
-        asked = asyncio.create_task(goes_on(address, kernel, cookies))
+        asked = asyncio.create_task(told(address, kernel, cookies))
         await asyncio.sleep(0.5)
         assert not asked.done()  # the question is held while the visit goes on
-        process.kill()
+        how(process)
         async with asyncio.timeout(60):  # a second or two; a busy machine is no fault
-            assert not await asked
+            reason = await asked
             link.close()
             while (left := left_behind(served.process, served.folder))["processes"] != [
                 c.pid for c in before
             ]:
                 await asyncio.sleep(0.1)
-        return left
+        return reason, left
 
-    first = asyncio.run(end(served.address))
-    for _ in range(2):
-        left = asyncio.run(end(served.address))
+    _, first = asyncio.run(end(served.address, psutil.Process.kill))
+    for how, expected in ((psutil.Process.kill, "has stopped"), (want_memory, "more memory than a visitor")):
+        reason, left = asyncio.run(end(served.address, how))
+        assert expected in str(reason)
     assert left["files"] == first["files"]
     assert left["handles"] <= first["handles"] + 4  # of what was closed last
 
@@ -527,9 +538,9 @@ def test_ten_thousand_messages_end_no_server_and_no_other_visit(served: Served) 
                 link.close()
                 with contextlib.suppress(TimeoutError):
                     await reading
-            if len(ended) == 1:
+            if is_killed := len(ended) == 1:
                 process.kill()
-            gone = not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+            gone = is_killed or not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
             ended.append(gone)
             async with asyncio.timeout(60):
                 while gone and await goes_on(*visit):
