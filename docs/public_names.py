@@ -89,7 +89,9 @@ def _classes_beside(value: object) -> Iterator[type]:
         yield from (base for base in value.__bases__ if _is_ours(base))
     for part in _annotated(value):
         if isinstance(part, types.FunctionType | type) and _is_ours(part):
-            names = vars(sys.modules[part.__module__]) | _names_for_types(part.__module__)
+            names = dict(vars(sys.modules[part.__module__]))
+            for base in getattr(part, "__mro__", (part,)):  # annotations of a class are inherited
+                names |= _names_for_types(base.__module__) if _is_ours(base) else {}
             for annotation in typing.get_type_hints(part, localns=names).values():
                 yield from _mentioned(annotation)
 
