@@ -5,7 +5,7 @@ number of clusters in any draw. While the answer is on display, bars of another 
 groups.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bqplot
 import numpy as np
@@ -21,9 +21,6 @@ from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import View, assign, chip, note
 from ewens_widgets.views.figures import Spot, make_axis, make_figure, make_scale, nice_ticks
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _DRAWS, _CONDITIONAL, _PRIOR, _ANSWER = OKABE_ITO[0], OKABE_ITO[1], "#808080", OKABE_ITO[3]
 _LEAST, _MOST = 8, 60  # bars
 _MOST_PRIOR = 240  # clusters of which the prior is shown
@@ -38,20 +35,15 @@ class Bars:
     bqplot's own bars leave an empty element behind at each change.
     """
 
-    def __init__(self, scales: dict[str, bqplot.Scale], colours: tuple[str, ...], width: float) -> None:
+    def __init__(self, scales: dict[str, bqplot.Scale], series: dict[str, str], width: float) -> None:
+        """Make bars for each series: its name and colour."""
         self.x: NDArray[np.float64] = np.zeros(0)
-        self.y: NDArray[np.float64] = np.zeros((len(colours), 0))
-        self._width = width / len(colours)
+        self.y: NDArray[np.float64] = np.zeros((len(series), 0))
+        self._width = width / len(series)
+        style = {"scales": scales, "colors": ["transparent"], "fill": "bottom"}
         self.marks = tuple(
-            bqplot.Lines(
-                x=np.zeros(2),
-                y=np.zeros(2),
-                scales=scales,
-                colors=["transparent"],
-                fill="bottom",
-                fill_colors=[colour],
-            )
-            for colour in colours
+            bqplot.Lines(x=np.zeros(2), y=np.zeros(2), labels=[name], fill_colors=[colour], **style)
+            for name, colour in series.items()
         )
 
     def show(self, x: NDArray[np.float64], y: NDArray[np.float64], scale: float = 1.0) -> None:
@@ -67,9 +59,8 @@ class Bars:
 
 
 def _prior_line(scales: dict[str, bqplot.Scale]) -> bqplot.Lines:
-    return bqplot.Lines(
-        x=np.arange(2.0), y=np.zeros(2), scales=scales, colors=[_PRIOR], stroke_width=1.5, line_style="dashed"
-    )
+    style = {"colors": [_PRIOR], "stroke_width": 1.5, "line_style": "dashed", "labels": ["prior"]}
+    return bqplot.Lines(x=np.arange(2.0), y=np.zeros(2), scales=scales, **style)
 
 
 class CountView(View):
@@ -89,8 +80,8 @@ class CountView(View):
         """Make bars for components and groups and a line for the prior."""
         self._x_scale, self._y_scale = make_scale(), make_scale()
         scales = {"x": self._x_scale, "y": self._y_scale}
-        self.bars = Bars(scales, (_DRAWS,), 0.8)
-        self.groups = Bars(scales, (_ANSWER,), 0.4)
+        self.bars = Bars(scales, {"components": _DRAWS}, 0.8)
+        self.groups = Bars(scales, {"groups": _ANSWER}, 0.4)
         self.prior = _prior_line(scales)
         self._axes = [make_axis(self._x_scale), make_axis(self._y_scale, vertical=True)]
         marks = [*self.bars.marks, *self.groups.marks, self.prior]
@@ -118,10 +109,8 @@ class CountView(View):
         self._n_objects = posterior.n_objects
         self._law: NDArray[np.float64] = np.zeros(0)
         # For very many objects the prior takes seconds, and its line is far from the bars.
-        if posterior.n_objects <= _MOST_OBJECTS:
-            self._law = posterior.prior.count_pmf(posterior.n_objects, min(_MOST_PRIOR, posterior.n_objects))[
-                1:
-            ]
+        if (count := posterior.n_objects) <= _MOST_OBJECTS:
+            self._law = posterior.prior.count_pmf(count, min(_MOST_PRIOR, count))[1:]
         self._draw_bars(np.zeros(0, dtype=np.intp), {})
 
     def draw(self, frame: Frame) -> None:
@@ -170,15 +159,6 @@ class CountView(View):
         whole[: min(last, shares.size)] = shares[:last]
         return whole.reshape(-1, self._width).sum(axis=1)
 
-    def paint(self, axes: "Axes") -> None:
-        """Draw the bars with matplotlib."""
-        axes.bar(self.bars.x, self.bars.y, 0.8 * self._width, color=_DRAWS, label="components")
-        if self.groups.y.any():
-            axes.bar(self.groups.x, self.groups.y, 0.4 * self._width, color=_ANSWER, label="groups")
-        axes.plot(np.asarray(self.prior.x), np.asarray(self.prior.y), "--", color=_PRIOR, label="prior")
-        axes.set_xlabel("number")
-        axes.legend(loc="upper right", frameon=False)
-
 
 class ThetaView(View):
     """Bars on the grid of θ."""
@@ -198,7 +178,7 @@ class ThetaView(View):
         """Make bars for the probabilities and a line for the prior."""
         self._x_scale = make_scale()
         scales = {"x": self._x_scale, "y": make_scale()}
-        self.bars = Bars(scales, (_DRAWS, _CONDITIONAL), 0.85)
+        self.bars = Bars(scales, {"mean": _DRAWS, "this draw": _CONDITIONAL}, 0.85)
         self.prior = _prior_line(scales)
         self._x_axis = make_axis(self._x_scale)
         self.figure = make_figure(
@@ -241,13 +221,3 @@ class ThetaView(View):
             heights[0] = frame.summary.theta_posterior()
             heights[1] = frame.event.theta_weights
         self.bars.show(self.bars.x, heights)
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw the bars with matplotlib."""
-        places, heights = self.bars.x, self.bars.y
-        axes.bar(places - 0.2, heights[0], 0.4, color=_DRAWS, label="all draws")
-        axes.bar(places + 0.2, heights[1], 0.4, color=_CONDITIONAL, label="this draw")
-        axes.plot(places, np.asarray(self.prior.y), color=_PRIOR, linestyle="--", label="prior")
-        axes.set_xticks(places[::2], [theta_text(value) for value in self._grid[::2]], rotation=45)
-        axes.set_ylim(0.0, 1.0)
-        axes.legend(loc="upper right", frameon=False)

@@ -80,14 +80,6 @@ def set_limits(scale: bqplot.LinearScale, axis: bqplot.Axis, low: float, high: f
     assign(axis, tick_values=nice_ticks(low, high, ticks))
 
 
-def fit_axis(axis: bqplot.Axis, values: FloatArray, label: str, margin: float = 0.05) -> None:
-    """Have an axis show all values of a feature, with a share of them as margin, and its name."""
-    low, high = float(values.min()), float(values.max())
-    beside = margin * (high - low) or 1.0
-    set_limits(axis.scale, axis, low - beside, high + beside, ticks=6)
-    assign(axis, label=label)
-
-
 def horizon(length: int, target: int) -> float:
     """Where the axis of iterations ends: it grows with the run in steps, so that early draws can be seen."""
     wide_enough = (end for end in _HORIZONS if end >= length)
@@ -215,7 +207,7 @@ class Canvas(bqplot.Figure):
             getattr(axes, f"set_{name}ticklabels")(texts, fontsize=8 if names else 10)
             getattr(axes, f"{name}axis").minorticks_off()
         if any(getattr(mark, "labels", ()) for mark in self.marks if mark.visible):
-            axes.legend(fontsize=7, frameon=False)
+            axes.legend(fontsize=7, frameon=False, loc="upper right")  # to find a better place takes long
 
 
 _STILL = 0.6
@@ -227,6 +219,11 @@ _MARKERS = {"circle": "o", "cross": "x", "diamond": "D", "square": "s", "triangl
 
 def _paint_lines(mark: bqplot.Lines, axes: "Axes") -> None:
     rows = np.atleast_2d(mark.y)
+    if mark.fill == "bottom":
+        axes.fill_between(
+            mark.x, mark.y, color=mark.fill_colors[0], linewidth=0, label=next(iter(mark.labels), None)
+        )
+        return
     for place, (x, y) in enumerate(zip(np.broadcast_to(mark.x, rows.shape), rows, strict=True)):
         style = {"color": mark.colors[place % len(mark.colors)], "linewidth": _STILL * mark.stroke_width}
         style |= {"linestyle": _STYLES[mark.line_style], "marker": _MARKERS[mark.marker], "markersize": 3}
@@ -333,19 +330,18 @@ class FeaturePlane:
         self._silence = Silence()
         self.scales = {"x": make_scale(), "y": make_scale()}
         self.axes = [make_axis(self.scales["x"]), make_axis(self.scales["y"], vertical=True)]
-        self.choosers = tuple(self._chooser(name, post) for name in self.scales)
-
-    def _chooser(self, name: str, post: Post) -> Dropdown:
-        tooltip = f"What the {name} axis shows: a column or a principal component"
-        chooser = make(Dropdown, f"ew-{name}-feature ew-chooser", description=name, tooltip=tooltip)
-        chooser.observe(lambda _: post(self.place), "value")
-        return chooser
+        tooltip = "What the {} axis shows: a column or a principal component".format
+        self.choosers = tuple(
+            make(Dropdown, f"ew-{name}-feature ew-chooser", description=name, tooltip=tooltip(name))
+            for name in self.scales
+        )
+        for chooser in self.choosers:
+            chooser.observe(lambda _: post(self.place), "value")
 
     def offer(self, dataset: Dataset) -> None:
         """Offer the columns and principal components of other data, and place the objects."""
         self._projections = projections(dataset)
-        names = list(self._projections)
-        columns = set(dataset.feature_names)
+        names, columns = list(self._projections), set(dataset.feature_names)
         components = {name for name in names if name.startswith("PC ")} - columns
         self._comparable = columns if dataset.same_units else components
         # Choosing would place the objects twice, the first time with an old chooser.
@@ -381,11 +377,8 @@ class FeaturePlane:
 
     def _mapped(self) -> FloatArray:
         plain = self._plain()
-        if self.is_plain:
-            return plain
         middle = plain.mean(axis=0)
-        mapped: FloatArray = middle + (plain - middle) @ self._matrix
-        return mapped
+        return plain if self.is_plain else middle + (plain - middle) @ self._matrix
 
     @property
     def is_plain(self) -> bool:
@@ -426,27 +419,22 @@ class FeaturePlane:
         mapped, names = self._mapped(), [chooser.value for chooser in self.choosers]
         if self.is_plain and not self.is_equal:
             for axis, shown, name in zip(self.axes, mapped.T, names, strict=True):
-                fit_axis(axis, shown, name, self._margin)
+                low, high = float(shown.min()), float(shown.max())
+                beside = self._margin * (high - low) or 1.0
+                set_limits(axis.scale, axis, low - beside, high + beside, ticks=6)
+                assign(axis, label=name)
             return
         # Where the axes have different units, a map is seen in those of their spread.
         unit, size = np.ones(2), self._size
         if not self.is_equal:
             unit, size = np.maximum(np.ptp(self._plain(), axis=0), 1e-12), (1.0, 1.0)
         corners = mapped.min(axis=0) / unit, mapped.max(axis=0) / unit
-        low, high = (unit * corner for corner in equal_limits(*corners, size, self._margin))
+        lows, highs = (unit * corner for corner in equal_limits(*corners, size, self._margin))
         if not self.is_plain:
             names = [f"{name}, transformed" for name in names]
         for place, (axis, name) in enumerate(zip(self.axes, names, strict=True)):
-            set_limits(axis.scale, axis, float(low[place]), float(high[place]), ticks=6)
+            set_limits(axis.scale, axis, float(lows[place]), float(highs[place]), ticks=6)
             assign(axis, label=name)
-
-    def paint_names(self, axes: "Axes") -> None:
-        """Write what is chosen next to the axes of a static picture."""
-        # Two dollar signs would make mathematics of what is between them.
-        x, y = (str(axis.label).replace("$", r"\$") for axis in self.axes)
-        axes.set(xlabel=x, ylabel=y)
-        if self.is_equal:
-            axes.set_aspect("equal", adjustable="datalim")
 
 
 class PictureBuffers:
@@ -498,10 +486,9 @@ class Brush:
         return cls(make_selector(x_scale=scales["x"], y_scale=scales["y"], color=SELECTED), shared, choose)
 
     def _on_brushed(self, change: dict[str, Any]) -> None:
-        if self._silence:
-            return
         area = None if change["new"] is None else np.array(change["new"], dtype=np.float64)
-        self._shared.post(lambda: self._select(area))
+        if not self._silence:
+            self._shared.post(lambda: self._select(area))
 
     def _select(self, area: FloatArray | None) -> None:
         selection = self._shared.selection

@@ -5,7 +5,6 @@ number of clusters is the number of colours in the pictures. The answer has the 
 shown or exported: `answer_line`. It is praised only where the verdict on the chain is "agree".
 """
 
-from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -103,13 +102,19 @@ class Headline(HBox):
             if self._shared.colouring == "answer":
                 return "There is no answer before the first draws. Press Play to start the chain."
             return _invitation(self._data, labels)
-        sentences: dict[str, Callable[[Frame, NDArray[Any], Dataset], str]] = {
-            "draw": self._of_draw,
-            "answer": self._of_answer,
-            "cut": self._of_cut,
-            "classes": self._of_classes,
-        }
-        return sentences[self._shared.shown(frame)](frame, labels, self._data)
+        match self._shared.shown(frame):
+            case "answer":
+                return self._of_answer(frame, self._data)
+            case "cut":
+                left, count = int((labels < 0).sum()), _plural(int(labels.max()) + 1, "cluster")
+                rest = f", {self._data.counted(left)} unassigned" if left else ""
+                text = f"Tree cut into {count}{rest} (components of the draws, not groups of the answer)"
+                return _with_rand_index(text, labels, self._data)
+            case "classes":
+                count = _plural(np.unique(labels).size, "known class")
+                return f"{count}. The sampler does not use them."
+            case _:
+                return self._of_draw(frame, labels, self._data)
 
     def aside(self, frame: Frame) -> str:
         """Below the answer, the verdict on the chain; below a draw, the answer so far and the last jump."""
@@ -144,7 +149,7 @@ class Headline(HBox):
         problem = frame.answer_problem if self._shared.colouring == "answer" else ""
         return f"{text} · {problem}" if problem else text
 
-    def _of_answer(self, frame: Frame, _: NDArray[Any], data: Dataset) -> str:
+    def _of_answer(self, frame: Frame, data: Dataset) -> str:
         reading = frame.answer
         if reading is None:
             return ""
@@ -152,16 +157,6 @@ class Headline(HBox):
         is_old = reading.iteration != frame.status.shown_iteration
         when = f"After {number_text(reading.iteration)} iterations: " if is_old else ""
         return f"{when}{answer_line(reading, data)}"
-
-    def _of_cut(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:
-        left = int((labels < 0).sum())
-        rest = f", {data.counted(left)} unassigned" if left else ""
-        count = _plural(int(labels.max()) + 1, "cluster")
-        text = f"Tree cut into {count}{rest} (components of the draws, not groups of the answer)"
-        return _with_rand_index(text, labels, data)
-
-    def _of_classes(self, _: Frame, labels: NDArray[Any], data: Dataset) -> str:  # noqa: ARG002 - one signature
-        return f"{_plural(np.unique(labels).size, 'known class')}. The sampler does not use them."
 
 
 def _invitation(data: Dataset, labels: NDArray[Any]) -> str:

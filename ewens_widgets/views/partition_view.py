@@ -89,9 +89,8 @@ class PartitionView(View):
         self._glides_until = 0.0
         self._pale = _NONE
         self._is_slow = False  # so that single iterations can be followed
-        self._start: NDArray[np.intp] | None = (
-            None  # the partition before the first iteration, if it was seen
-        )
+        # The partition before the first iteration, if it was seen.
+        self._start: NDArray[np.intp] | None = None
         self.plane = FeaturePlane(self.shared.post, self._place, _MARGIN)
         self.dots = Dots(self.plane.scales)
         self.points = self.dots.circles
@@ -102,7 +101,7 @@ class PartitionView(View):
         self.pointed = make_scatter(
             self.plane.scales, default_size=200, fill=False, colors=[SELECTED], stroke_width=2.5
         )
-        self.shared.pointed.observe(self._point_out)
+        self.shared.pointed.observe(lambda: assign(self.pointed, **self._places(self.shared.pointed.objects)))
         self.outlines = Outlines(self.plane.scales)
         tooltip = "Show ellipses that contain 50 and 90 % of each cluster's Gaussian"
         self.ellipses = make(
@@ -140,9 +139,8 @@ class PartitionView(View):
         x, y = np.asarray(self.points.x), np.asarray(self.points.y)
         return np.flatnonzero((left <= x) & (x <= right) & (bottom <= y) & (y <= top))
 
-    def _point_out(self) -> None:
-        objects = self.shared.pointed.objects
-        assign(self.pointed, x=self.points.x[objects], y=self.points.y[objects])
+    def _places(self, objects: NDArray[np.intp]) -> dict[str, FloatArray]:
+        return {"x": self.points.x[objects], "y": self.points.y[objects]}
 
     def _tell(self, spot: Spot | None) -> str:
         """Describe the object under the mouse: its name, class and membership probability."""
@@ -214,7 +212,8 @@ class PartitionView(View):
             assign(self.legend, value="")
             self.outlines.hide()
             return
-        self._pale = self._uncertain(frame)
+        answer = frame.answer if self.shared.shown(frame) == "answer" else None
+        self._pale = _NONE if answer is None else answer.answer.uncertain
         strengths = None
         if self._pale.size:
             strengths = np.ones(colours.size)
@@ -227,12 +226,6 @@ class PartitionView(View):
             self.outlines.hide()
         # With every picture: a legend of other sizes than those that are seen is wrong.
         assign(self.legend, value=self._legend(frame, colours) + self._draw_movers(frame))
-
-    def _uncertain(self, frame: Frame) -> NDArray[np.intp]:
-        """Objects that the answer on display assigns to no group with probability 0.8 or more."""
-        if self.shared.shown(frame) != "answer" or frame.answer is None:
-            return _NONE
-        return frame.answer.answer.uncertain
 
     def _glide(self, frame: Frame, *, has_changed: bool) -> None:
         """Have changes glide where the eye can follow: at slow speeds, after a step, and at rest."""
@@ -266,7 +259,7 @@ class PartitionView(View):
                 moved, sentence = _proposed(frame, frame.event, before, self._dataset)
             elif self._is_slow:
                 moved, sentence = _moved(frame.event, before, self._dataset)
-        assign(self.proposal, x=self.points.x[moved], y=self.points.y[moved])
+        assign(self.proposal, **self._places(moved))
         return f"<div>{sentence}</div>" if sentence else ""
 
     def _legend(self, frame: Frame, colours: NDArray[np.intp]) -> str:
@@ -302,7 +295,7 @@ class PartitionView(View):
         return f" · {objects.size} selected: {escape(shown)}{more}"
 
     def paint(self, axes: "Axes") -> None:
-        """Draw the scatter with matplotlib."""
-        self.dots.paint(axes, 16)
-        self.outlines.paint(axes)
-        self.plane.paint_names(axes)
+        """Draw the scatter with matplotlib, units as long in both directions as on the page."""
+        super().paint(axes)
+        if self.plane.is_equal:
+            axes.set_aspect("equal", adjustable="datalim")

@@ -7,6 +7,7 @@ without parameters.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -43,22 +44,12 @@ class Parameter:
 
 _LAMBDA = Parameter("concentration", "λ", "Concentration λ: the larger, the more clusters")
 _SHAPE = Parameter("shape", "shape", "Shape of the Gamma prior of λ", "concentration.shape")
-_RATE = Parameter(
-    "rate", "rate", "Rate of the Gamma prior of λ, whose mean is shape / rate", "concentration.rate"
-)
-_K = Parameter(
-    "components",
-    "k",
-    "Number of components: the largest possible number of clusters",
-    "k",
-    10,
-    1,
-    10_000,
-    True,
-)
-_GAMMA = Parameter(
-    "gamma", "γ", "Parameter γ of the Dirichlet weights: the larger, the more similar the cluster sizes"
-)
+_MEAN = "Rate of the Gamma prior of λ, whose mean is shape / rate"
+_RATE = Parameter("rate", "rate", _MEAN, "concentration.rate")
+_NUMBER = "Number of components: the largest possible number of clusters"
+_K = Parameter("components", "k", _NUMBER, "k", 10, 1, 10_000, is_whole=True)
+_WEIGHTS = "Parameter γ of the Dirichlet weights: the larger, the more similar the cluster sizes"
+_GAMMA = Parameter("gamma", "γ", _WEIGHTS)
 _GEOMETRIC = "Probability p of the geometric prior of k, whose mean is 1/p"
 _PROBABILITY = Parameter("probability", "p", _GEOMETRIC, "count.probability", 0.6, 0.01, 1.0, is_even=True)
 _COUNT = Parameter("count", "rate", "Rate of the Poisson prior of k − 1, k components", "count.rate", 3.0)
@@ -314,10 +305,9 @@ class PriorChooser(VBox):
     @property
     def value(self) -> PartitionPrior | None:
         """The prior that is chosen; None if there is none, or a parameter is wrong: see `problem`."""
-        try:
+        with suppress(ValueError):
             return self.read()
-        except ValueError:
-            return None
+        return None
 
     @property
     def problem(self) -> str:

@@ -11,20 +11,17 @@ one.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bqplot
 import numpy as np
 from numpy.typing import NDArray
 from traitlets import List
 
-from ewens_widgets.analysis.plots.palette import ALONE, GREY, MARKERS, SHAPES, colour_of, shape_of
+from ewens_widgets.analysis.plots.palette import ALONE, GREY, SHAPES, colour_of, shape_of
 from ewens_widgets.analysis.plots.scatter_plot import Projection, cluster_ellipses, projection_onto
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.views.base import assign
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -64,19 +61,13 @@ class Dots:
             "selected_style": {"opacity": "1"},
         }
         self._size = size
-        self.circles = _Points(x=np.zeros(1), y=np.zeros(1), colors=[GREY], default_size=size, **style)
+        self.circles = _Points(x=np.zeros(1), y=np.zeros(1), colors=[GREY], **style)
         self._shapes: IntArray = np.zeros(1, dtype=np.intp)
         self.covers = tuple(
-            _Points(
-                x=np.zeros(0),
-                y=np.zeros(0),
-                colors=[GREY],
-                marker=shape,
-                default_size=round(_COVERS[shape] * size),
-                **style,
-            )
+            _Points(x=np.zeros(0), y=np.zeros(0), colors=[GREY], marker=shape, **style)
             for shape in SHAPES[1:]
         )
+        self.enlarge(1.0)
 
     def enlarge(self, scale: float) -> None:
         """Draw the objects at another size, 1 being the default."""
@@ -123,26 +114,6 @@ class Dots:
                 colors=[shades[member] for member in members.tolist()] or [GREY],
                 selected=None if selected is None else np.flatnonzero(np.isin(members, selected)),
                 opacities=strengths if opacities is None or not members.size else opacities[members],
-            )
-
-    def paint(self, axes: "Axes", size: float) -> None:
-        """Draw the objects with matplotlib."""
-        shown = self.circles
-        shades = np.broadcast_to(shown.colors, shown.x.shape)
-        strengths = np.broadcast_to(shown.opacities, shown.x.shape)
-        for place, marker in enumerate(MARKERS[: len(SHAPES)]):
-            members = np.flatnonzero(self._shapes == place)
-            if not members.size:
-                continue
-            axes.scatter(
-                shown.x[members],
-                shown.y[members],
-                c=shades[members],
-                s=size,
-                marker=marker,
-                alpha=strengths[members],  # type: ignore[arg-type]  # one for each is taken too
-                edgecolors="0.4",
-                linewidths=0.3,
             )
 
 
@@ -218,16 +189,6 @@ class Outlines:
         if not np.array_equal(np.stack([points[..., 0], points[..., 1]]), shown, equal_nan=True):
             traits |= {"x": points[..., 0], "y": points[..., 1]}
         assign(self.mark, **traits, visible=True)
-
-    def paint(self, axes: "Axes") -> None:
-        """Draw the ellipses with matplotlib."""
-        if not self.mark.visible:
-            return
-        # Of one line, bqplot keeps the points alone.
-        xs, ys = np.atleast_2d(self.mark.x), np.atleast_2d(self.mark.y)
-        for x, y, line in zip(xs, ys, self._lines, strict=True):
-            if line is not None:
-                axes.plot(x, y, color=colour_of(line), linewidth=0.9)
 
 
 def _kept_places(before: list[int | None], numbers: list[int]) -> list[int | None]:

@@ -185,7 +185,7 @@ class TestShapes:
         assert "and 1 more" in view.legend.value
         drawn = Figure().subplots()
         view.paint(drawn)
-        assert [len(points.get_offsets()) for points in drawn.collections] == [30 - others.size, others.size]
+        assert [len(points.get_offsets()) for points in drawn.collections] == [30, others.size]
 
     def test_each_shape_hides_the_circle_under_it(self, view: PartitionView) -> None:
         radius = np.sqrt(view.points.default_size / np.pi)

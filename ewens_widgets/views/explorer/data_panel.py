@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anywidget
-from ipywidgets import HTML, Dropdown, VBox
+from ipywidgets import HTML, Dropdown, VBox, Widget
 from traitlets import Int, Unicode
 
 from ewens_widgets.datasets import LOADERS, ColumnSummary, Dataset, TableSummary
@@ -64,7 +64,6 @@ class DataPanel(VBox):
         on_data: Callable[[Dataset], None],
         table: Any = None,  # noqa: ANN401 - what `read_table` takes
     ) -> None:
-        self._post = post
         self._on_data = on_data
         self._extra: dict[str, Dataset] = {given.name: given}
         self._tables: dict[str, _Table] = {} if table is None else {given.name: _Table(table, given.name, {})}
@@ -77,19 +76,18 @@ class DataPanel(VBox):
             "ew-upload",
             hint="One object per row. Features, names and known classes are recognised; change them below",
             accept=".csv,.tsv,.txt",
-            on_file=lambda name, content: post(lambda: self._read(name, content)),
+            on_file=lambda name, content: post(lambda: self._try_table(_Table(content, name, {}))),
             on_too_large=lambda name, size: post(lambda: self._refuse(name, size)),
         )
         self.about = note("ew-about")
         self.columns = ColumnsPanel(lambda: post(self._read_again))
         super().__init__((self.field, self.upload, self.about, self.columns), **look())
         self.show(given)
-        self.chooser.observe(self._on_chosen, "value")
+        self._silence.commands(post, {self.chooser: self._choose})
 
     def show(self, dataset: Dataset) -> None:
         """Show a data set as the chosen one, without a call of `on_data`."""
-        known = next((name for name, data in self._extra.items() if data is dataset), None)
-        name = dataset.name if known is None else known
+        name = next((name for name, data in self._extra.items() if data is dataset), dataset.name)
         self._extra[name] = dataset
         names = [*self._extra, *(other for other in LOADERS if other not in self._extra)]
         with self._silence:
@@ -99,20 +97,12 @@ class DataPanel(VBox):
         assign(self.about, value=escape(f"{shape} {_first_sentences(dataset.description)}"))
         self.field.problem = ""
         self._table = self._tables.get(name)
-        if self._table is None:
-            self.columns.show(dataset.summary)
-        else:
-            self.columns.show(dataset.summary, True, 0, self._table.options)
+        options = None if self._table is None else self._table.options
+        self.columns.show(dataset.summary, self._table is not None, 0, options)
 
-    def _on_chosen(self, change: dict[str, Any]) -> None:
-        if not self._silence:
-            self._post(lambda: self._choose(str(change["new"])))
-
-    def _choose(self, name: str) -> None:
+    def _choose(self) -> None:
+        name = str(self.chooser.value)
         self._offer(lambda: self._extra[name] if name in self._extra else LOADERS[name](), name)
-
-    def _read(self, name: str, content: bytes) -> None:
-        self._try_table(_Table(content, name, {}))
 
     def _read_again(self) -> None:
         """Read the table whose columns are on show as its controls say."""
@@ -181,12 +171,10 @@ class ColumnsPanel(VBox):
 
     def __init__(self, on_use: Callable[[], None]) -> None:
         self.controls: dict[str, Dropdown] = {}
-        self.missing = make(
-            Dropdown, description="missing", tooltip="What to do with rows with missing values"
-        )
-        self.use = button(
-            "Use these columns", "ew-use-columns", "Read the table again with these choices", on_use
-        )
+        tooltip = "What to do with rows with missing values"
+        self.missing = make(Dropdown, description="missing", tooltip=tooltip)
+        tooltip = "Read the table again with these choices"
+        self.use = button("Use these columns", "ew-use-columns", tooltip, on_use)
         self.heading = note("")
         self.remarks = note("ew-help")
         self._read_as: dict[str, str] = {}
@@ -215,15 +203,12 @@ class ColumnsPanel(VBox):
         self._unlisted = [column.name for column in beyond if column.role == "feature"]
         self._read_as = dict(given.get("read_as", {}))
         self._proposed = {column.name for column in summary.columns if column.kind == "category"}
-        if can_change:
-            self.controls = {
-                column.name: _role_control(column) for column in summary.columns[:_MOST_CONTROLS]
-            }
-        rows = [
-            part
-            for column in summary.columns[:_MOST_CONTROLS]
-            for part in (*filter(None, [self.controls.get(column.name)]), _remark(column, can_change))
-        ]
+        rows: list[Widget] = []
+        for column in summary.columns[:_MOST_CONTROLS]:
+            if can_change:
+                self.controls[column.name] = control = _role_control(column)
+                rows.append(control)
+            rows.append(_remark(column, can_change))
         self._show_missing(incomplete, str(given.get("missing", _MISSING)))
         said = [*summary.notes, *(f"Note: {warning}" for warning in summary.warnings)]
         if beyond:
@@ -292,11 +277,8 @@ def _role_control(column: ColumnSummary) -> Dropdown:
 
 def _remark(column: ColumnSummary, has_control: bool) -> HTML:
     """Values of a column and what was done with it, below its control or in its place."""
-    start = (
-        ""
-        if has_control
-        else f"<b>{escape(column.name)}</b>: {escape(_ROLES.get(column.role, column.role))} · "
-    )
+    role = escape(_ROLES.get(column.role, column.role))
+    start = "" if has_control else f"<b>{escape(column.name)}</b>: {role} · "
     asks = column.role == "undecided" and not column.choices  # the problem above says it
     texts = [", ".join(column.values), "" if asks else column.reason]
     return note("ew-help", start + " · ".join(escape(text) for text in texts if text))

@@ -32,7 +32,6 @@ from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.moves.schedule import SCHEDULES, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import Session, pack_session, unpack_session
-from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.tables import read_table
 from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import Panel, View, assign, button, look, make, note
@@ -147,20 +146,10 @@ class Explorer(Programmed):
     ) -> None:
         if autoplay not in {None, "visible"}:
             raise ValueError(f'autoplay must be None or "visible"; got {autoplay!r}')
-        settings = SamplerSettings(
-            model=model,
-            shapes=shapes,
-            prior=resolve_prior(prior, concentration),
-            alpha=alpha,
-            theta_grid=theta_grid,
-            nu_grid=nu_grid,
-            moves=moves,
-            initial=initial,
-            metric=metric,
-            acceptance=acceptance,
-            seed=seed,
-            centre=centre,
-        )
+        given = {
+            name: value for name, value in locals().items() if name in SamplerSettings.__dataclass_fields__
+        }
+        settings = SamplerSettings(**{**given, "prior": resolve_prior(prior, concentration)})
         # A frame may have columns of other kinds than numbers: the reader sorts them, and the panel says how.
         dataset = read_table(data) if is_frame(data) else as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
@@ -211,22 +200,19 @@ class Explorer(Programmed):
             lambda change: change["new"] and post(lambda: self._show_example(change["new"])), "value"
         )
         self.tour = Tour(self)
-        self.tour_button = button(
-            "Tour",
-            "ew-tour-begin ew-hides-in-room",
-            "Explains the Explorer in seven captions; your chain comes back when you leave it",
-            lambda: post(self.tour.begin),
-            icon="map-signs",
+        tooltip = "Explains the Explorer in seven captions; your chain comes back when you leave it"
+        names = "ew-tour-begin ew-hides-in-room"
+        self.tour_button = button("Tour", names, tooltip, lambda: post(self.tour.begin), icon="map-signs")
+        toggles = (
+            ("ew-pictures", False, "More pictures", "th-large", "Tree, variance ratio, traces and moves"),
+            ("ew-hides-in-room", True, "Settings", "sliders", "Show or hide the settings"),
         )
         self.pictures_shown, self.settings_shown = (
             make(ToggleButton, css_class, value=value, description=name, icon=icon, tooltip=tooltip)
-            for css_class, value, name, icon, tooltip in (
-                ("ew-pictures", False, "More pictures", "th-large", "Tree, variance ratio, traces and moves"),
-                ("ew-hides-in-room", True, "Settings", "sliders", "Show or hide the settings"),
-            )
+            for css_class, value, name, icon, tooltip in toggles
         )
-        self.settings_shown.observe(lambda _: post(self._arrange), "value")
-        self.pictures_shown.observe(lambda _: post(self._arrange), "value")
+        for toggle in (self.pictures_shown, self.settings_shown):
+            toggle.observe(lambda _: post(self._arrange), "value")
         plane = self._partition.plane
         self.transform = TransformPanel(plane, post, self._use_data)
         for chooser in plane.choosers:
@@ -237,34 +223,17 @@ class Explorer(Programmed):
             settings, lambda: post(self._settings_changed), lambda: post(self.apply_settings)
         )
         self.data_panel = DataPanel(dataset, post, self._use_data, table)
+        player, panel = self.player, self.panel
         self._run = Later(
-            lambda: RunPanel(
-                self.player.target_iterations, self.player.burn_in, lambda: post(self._run_changed)
-            )
+            lambda: RunPanel(player.target_iterations, player.burn_in, lambda: post(self._run_changed))
         )
         self._files = Later(lambda: FilesPanel(self, self._load))
-        more = {
-            "Moves": self.panel.moves_box,
-            "Run": self._run,
-            "Shapes and grids": self.panel.model_box.more,
-        }
+        more = {"Moves": panel.moves_box, "Run": self._run, "Shapes and grids": panel.model_box.more}
         self.more = Later(lambda: self._sections(more))
         self.sections = self._sections({"More settings": self.more, "Save and export": self._files})
-        self.columns = in_columns(
-            {
-                "ew-settings": (
-                    self.data_panel,
-                    self.panel.model_box,
-                    self.panel.apply,
-                    self.panel.notice,
-                    self.sections,
-                ),
-                "ew-column-partition": (),
-                "ew-column-similarity": (),
-                "ew-column-chain": (),
-            },
-            "ew-explorer-columns",
-        )
+        settings_column = self.data_panel, panel.model_box, panel.apply, panel.notice, self.sections
+        pictures = {f"ew-column-{name}": () for name in ("partition", "similarity", "chain")}
+        self.columns = in_columns({"ew-settings": settings_column, **pictures}, "ew-explorer-columns")
         others = self.example, self.tour_button, self.pictures_shown, self.settings_shown, present_button()
         front = HBox((self.title, *others), **look("ew-title-row"))
         self._arrange()
@@ -335,11 +304,6 @@ class Explorer(Programmed):
         return tuple(self.views.values())
 
     @property
-    def dataset(self) -> Dataset:
-        """The data that are being clustered."""
-        return self._dataset
-
-    @property
     def settings(self) -> SamplerSettings:
         """The settings of the chain."""
         return self._settings
@@ -353,12 +317,6 @@ class Explorer(Programmed):
     def recorder(self) -> DrawTable:
         """Keeps every iteration."""
         return self.player.recorder
-
-    @property
-    def trace(self) -> Trace:
-        """The draws so far, without the burn-in; within it, all of them."""
-        burn_in = self.player.burn_in
-        return self.recorder.trace(burn_in=burn_in if len(self.recorder) > burn_in else 0)
 
     @property
     def labels(self) -> NDArray[np.intp]:
@@ -471,11 +429,8 @@ class Explorer(Programmed):
         """Arguments that differ from the defaults, by name; data and moves by their short names."""
         default, settings = SamplerSettings(), self._settings
         names = ("model", "shapes", "prior", "alpha", "initial", "metric", "acceptance", "seed", "centre")
-        given = {
-            name: getattr(settings, name)
-            for name in names
-            if getattr(settings, name) != getattr(default, name)
-        }
+        values = {name: getattr(settings, name) for name in names}
+        given = {name: value for name, value in values.items() if value != getattr(default, name)}
         if isinstance(given.get("prior"), Ewens):
             given["concentration"] = given.pop("prior").concentration
         given["model"] = settings.model
@@ -512,13 +467,9 @@ class Explorer(Programmed):
     def packed(self) -> bytes:
         """Content of the file that `save` writes."""
         self.player.pause(wait=True)
-        settings = {
-            "iterations": self.player.target_iterations,
-            "burn_in": self.player.burn_in,
-            "shown": self.shown.plain(),
-            "initial": self._settings.initial,
-            "seed": self._settings.seed,
-        }
+        run = {"iterations": self.player.target_iterations, "burn_in": self.player.burn_in}
+        chosen = {"initial": self._settings.initial, "seed": self._settings.seed}
+        settings = {**run, **chosen, "shown": self.shown.plain()}
         return pack_session(Session(self._dataset, self.sampler, self.recorder, settings))
 
     def load(self, path: str | os.PathLike[str]) -> None:
@@ -602,20 +553,15 @@ class Explorer(Programmed):
     def _load(self, content: bytes) -> None:
         session = unpack_session(content)
         shown = Shown.of_plain(session.settings.get("shown"))
-        posterior = session.sampler.posterior
+        sampler, posterior = session.sampler, session.sampler.posterior
+        kept = ("model", "shapes", "prior", "alpha", "theta_grid", "centre")
         settings = SamplerSettings(
-            model=posterior.model,
-            shapes=posterior.shapes,
-            prior=posterior.prior,
-            alpha=posterior.alpha,
-            theta_grid=posterior.theta_grid,
+            **{name: getattr(posterior, name) for name in kept},
             nu_grid=posterior.nu_grid if posterior.shapes == "own" else None,
-            moves=session.sampler.schedule,
-            initial=session.settings["initial"],
-            metric=session.sampler.metric,
-            acceptance=session.sampler.acceptance,
-            seed=session.settings["seed"],
-            centre=posterior.centre,
+            moves=sampler.schedule,
+            metric=sampler.metric,
+            acceptance=sampler.acceptance,
+            **{name: session.settings[name] for name in ("initial", "seed")},
         )
         self.panel.show(settings)
         self.data_panel.show(session.dataset)

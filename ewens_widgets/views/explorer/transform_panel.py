@@ -22,6 +22,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.playback import Worker, invariance
 from ewens_widgets.views.base import Panel, Post, assign, button, look, note, show_if
 from ewens_widgets.views.explorer.settings import SamplerSettings
+from ewens_widgets.views.fields import buttons
 from ewens_widgets.views.figures import FeaturePlane
 
 FloatArray = NDArray[np.float64]
@@ -89,31 +90,29 @@ class TransformPanel(Panel):
     )
 
     def __init__(self, plane: FeaturePlane, post: Post, on_use: Callable[[Dataset], None]) -> None:
-        self._plane, self._on_use = plane, on_use
+        self._plane = plane
         self._matrices: list[FloatArray] = [np.eye(2)]
         self._dataset: Dataset | None = None
         self._settings = SamplerSettings()
         self._random = np.random.default_rng(0)
         self._badges = ""
         self.worker = Worker(_Compared(None, self._write))
-        self.buttons = {
-            name: button(name, f"ew-{name.lower()}", tip, lambda m=m: post(lambda: self.map_by(m)), icon=icon)  # type: ignore[misc]
-            for name, (icon, tip, m) in STEPS.items()
-        }
-        self.buttons["Dice"] = button(
-            "Dice", "ew-dice", "A random invertible map", lambda: post(self.roll), icon="random"
-        )
-        self.buttons["Undo"] = button(
-            "Undo", "ew-undo", "Take the last map back", lambda: post(self.undo), icon="reply", disabled=True
-        )
+        rows = [(name, icon, f"ew-{name.lower()}", tip) for name, (icon, tip, _) in STEPS.items()]
+        rows += [
+            ("Dice", "random", "ew-dice", "A random invertible map"),
+            ("Undo", "reply", "ew-undo", "Take the last map back"),
+        ]
+        self.buttons = buttons(rows, lambda name: post(lambda: self._command(name)))
+        assign(self.buttons["Undo"], disabled=True)
         self.badges = note("ew-badges")
+        tooltip = "Start the chain again, on the transformed data"
         self.use = button(
             "Run the chain on these data",
             "ew-use-transformed",
-            "Start the chain again, on the transformed data",
-            lambda: post(lambda: self._on_use(self.transformed)),
-            layout={"display": "none"},
+            tooltip,
+            lambda: post(lambda: on_use(self.transformed)),
         )
+        show_if(self.use, False)
         row = HBox(tuple(self.buttons.values()), **look("ew-row"))
         super().__init__((row, self.badges, self.use))
 
@@ -149,27 +148,27 @@ class TransformPanel(Panel):
         """Map the plane once more."""
         matrix = self.matrix @ step
         if np.linalg.cond(matrix) > _MOST_STRETCHED:
-            assign(
-                self.badges,
-                value=f"{self._badges}<div>The points are nearly on a line; undo a map first.</div>",
-            )
+            problem = "<div>The points are nearly on a line; undo a map first.</div>"
+            assign(self.badges, value=f"{self._badges}{problem}")
             return
         self._matrices.append(matrix)
         self._show()
 
-    def roll(self) -> None:
-        """Replace the map by a random one."""
+    def _command(self, name: str) -> None:
+        if name in STEPS:
+            self.map_by(STEPS[name][2])
+            return
+        if name == "Undo":
+            self._matrices = self._matrices[:-1] or [np.eye(2)]
+        else:
+            self._matrices.append(self._random_map())
+        self._show()
+
+    def _random_map(self) -> FloatArray:
         while True:
             matrix = self._random.uniform(-1.5, 1.5, (2, 2))
             if np.linalg.cond(matrix) < 6.0 and abs(np.linalg.det(matrix)) > 0.3:
-                break
-        self._matrices.append(matrix)
-        self._show()
-
-    def undo(self) -> None:
-        """Take the last map back."""
-        self._matrices = self._matrices[:-1] or [np.eye(2)]
-        self._show()
+                return matrix
 
     def reset(self) -> None:
         """Take all maps back."""
