@@ -345,8 +345,9 @@ def _overview(panels: Sequence[Panel], title: str) -> bytes:
 
     # Fixed margins: finding good ones takes longer than drawing, and every display of a cell waits for this.
     figure = Figure(figsize=(12.0, 7.0))
-    figure.subplots_adjust(left=0.06, right=0.94, bottom=0.08, top=0.88, wspace=0.35, hspace=0.35)
-    lines = [wrapped for line in title.split("\n") for wrapped in textwrap.wrap(line, 150)]
+    lines = [wrapped for line in title.split("\n") for wrapped in textwrap.wrap(line, 130)]
+    top = 0.95 - 0.03 * len(lines)
+    figure.subplots_adjust(left=0.06, right=0.94, bottom=0.08, top=top, wspace=0.35, hspace=0.35)
     figure.suptitle("\n".join(lines).replace("$", r"\$"), fontsize=11)
     columns = -(-len(panels) // 2)
     all_axes = figure.subplots(2, columns, squeeze=False).ravel()

@@ -298,4 +298,4 @@ class PartitionView(View):
         """Draw the scatter with matplotlib, units as long in both directions as on the page."""
         super().paint(axes)
         if self.plane.is_equal:
-            axes.set_aspect("equal", adjustable="datalim")
+            axes.set_aspect("equal")
