@@ -101,9 +101,14 @@ class Profile:
         if place < self.means.shape[1]:
             mean, deviation = self.means[group, place], self.deviations[group, place]
             return f"{mean:.4g} ± {deviation:.3g} ({difference:+.1f})"
+        level, share = self._level(group, place)
+        return f"{level} {share:.0%} ({difference:+.1f})"
+
+    def _level(self, group: int, place: int) -> tuple[str, float]:
+        """Commonest level of a category in a group, and its share there."""
         levels, shares = self.shares[self.columns[place]]
         level = int(np.argmax(shares[group]))
-        return f"{levels[level]} {shares[group, level]:.0%} ({difference:+.1f})"
+        return levels[level], shares[group, level]
 
     def sentences(self) -> list[str]:
         """What stands out of each group, and the members to look at."""
@@ -130,9 +135,8 @@ class Profile:
         name, difference = self.columns[place], self.differences[group, place]
         if place < self.means.shape[1]:
             return f"{'high' if difference > 0 else 'low'} {name} ({difference:+.1f} sd)"
-        levels, shares = self.shares[name]
-        level = int(np.argmax(shares[group]))
-        return f"{name} mostly {levels[level]} ({shares[group, level]:.0%})"
+        level, share = self._level(group, place)
+        return f"{name} mostly {level} ({share:.0%})"
 
     def to_frame(self) -> Any:  # noqa: ANN401 - a DataFrame
         """One row per group and column as a pandas DataFrame, ready for ``to_csv``."""
@@ -156,9 +160,8 @@ class Profile:
 
         order = self.order
         values = self.differences[:, order].T
-        axes = (
-            new_figure(2.0 + 0.9 * self.sizes.size, 1.2 + 0.28 * len(order)).subplots() if ax is None else ax
-        )
+        size = 2.0 + 0.9 * self.sizes.size, 1.2 + 0.28 * len(order)
+        axes = new_figure(*size).subplots() if ax is None else ax
         limit = max(float(np.abs(values).max()), 1e-9)
         image = axes.imshow(values, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
         axes.set_xticks(range(self.sizes.size), [str(group) for group in range(self.sizes.size)])
@@ -231,7 +234,14 @@ def profile(labels: ArrayLike, data: ArrayLike | Dataset) -> Profile:
         difference, strength = _association(table)
         differences.append(difference[:, None])
         alone.append(np.array([strength]))
-    near, far = _members(dataset, within, groups, np.flatnonzero(rows), ridged_w)
+    # Members of each group, by their distance from its centre.
+    distances = np.einsum("ij,ij->i", within, np.linalg.solve(ridged_w, within.T).T)
+    near, far = [], []
+    for group in range(sizes.size):
+        own = np.flatnonzero(groups[rows] == group)
+        order = np.flatnonzero(rows)[own[np.argsort(distances[own], kind="stable")]].tolist()
+        near.append(tuple(dataset.row_name(row) for row in order[:_NAMED]))
+        far.append(tuple(dataset.row_name(row) for row in order[::-1][:_NAMED]))
     return Profile(
         columns=tuple(names),
         sizes=sizes,
@@ -244,8 +254,8 @@ def profile(labels: ArrayLike, data: ArrayLike | Dataset) -> Profile:
         directions=(vectors * spread[:, None] * degrees**0.5)[:, ::-1][:, :n_directions],
         direction_shares=np.maximum(values[::-1][:n_directions], 0.0)
         / max(np.maximum(values, 0).sum(), 1e-300),
-        typical=near,
-        untypical=far,
+        typical=tuple(near),
+        untypical=tuple(far),
     )
 
 
@@ -270,24 +280,9 @@ def _association(table: FloatArray) -> tuple[FloatArray, float]:
     expected = rows[:, None] * table.sum(axis=0) / max(total, 1.0)
     chi_square = np.sum(np.where(expected > 0.0, (table - expected) ** 2 / np.maximum(expected, 1e-300), 0.0))
     level = table.argmax(axis=1)
-    here = table[np.arange(len(table)), level] / np.maximum(rows, 1.0)
-    elsewhere = (table.sum(axis=0)[level] - table[np.arange(len(table)), level]) / np.maximum(
-        total - rows, 1.0
-    )
+    own = table[np.arange(len(table)), level]
+    here = own / np.maximum(rows, 1.0)
+    elsewhere = (table.sum(axis=0)[level] - own) / np.maximum(total - rows, 1.0)
     middle = np.clip(0.5 * (here + elsewhere), 1e-3, 1.0 - 1e-3)
     strength = chi_square / (max(total, 1.0) * max(min(table.shape) - 1, 1))
     return (here - elsewhere) / np.sqrt(middle * (1.0 - middle)), float(strength)
-
-
-def _members(
-    dataset: Dataset, within: FloatArray, groups: NDArray[np.intp], rows: NDArray[np.intp], W: FloatArray
-) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
-    """For each group the objects nearest to its centre and farthest from it."""
-    distances = np.einsum("ij,ij->i", within, np.linalg.solve(W, within.T).T)
-    near, far = [], []
-    for group in range(int(groups.max()) + 1):
-        own = np.flatnonzero(groups[rows] == group)
-        order = rows[own[np.argsort(distances[own], kind="stable")]].tolist()
-        near.append(tuple(dataset.row_name(row) for row in order[:_NAMED]))
-        far.append(tuple(dataset.row_name(row) for row in order[::-1][:_NAMED]))
-    return tuple(near), tuple(far)

@@ -66,13 +66,9 @@ class LabelSummary:
         """Number of clusters of each draw."""
         return np.asarray(self.labels.max(axis=1) + 1, dtype=np.intp)
 
-    @cached_property
-    def _similarity(self) -> FloatArray:
-        return cast("FloatArray", read_only(similarity(self.labels)))
-
     def similarity(self, rows: ArrayLike | None = None) -> FloatArray:
         """Share of draws in which each pair of objects is in one cluster; `rows` chooses objects."""
-        return self._similarity if rows is None else similarity(self.labels, rows=rows)
+        return similarity(self.labels, rows=rows)
 
     def distance(self, rows: ArrayLike | None = None) -> FloatArray:
         """Share of draws in which each pair of objects is in different clusters."""

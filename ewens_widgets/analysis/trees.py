@@ -288,19 +288,16 @@ class Tree:
             # The members of a node are all unassigned, or none of them is.
             small, large = sorted((members.pop(child) for child in pair), key=lambda side: labels[side[0]])
             members[node] = np.concatenate([small, large])
-            if labels[small[0]] == UNASSIGNED != labels[large[0]]:
-                labels[small] = self._nearest_label(small, large, labels)
-
-    def _nearest_label(self, small: IntArray, large: IntArray, labels: IntArray) -> int:
-        """Label of the object among `large` that is nearest to one of `small`."""
-        near = large
-        if np.unique(labels[near]).size > 1 and self.distance is not None:
-            closest = self.distance[np.ix_(small, near)].min(axis=0)
-            near = near[closest == closest.min()]
-        if np.unique(labels[near]).size > 1 and self.coordinates is not None:
-            closest = np.asarray(KDTree(self.coordinates[small]).query(self.coordinates[near])[0])
-            near = near[closest == closest.min()]
-        return int(np.argmax(np.bincount(labels[near])))
+            if not labels[small[0]] == UNASSIGNED != labels[large[0]]:
+                continue
+            near = large
+            if np.unique(labels[near]).size > 1 and self.distance is not None:
+                closest = self.distance[np.ix_(small, near)].min(axis=0)
+                near = near[closest == closest.min()]
+            if np.unique(labels[near]).size > 1 and self.coordinates is not None:
+                closest = np.asarray(KDTree(self.coordinates[small]).query(self.coordinates[near])[0])
+                near = near[closest == closest.min()]
+            labels[small] = np.argmax(np.bincount(labels[near]))
 
 
 def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None = None) -> Tree:

@@ -44,6 +44,10 @@ SAME = 1e-6
 _STEP = 1600
 
 
+DrawnChain = tuple[Sampler, DrawTable]
+"""A chain and its draws so far."""
+
+
 @dataclass(frozen=True)
 class ChainSettings:
     """Length, model settings and seed of the chains."""
@@ -79,23 +83,6 @@ def invariant_models(matrix: FloatArray, n_features: int) -> tuple[ModelName, ..
     return (*names, "III")
 
 
-class SideChain:
-    """One chain, extended when more iterations are needed."""
-
-    def __init__(self, X: FloatArray, model: ModelName, run: ChainSettings) -> None:
-        self._sampler = Sampler(
-            X, model=model, seed=run.seed, concentration=run.concentration, shapes=run.shapes, prior=run.prior
-        )
-        self._recorder = DrawTable(self._sampler.posterior, self._sampler.move_names)
-
-    def labels(self, start: int, stop: int) -> NDArray[np.integer]:
-        """Labels of some iterations, a row each."""
-        missing = stop - len(self._recorder)
-        if missing > 0:
-            self._sampler.extend(self._recorder, missing)
-        return self._recorder.labels[start:stop]
-
-
 class ModelPair:
     """One model on both versions of the data.
 
@@ -120,7 +107,7 @@ class ModelPair:
         model: ModelName,
         sides: tuple[FloatArray, FloatArray],
         run: ChainSettings,
-        original: SideChain | None = None,
+        original: DrawnChain | None = None,
     ) -> None:
         self.original = original
         self.problem = ""
@@ -128,15 +115,15 @@ class ModelPair:
         self.is_done = False
         self.last_labels: tuple[NDArray[np.integer], ...] = ()
         self._model, self._sides, self._run = model, sides, run
-        self._transformed: SideChain | None = None
+        self._transformed: DrawnChain | None = None
         self._similarities = tuple(RunningSimilarity(len(X)) for X in sides)
 
     def advance(self) -> None:
         """Run both chains for the same few iterations."""
         run = self._run
         try:
-            self.original = self.original or SideChain(self._sides[0], self._model, run)
-            self._transformed = self._transformed or SideChain(self._sides[1], self._model, run)
+            self.original = self.original or self._chain(self._sides[0])
+            self._transformed = self._transformed or self._chain(self._sides[1])
         except ValueError as error:
             self.problem, self.is_done = str(error), True
             return
@@ -145,12 +132,26 @@ class ModelPair:
                 similarity.clear()
         end = run.burn_in if self.done < run.burn_in else run.burn_in + run.draws
         stop = min(self.done + max(1, _STEP // len(self._sides[0])), end)
-        both = [chain.labels(self.done, stop) for chain in (self.original, self._transformed)]
-        for similarity, labels in zip(self._similarities, both, strict=True):
-            similarity.add_block(labels)
-        self.last_labels = tuple(labels[-1] for labels in both)
+        chains = self.original, self._transformed
+        for similarity, (sampler, draws) in zip(self._similarities, chains, strict=True):
+            if stop > len(draws):
+                sampler.extend(draws, stop - len(draws))
+            similarity.add_block(draws.labels[self.done : stop])
+        self.last_labels = tuple(draws.labels[stop - 1] for _, draws in chains)
         self.done, self.n_draws = stop, self._similarities[0].n_draws
         self.is_done = stop >= run.burn_in + run.draws
+
+    def _chain(self, X: FloatArray) -> DrawnChain:
+        run = self._run
+        sampler = Sampler(
+            X,
+            model=self._model,
+            seed=run.seed,
+            concentration=run.concentration,
+            shapes=run.shapes,
+            prior=run.prior,
+        )
+        return sampler, DrawTable(sampler.posterior, sampler.move_names)
 
     def similarity(self) -> tuple[FloatArray, FloatArray]:
         """Similarity of the draws so far, original and transformed."""
@@ -256,15 +257,12 @@ def verdict(comparison: Comparison, expected: tuple[ModelName, ...]) -> str:
     agreement = comparison.k_means.agreement
     if agreement is not None:
         (same if agreement > 1.0 - SAME else changed).append("k-means")
-    return " ".join(
-        sentence.format(_listed(names), "is" if len(names) == 1 else "are")
-        for sentence, names in groups.items()
-        if names
-    )
-
-
-def _listed(names: list[str]) -> str:
-    """Names at the start of a sentence, e.g. Models I, II and k-means."""
-    models = sum(name in MODELS for name in names)
-    parts = [f"{'Model' if models == 1 else 'Models'} {names[0]}" if models else names[0], *names[1:]]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    sentences = []
+    for sentence, names in groups.items():
+        if names:
+            models = sum(name in MODELS for name in names)
+            if models:
+                names[0] = f"{'Model' if models == 1 else 'Models'} {names[0]}"
+            listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            sentences.append(sentence.format(listed, "is" if len(names) == 1 else "are"))
+    return " ".join(sentences)
