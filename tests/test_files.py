@@ -1,5 +1,6 @@
 """Where downloads are kept, and that a file is written whole or not at all."""
 
+import errno
 import os
 import re
 import sys
@@ -31,6 +32,50 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     files.write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="could not save, and changed nothing: No space left on device"):
+        files.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are a POSIX notion")
+def test_a_file_that_cannot_be_completed_leaves_nothing(tmp_path: Path) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(OSError, match="could not save"):
+            files.write_atomically(tmp_path / "large", bytes(200_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_targets_that_cannot_be_written_and_links(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(FileNotFoundError, match="could not save"):
+        files.write_atomically(tmp_path / "absent" / "file", b"new")
+    for target in (tmp_path, file / "below"):
+        with pytest.raises(OSError, match="could not save"):
+            files.write_atomically(target, b"new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    if sys.platform != "win32":  # symbolic links need a privilege there
+        (tmp_path / "link").symlink_to(file)
+        files.write_atomically(tmp_path / "link", b"new")
+        assert (tmp_path / "link").is_symlink()
+        assert file.read_bytes() == b"new"
 
 
 def test_what_a_killed_process_left_goes_with_the_next_save(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 With given data, settings and seed there is one chain. Whatever is called, the sampler stands at an iteration
 of it, and the Explorer has recorded a beginning of it. (The player has a machine of its own, with fake time:
-`tests/playback/test_player_commands.py`.) A few sequences here; ten thousand of each with `make nightly`.
+`tests/playback/test_player_commands.py`.) A few sequences here; thousands with `make nightly`.
 """
 
 import asyncio
@@ -50,8 +50,10 @@ SAMPLERS: dict[str, dict[str, Any]] = {
         "seed": 3,
     },
 }
-FEW = settings(max_examples=12, stateful_step_count=20)
-SOAK = settings(max_examples=10_000, stateful_step_count=25)
+FEW = {
+    "sampler": settings(max_examples=40, stateful_step_count=20),
+    "explorer": settings(max_examples=8, stateful_step_count=20),
+}
 # A sabotaged twin has to fail; its shortest example is not needed.
 TWIN = settings(max_examples=300, stateful_step_count=25, phases=[Phase.generate], report_multiple_bugs=False)
 
@@ -276,11 +278,8 @@ class ExplorerCommands(RuleBasedStateMachine):
         self.data, self.model, self.concentration = "square", "II", 1.0
         self.wanted = (self.model, self.concentration)
         self.recorded, self.target, self.burn_in, self.texts = 0, 60, 5, ("60", "5")
-        self.explorer = self.open()
+        self.explorer = self.do(lambda: Explorer(DATA, iterations=60, burn_in=5, speed=None))
         self.saved = [self.save_now()]
-
-    def open(self) -> Explorer:
-        return self.do(lambda: Explorer(DATA, iterations=60, burn_in=5, speed=None))
 
     def teardown(self) -> None:
         self.do(self.explorer.player.close)
@@ -482,32 +481,12 @@ class ExplorerCommands(RuleBasedStateMachine):
             assert view in self.explorer.player.views
 
 
-class UsedExplorerCommands(ExplorerCommands):
-    """The same on an Explorer that others have used before: it is brought back by the file of its start.
-
-    To make a new one takes longer than all that is done to it.
-    """
-
-    kept: tuple[asyncio.AbstractEventLoop, Explorer, bytes] | None = None
-
-    def open(self) -> Explorer:
-        if UsedExplorerCommands.kept is None:
-            explorer = super().open()
-            UsedExplorerCommands.kept = self.loop, explorer, self.do(explorer.packed)
-        else:
-            self.loop.close()
-            self.loop, explorer, start = UsedExplorerCommands.kept
-            self.do(lambda: explorer._load(start))
-        return explorer
-
-    def teardown(self) -> None:
-        self.do(self.explorer.player.pause)
-        self.finish()
-        self.patch.undo()
-
-
 MACHINES = {"sampler": SamplerCommands, "explorer": ExplorerCommands}
-LONG = {"sampler": SamplerCommands, "explorer": UsedExplorerCommands, "player": Commands}
+LONG = {
+    "sampler": (SamplerCommands, 10_000),
+    "explorer": (ExplorerCommands, 300),
+    "player": (Commands, 10_000),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -519,14 +498,16 @@ def quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", sorted(MACHINES))
 def test_any_calls_in_any_order(name: str) -> None:
-    run_state_machine_as_test(MACHINES[name], settings=FEW)
+    run_state_machine_as_test(MACHINES[name], settings=FEW[name])
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", sorted(LONG))
-def test_ten_thousand_sequences_of_calls(name: str) -> None:
-    run_state_machine_as_test(LONG[name], settings=SOAK)
+def test_many_sequences_of_calls(name: str) -> None:
+    machine, count = LONG[name]
+    long = settings(max_examples=count, stateful_step_count=25)
+    run_state_machine_as_test(machine, settings=long)
 
 
 def test_twin_whose_abandoned_events_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

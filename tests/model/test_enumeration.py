@@ -43,22 +43,6 @@ def test_the_comparison_notices_another_prior(data: np.ndarray) -> None:
     assert np.max(np.abs(found.joint / table - 1)) > 1e-4
 
 
-@pytest.mark.parametrize("n_objects", [2, 3, 5, 7])
-@pytest.mark.parametrize("model", ["I", "II"])
-def test_probabilities_sum_to_one(n_objects: int, model: str, rng: np.random.Generator) -> None:
-    found = ew.exact_posterior(rng.normal(size=(n_objects, 3)), model=model)
-    for values in (
-        found.joint,
-        found.probabilities,
-        found.theta_probabilities,
-        found.cluster_count_probabilities,
-    ):
-        assert math.fsum(values.ravel()) == pytest.approx(1.0, abs=1e-12)
-    similarity = found.similarity()
-    np.testing.assert_allclose(np.diag(similarity), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(similarity, similarity.T, rtol=1e-12)
-
-
 def test_each_row_is_the_posterior_of_its_partition(data: np.ndarray) -> None:
     found = ew.exact_posterior(data, model="III", concentration=ew.Gamma(2.0, 1.0))
     for row in (0, 17, 100, 202):
@@ -137,9 +121,6 @@ def test_nine_objects_are_handled_in_blocks(rng: np.random.Generator) -> None:
 @pytest.mark.timing
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_eight_points_take_under_two_seconds(model: str, rng: np.random.Generator) -> None:
-    X = rng.normal(size=(8, 4))
     start = time.process_time()
-    found = ew.exact_posterior(X, model=model)
-    elapsed = time.process_time() - start
-    assert found.joint.shape == (4140, 14)
-    assert elapsed < 2.0
+    assert ew.exact_posterior(rng.normal(size=(8, 4)), model=model).joint.shape == (4140, 14)
+    assert time.process_time() - start < 2.0

@@ -36,20 +36,13 @@ def relative_error(found: float, expected: float) -> float:
 @pytest.mark.parametrize("model", oracle.MODELS)
 @pytest.mark.parametrize("theta", THETAS)
 def test_agrees_with_the_dense_oracle(model: str, theta: float) -> None:
-    for seed in range(12):
-        X, labels, _ = random_case(seed)
+    cases = [random_case(seed)[:2] for seed in range(8)]
+    if theta in {THETAS[0], THETAS[-1]}:
+        X = np.random.default_rng(2).normal(size=(60, 8))
+        cases += [(X, np.arange(60) % n_clusters) for n_clusters in (1, 2, 59, 60)]
+    for X, labels in cases:
         expected = oracle.log_likelihood(X, labels.tolist(), theta, model)
         assert relative_error(ew.log_likelihood(X, labels, theta, model), expected) < 1e-10
-
-
-@pytest.mark.parametrize("model", oracle.MODELS)
-@pytest.mark.parametrize("theta", [THETAS[0], THETAS[-1]])
-@pytest.mark.parametrize("n_clusters", [1, 2, 59, 60])
-def test_agrees_with_the_dense_oracle_at_the_largest_size(model: str, theta: float, n_clusters: int) -> None:
-    X = np.random.default_rng(n_clusters).normal(size=(60, 8))
-    labels = np.arange(60) % n_clusters
-    expected = oracle.log_likelihood(X, labels.tolist(), theta, model)
-    assert relative_error(ew.log_likelihood(X, labels, theta, model), expected) < 1e-10
 
 
 @pytest.mark.parametrize("model", oracle.MODELS)
@@ -62,15 +55,6 @@ def test_the_comparison_notices_a_small_fault(model: str) -> None:
     assert relative_error(ew.log_likelihood(X, moved, theta, model), expected) > 1e-10
     for other in set(oracle.MODELS) - {model}:
         assert relative_error(ew.log_likelihood(X, labels, theta, other), expected) > 1e-10
-
-
-@pytest.mark.parametrize("model", oracle.MODELS)
-def test_differences_are_those_of_raw_coordinates(model: str) -> None:
-    X, labels, theta = random_case(11)
-    others = np.roll(labels, 1)
-    raw = [oracle.profile_log_likelihood(X, part.tolist(), theta, model) for part in (labels, others)]
-    canonical = [ew.log_likelihood(X, part, theta, model) for part in (labels, others)]
-    assert canonical[0] - canonical[1] == pytest.approx(raw[0] - raw[1], rel=1e-10)
 
 
 @pytest.mark.parametrize("theta", [0.125, 16.0, 1024.0])
@@ -126,27 +110,20 @@ def test_precision_at_the_ends_of_the_range_of_theta(model: str, theta: float, t
 
 
 @given(seeds, st.sampled_from(oracle.MODELS))
-def test_theta_cancels_for_singletons(seed: int, model: str) -> None:
-    X, _, theta = random_case(seed)
-    assert ew.log_likelihood(X, np.arange(len(X)), theta, model) == pytest.approx(0.0, abs=1e-8)
-
-
-@given(seeds, st.sampled_from(oracle.MODELS))
-def test_for_one_cluster_the_scatter_is_the_total(seed: int, model: str) -> None:
-    X, _, theta = random_case(seed)
+def test_the_ends_by_hand_and_names_and_orders(seed: int, model: str) -> None:
+    X, labels, theta = random_case(seed)
     n_objects, n_features = X.shape
+    assert ew.log_likelihood(X, np.arange(n_objects), theta, model) == pytest.approx(0.0, abs=1e-8)
     expected = -n_features / 2 * np.log(1 + theta * n_objects)
     assert ew.log_likelihood(X, [0] * n_objects, theta, model) == pytest.approx(expected, rel=1e-12)
-
-
-@given(seeds, st.sampled_from(oracle.MODELS))
-def test_relabelling_and_permuting_objects_change_nothing(seed: int, model: str) -> None:
-    X, labels, theta = random_case(seed)
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(X))
-    names = rng.permutation(1000)
+    order, names = rng.permutation(n_objects), rng.permutation(1000)
     changed = ew.log_likelihood(X[order], names[labels][order], theta, model)
     assert relative_error(changed, ew.log_likelihood(X, labels, theta, model)) < 1e-9
+
+
+def orthogonal(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
 
 
 def shift(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -154,7 +131,7 @@ def shift(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def rotation(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    matrix = np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0]
+    matrix = orthogonal(X, rng)
     matrix[:, 0] *= np.sign(np.linalg.det(matrix))
     return X @ matrix
 
@@ -169,11 +146,7 @@ def one_scale(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def column_scales(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return X * 10.0 ** rng.uniform(-8, 8, size=X.shape[1])
-
-
-def sign_flips(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return X * rng.choice([-1.0, 1.0], size=X.shape[1])
+    return X * rng.choice([-1.0, 1.0], size=X.shape[1]) * 10.0 ** rng.uniform(-8, 8, size=X.shape[1])
 
 
 def column_permutation(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -181,8 +154,8 @@ def column_permutation(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def linear_map(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    left, right = (np.linalg.qr(rng.normal(size=(X.shape[1], X.shape[1])))[0] for _ in range(2))
-    return X @ left @ np.diag(10.0 ** rng.uniform(-1.5, 1.5, size=X.shape[1])) @ right
+    scales = np.diag(10.0 ** rng.uniform(-1.5, 1.5, size=X.shape[1]))
+    return X @ orthogonal(X, rng) @ scales @ orthogonal(X, rng)
 
 
 def bending(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -190,18 +163,9 @@ def bending(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 INVARIANCES: dict[str, list[Map]] = {
-    "I": [shift, rotation, reflection, one_scale, sign_flips, column_permutation],
-    "II": [shift, one_scale, column_scales, sign_flips, column_permutation],
-    "III": [
-        shift,
-        rotation,
-        reflection,
-        one_scale,
-        column_scales,
-        sign_flips,
-        column_permutation,
-        linear_map,
-    ],
+    "I": [rotation, reflection, one_scale, column_permutation],
+    "II": [one_scale, column_scales, column_permutation],
+    "III": [rotation, reflection, column_scales, column_permutation, linear_map],
 }
 # What each model must notice; these are also the sabotaged twins of the invariances.
 SENSITIVITIES: dict[str, list[Map]] = {
@@ -219,13 +183,8 @@ TWINS = [(model, change) for model, changes in SENSITIVITIES.items() for change 
 def test_a_model_is_invariant_to_its_own_group(model: str, change: Map, seed: int) -> None:
     X, labels, theta = random_case(seed)
     rng = np.random.default_rng(seed)
-    changed = change(shift(X, rng), rng)
-    assert (
-        relative_error(
-            ew.log_likelihood(changed, labels, theta, model), ew.log_likelihood(X, labels, theta, model)
-        )
-        < 1e-8
-    )
+    found = ew.log_likelihood(change(shift(X, rng), rng), labels, theta, model)
+    assert relative_error(found, ew.log_likelihood(X, labels, theta, model)) < 1e-8
 
 
 @pytest.mark.parametrize(("model", "change"), TWINS, ids=lambda value: getattr(value, "__name__", value))
@@ -261,15 +220,6 @@ def test_models_coincide_for_a_single_feature(seed: int) -> None:
     np.testing.assert_allclose(values, values[0], rtol=1e-9, atol=1e-9)
 
 
-def test_a_good_partition_is_more_likely_than_a_bad_one() -> None:
-    rng = np.random.default_rng(1)
-    truth = np.repeat([0, 1], 20)
-    X = rng.normal(size=(40, 2)) + 8.0 * truth[:, None]
-    for model in oracle.MODELS:
-        right, wrong = (ew.log_likelihood(X, labels, 16.0, model) for labels in (truth, np.roll(truth, 10)))
-        assert right > wrong + 10.0
-
-
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_statistics_of_many_partitions_at_once(model: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(12, 3))
@@ -285,19 +235,6 @@ def test_statistics_of_many_partitions_at_once(model: str, rng: np.random.Genera
     assert together.shape == (3, 14)
     for row, labels in enumerate(parts):
         np.testing.assert_allclose(together[row], posterior.log_likelihoods(labels), rtol=1e-13, atol=1e-12)
-
-
-def test_cluster_statistics_add_up(rng: np.random.Generator) -> None:
-    Y = rng.normal(size=(6, 2))
-    sizes, sums = cluster_statistics(Y, np.array([0, 1, 0, 2, 1, 0]))
-    assert sizes.tolist() == [3.0, 2.0, 1.0]
-    np.testing.assert_allclose(sums, [Y[0] + Y[2] + Y[5], Y[1] + Y[4], Y[3]], rtol=1e-15)
-
-
-@pytest.mark.parametrize("theta", [0.0, -1.0, np.nan, np.inf, 2.0**31, 1e300])
-def test_a_theta_out_of_range_is_refused(theta: float) -> None:
-    with pytest.raises(ValueError, match="theta must"):
-        ew.log_likelihood([[0.0], [1.0], [3.0]], [0, 0, 1], theta, "II")
 
 
 def test_default_model_is_the_most_general_and_wrong_ones_are_refused() -> None:

@@ -4,14 +4,15 @@ A matrix is built from a move's pure proposal probabilities, without any random 
 is proved, not estimated. `acceptance` says which Metropolis–Hastings ratio decides: the right one, one
 without the proposals ("dropped"), or the paper's printed one, with the proposals inverted ("printed").
 
-Own shapes have more parameters: then all is given one place of ν on its grid and one scale Σ.
+Own shapes have more parameters: then all is given one place of ν on its grid and one scale Σ. Columns of
+categories can stand beside the points.
 """
 
 import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 import ewens_widgets as ew
+from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.enumeration import ExactPosterior
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.paper.moves import reassign, split_merge_proposal
@@ -44,7 +46,31 @@ PRIORS: dict[str, ew.priors.PartitionPrior] = {
     "Pitman–Yor": ew.priors.PitmanYor(1.3, 0.4),
 }
 
+# Categories beside the points, not in line with them, so that they matter; one cell is missing.
+CATEGORIES = np.array([[7.0, 1.0], [3.0, 0.0], [7.0, np.nan], [5.0, 1.0], [3.0, 1.0]])
+THETAS, NUS = (0.125, 1.0, 16.0), (3.0, 16.0)
+SIGMAS = {"I": np.array([0.6]), "II": np.array([0.7, 0.3]), "III": np.array([0.7, 0.2, 0.4])}
 POWERS = {"right": 1.0, "dropped": 0.0, "printed": -1.0}
+
+
+def mixed(numbers: Floats, categories: Floats = CATEGORIES) -> Dataset:
+    """Columns of categories beside columns of numbers."""
+    kinds = ["number"] * numbers.shape[1] + ["category"] * categories.shape[1]
+    return Dataset(np.column_stack([numbers, categories]), kinds=kinds)
+
+
+def log_urn(labels: Sequence[int], categories: Floats = CATEGORIES) -> float:
+    """Draw the categories of each cluster one after the other: each adds a ball of its colour to the urn."""
+    total = 0.0
+    for column in categories.T:
+        levels = sorted(set(column[~np.isnan(column)]))
+        for cluster in set(labels):
+            balls = dict.fromkeys(levels, 0.5)
+            for value, label in zip(column, labels, strict=True):
+                if label == cluster and not math.isnan(value):
+                    total += math.log(balls[value] / sum(balls.values()))
+                    balls[value] += 1.0
+    return total
 
 
 def canonical(labels: ArrayLike) -> Labels:
@@ -111,9 +137,9 @@ class Space:
 
 
 def make_space(
-    X: ArrayLike,
+    X: ArrayLike | Dataset,
     model: str,
-    concentration: float = 1.0,
+    concentration: float | ew.Gamma = 1.0,
     theta_grid: ArrayLike | None = None,
     prior: ew.priors.PartitionPrior | None = None,
     centre: str = "mean",
@@ -124,20 +150,23 @@ def make_space(
     )
 
 
-def make_own_space(posterior: Posterior, nu_index: int, sigma: Floats) -> Space:
-    """Enumerate the posterior of a few objects with own shapes, given ν and Σ; no kernel has a part in it."""
-    labels = all_partitions(posterior.n_objects)
-    log_joint = np.array(
-        [
-            posterior.log_prior(row)
-            + posterior.log_theta_prior
-            + posterior.log_likelihoods(row, nu_index, sigma)
-            for row in labels
-        ]
+@functools.cache
+def space_of(
+    model: str, shapes: str = "common", prior: str = "Ewens", points: int = 5, has_categories: bool = False
+) -> Space:
+    """All partitions of a few points; of own shapes given the first ν and a Σ. No kernel has a part in it."""
+    X = mixed(SIX[:points]) if has_categories else SIX[:points]
+    if shapes == "common":
+        return make_space(X, model, theta_grid=THETAS, prior=PRIORS[prior])
+    settings = {"theta_grid": THETAS, "prior": PRIORS[prior], "shapes": shapes, "nu_grid": NUS}
+    posterior, sigma = Posterior.from_data(X, model, **settings), SIGMAS[model]
+    labels = all_partitions(points)
+    log_joint = posterior.log_theta_prior + np.array(
+        [posterior.log_prior(row) + posterior.log_likelihoods(row, 0, sigma) for row in labels]
     )
     log_evidence = float(logsumexp(log_joint))
     exact = ExactPosterior(labels, np.exp(log_joint - log_evidence), log_evidence, posterior)
-    return Space(exact, nu_index, sigma)
+    return Space(exact, 0, sigma)
 
 
 def metropolis(
@@ -324,10 +353,10 @@ def transition_fit(space: Space, counts: NDArray[np.int64], matrix: Floats) -> t
     return chi_square(counts, expected), explain(arrows, counts, expected)
 
 
-def assert_follows(space: Space, counts: NDArray[np.int64], matrix: Floats) -> None:
+def assert_follows(space: Space, counts: NDArray[np.int64], matrix: Floats, least: int = 50) -> None:
     """The counted transitions are those of the matrix."""
     fit, table = transition_fit(space, counts, matrix)
-    assert fit.freedom > 50, "the chain visited too little to tell"
+    assert fit.freedom > least, "the chain visited too little to tell"
     assert fit.p_value > LEVEL, f"{fit}{table}"
 
 

@@ -54,28 +54,24 @@ def test_labels_are_checked_block_by_block(monkeypatch: pytest.MonkeyPatch) -> N
             trace.check_canonical(damaged)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_distinct", "enough"), [(5000, 3, 8), (5000, 5000, 8), (4, 4, 8), (9, 1, 2)]
-)
-def test_distinct_rows_are_counted_as_far_as_needed(n_rows: int, n_distinct: int, enough: int) -> None:
-    rows = (np.arange(n_rows)[::-1] % n_distinct)[:, None].astype(float)
-    assert _distinct_rows(rows, enough) == min(n_distinct, enough)
-
-
-def test_the_last_row_may_be_the_one_that_differs() -> None:
+def test_distinct_rows_are_counted_as_far_as_needed() -> None:
+    for n_rows, n_distinct, enough in ((5000, 3, 8), (5000, 5000, 8), (4, 4, 8), (9, 1, 2)):
+        rows = (np.arange(n_rows)[::-1] % n_distinct)[:, None].astype(float)
+        assert _distinct_rows(rows, enough) == min(n_distinct, enough)
     rows = np.zeros((1000, 1))
-    rows[-1] = 1.0
+    rows[-1] = 1.0  # the last may be the one that differs
     assert _distinct_rows(rows, 2) == 2
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows(repository: Path) -> None:
+@pytest.mark.parametrize("n_rows", [10_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_a_hundred_thousand_rows(n_rows: int, repository: Path) -> None:
     """In a process of their own, single precision and mapped: ten iterations from k-means, and the answers.
 
     The limits are those of the machine's processor, not of its other users; documented are far smaller ones.
     """
     script = repository / "benchmarks" / "large_data.py"
-    command = [sys.executable, str(script), "--rows", "100000", "--no-burn-in"]
+    command = [sys.executable, str(script), "--rows", str(n_rows), "--no-burn-in"]
     output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=repository).stdout
     rows = [line.strip("| ").split(" | ") for line in output.splitlines() if line.startswith("|")][2:]
     seconds = {name: float(value) for name, value, _ in rows}

@@ -1,18 +1,16 @@
-"""Chains of own shapes against quadrature: the whole posterior of a few points, and the distribution of Σ.
+"""Own shapes: the draw of their common scale Σ, their limit, and statistics that stay those of the partition.
 
-With one column the common variance can be integrated out numerically (`oracle`), so that the posterior of
-partition, θ and ν is known exactly; all three models are then the same, but their kernels are not.
+(Their whole posterior is in `test_exact_chains`, their moves are in `test_exact_moves`.)
 """
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 import oracle
 import pytest
-from numpy.typing import NDArray
-from sampling.exact import PRIORS, Floats, Labels, canonical
-from sampling.goodness import batch_score, explain, limit
+from sampling.exact import MODELS, PRIORS, Floats
+from sampling.goodness import batch_score, limit
+from sampling.test_exact_chains import DATA, NUS, THETAS, law_of
 from scipy.special import digamma
 
 import ewens_widgets as ew
@@ -20,110 +18,26 @@ from ewens_widgets.model.own_shapes import statistics_of, unpack_sigma
 from ewens_widgets.sampling.kernel.workspace import CLUSTERS
 from ewens_widgets.sampling.moves import SplitMerge
 
-MODELS = ("I", "II", "III")
-# Close together on one side, far apart on the other: shapes of their own matter.
-SIX = np.array([[-2.0], [-1.9], [-1.7], [0.6], [3.1], [4.3]])
-FIVE = SIX[:5]
-THETAS, NUS = (0.5, 16.0), (2.0, 24.0)
-SCHEDULES: dict[str, object] = {
-    "default": "default",
-    "paper's moves": [("reassign", 8), (SplitMerge(core_jump=0.1), 8)],
-}
+FIVE = DATA["column"]
 KEEP = SplitMerge(probabilities=(0.0, 0.0, 1.0))
-NOISE = 0.02  # Total variation that is put down to chance, of partitions after 200 000 iterations.
-QUICK = 0.05  # The same of partition, θ and ν together, after 20 000.
+QUICK = 0.05  # Total variation of partition, θ and ν that is put down to chance, after 12 000 iterations.
 
 
-@functools.cache
-def exact(n_objects: int, prior: str, power: float = 0.0) -> dict[Labels, Floats]:
-    log_prior = PRIORS[prior].log_pmf
-    return oracle.exact_own_posterior(SIX[:n_objects], log_prior, 1.0, THETAS, NUS, power)
-
-
-def distance(table: dict[Labels, Floats], counts: dict[Labels, Floats]) -> tuple[float, str]:
-    """Total variation of frequencies from exact probabilities, and a table of what fits worst."""
-    due = np.array(list(table.values())).ravel()
-    seen = np.array([counts.get(labels, np.zeros((2, 2))) for labels in table]).ravel()
-    names = [f"{labels} θ{g} ν{v}" for labels in table for g in range(2) for v in range(2)]
-    total = seen.sum()
-    return 0.5 * float(np.abs(seen / total - due).sum()), explain(names, seen, total * due)
-
-
-def count(
-    labels: NDArray[np.integer], theta: NDArray[np.integer], nu: NDArray[np.integer]
-) -> dict[Labels, Floats]:
-    """How often each partition occurred with each θ and ν."""
-    rows, places = np.unique(labels, axis=0, return_inverse=True)
-    found = np.zeros((len(rows), len(THETAS), len(NUS)))
-    np.add.at(found, (places.ravel(), theta, nu), 1.0)
-    return dict(zip(map(canonical, rows), found, strict=True))
-
-
-def run(
-    n_objects: int, model: str, prior: str, draws: int, moves: object = "default"
-) -> dict[Labels, Floats]:
-    sampler = ew.Sampler(
-        SIX[:n_objects],
-        model=model,
-        shapes="own",
-        prior=PRIORS[prior],
-        theta_grid=THETAS,
-        nu_grid=NUS,
-        moves=moves,
-        seed=31,
-    )
-    trace = sampler.sample(draws, burn_in=100, progress=False)
-    return count(trace.labels, trace.theta_index, trace.nu_index)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("prior", PRIORS)
-def test_five_points_have_the_posterior_of_quadrature(model: str, prior: str) -> None:
-    found, table = distance(exact(5, prior), run(5, model, prior, 20_000))
-    assert found < QUICK, table
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("moves", SCHEDULES)
-def test_six_points_have_the_posterior_of_quadrature(model: str, prior: str, moves: str) -> None:
-    table, counts = exact(6, prior), run(6, model, prior, 200_000, SCHEDULES[moves])
-    seen = sum(counts.values()) / 200_000
-    assert 0.5 * np.abs(seen - sum(table.values())).sum() < NOISE
-    partitions = {labels: float(probabilities.sum()) for labels, probabilities in table.items()}
-    gaps = [abs(counts.get(labels, np.zeros(1)).sum() / 200_000 - due) for labels, due in partitions.items()]
-    found, worst = distance(table, counts)
-    assert 0.5 * sum(gaps) < NOISE, worst
-    assert found < 2 * NOISE, worst
-    # Another prior of the common variance, even in itself, not in its logarithm, is told apart.
-    assert distance(exact(6, prior, power=1.0), counts)[0] > 3 * NOISE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("prior", [name for name in PRIORS if name != "Ewens"])
-def test_the_priors_are_told_apart(prior: str) -> None:
-    counts = run(5, "II", prior, 20_000)
-    assert distance(exact(5, "Ewens"), counts)[0] > 2 * QUICK
-
-
-def by_hand(prior: str, draws: int, missing: float = 0.0, keep: bool = False) -> dict[Labels, Floats]:
+def distance_by_hand(draws: int, missing: float = 0.0, keep: bool = False) -> float:
     """The sampler in a few lines: partition, θ and ν from their conditional given Σ, Σ by two draws.
 
     Sabotaged by `missing` degrees of freedom in the draw of Σ, or (`keep`) without one. The common variance
-    is rounded to those of the quadrature.
+    is rounded to those of the quadrature. Returns the total variation from the exact posterior.
     """
-    partitions = list(exact(5, prior))
+    law = law_of("column", shapes="own", theta_grid=THETAS)
+    partitions, log_prior = list(law), PRIORS["Ewens"].log_pmf
     weights = np.log(oracle.theta_weights(THETAS, 1.0))
     y = (FIVE[:, 0] - FIVE.mean()) / FIVE.std()
     tables = np.array(
         [
             [
                 [
-                    PRIORS[prior].log_pmf(labels)
-                    + weights[g]
-                    + oracle.own_log_likelihoods(FIVE, labels, theta, nu)
+                    log_prior(labels) + weights[g] + oracle.own_log_likelihoods(FIVE, labels, theta, nu)
                     for nu in NUS
                 ]
                 for g, theta in enumerate(THETAS)
@@ -148,14 +62,14 @@ def by_hand(prior: str, draws: int, missing: float = 0.0, keep: bool = False) ->
             total += rng.gamma((nu + 2.0 + members.size) / 2.0) / (volume / 2.0)
         variance = rng.gamma((labels.max() + 1) * (nu + 2.0 - missing) / 2.0) / (nu / 2.0 * total)
         place = int(np.clip(round((np.log(variance) - oracle.LOG_VARIANCES[0]) / step), 0, 1200))
-    return count(np.array(partitions)[rows // 4], rows // 2 % 2, rows % 2)
+    seen = np.bincount(rows, minlength=4 * len(partitions)) / draws
+    return 0.5 * float(np.abs(seen - np.array(list(law.values())).ravel()).sum())
 
 
 def test_a_wrong_draw_of_the_common_variance_is_found() -> None:
-    table = exact(5, "Ewens")
-    assert distance(table, by_hand("Ewens", 12_000))[0] < QUICK
-    assert distance(table, by_hand("Ewens", 12_000, missing=1.0))[0] > 2 * QUICK
-    assert distance(table, by_hand("Ewens", 12_000, keep=True))[0] > 2 * QUICK
+    assert distance_by_hand(12_000) < QUICK
+    assert distance_by_hand(12_000, missing=1.0) > 2 * QUICK
+    assert distance_by_hand(12_000, keep=True) > 2 * QUICK
 
 
 def test_likeness_without_limit_is_the_common_family() -> None:
@@ -179,7 +93,7 @@ def keeping(model: str, n_features: int, labels: Sequence[int], nu: float) -> tu
     X = np.random.default_rng(9).normal(size=(len(labels), n_features))
     settings = {"shapes": "own", "moves": [KEEP], "theta_grid": [2.0], "nu_grid": [nu], "seed": 5}
     sampler = ew.Sampler(X, model=model, initial=labels, **settings)
-    return sampler, sampler.sample(30_000, burn_in=100, progress=False).sigma
+    return sampler, sampler.sample(20_000, burn_in=100, progress=False).sigma
 
 
 @pytest.mark.parametrize(("model", "n_features"), [("I", 1), ("I", 3), ("II", 1), ("II", 2), ("III", 1)])

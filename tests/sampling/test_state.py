@@ -1,9 +1,9 @@
 """The state of a chain: saved, pickled or copied at any moment, it continues bit for bit."""
 
 import copy
+import functools
 import pickle
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sampling.exact import mixed
 from sampling.goodness import LEVEL, chi_square
 
 import ewens_widgets as ew
@@ -35,6 +36,9 @@ SETTINGS: dict[str, dict[str, object]] = {
         ],
         "concentration": ew.Gamma(1.0, 1.0),
     },
+    "centre": {"model": "III", "centre": "unknown"},
+    "categories": {"model": "I"},
+    "own, centre": {"shapes": "own", "centre": "unknown"},
     "mixture": {"prior": ew.priors.FiniteMixture(0.7, ew.priors.Poisson(3.0))},
     "own I": {"model": "I", "shapes": "own", "moves": "paper-1", "prior": ew.priors.PitmanYor(1.0, 0.3)},
     "own II": {"shapes": "own", "concentration": ew.Gamma(2.0, 1.5), "nu_grid": [3.0, 9.0]},
@@ -55,7 +59,9 @@ def data() -> NDArray[np.float64]:
 
 
 def make(name: str) -> ew.Sampler:
-    return ew.Sampler(data(), seed=31, **SETTINGS[name])
+    categories = (np.arange(28).reshape(14, 2) * 5 % 4).astype(float)
+    X = mixed(data(), categories) if name == "categories" else data()
+    return ew.Sampler(X, seed=31, **SETTINGS[name])
 
 
 def run(sampler: ew.Sampler, count: int) -> list[tuple[object, ...]]:
@@ -76,32 +82,9 @@ def run(sampler: ew.Sampler, count: int) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def chains() -> dict[str, list[tuple[object, ...]]]:
-    return {name: run(make(name), LENGTH) for name in SETTINGS}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-@settings(max_examples=12)
-@given(stop=st.integers(0, LENGTH - 1), block=st.integers(1, 25))
-def test_a_saved_chain_continues_bit_for_bit(
-    name: str,
-    stop: int,
-    block: int,
-    chains: dict[str, list[tuple[object, ...]]],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """Saved after any iteration, also in the middle of a block of events."""
-    path = tmp_path_factory.mktemp("saved") / "chain.npz"
-    sampler = make(name)
-    events = sampler.events(None, block=block)
-    for _ in range(stop):
-        next(events)
-    sampler.save(path)
-    loaded = ew.Sampler.load(path)
-    assert loaded.iteration == stop
-    assert run(loaded, LENGTH - stop) == chains[name][stop:]
-    assert run(sampler, LENGTH - stop) == chains[name][stop:]  # Saving changed nothing.
+@functools.cache
+def chain(name: str) -> list[tuple[object, ...]]:
+    return run(make(name), LENGTH)
 
 
 def pickled(sampler: ew.Sampler) -> ew.Sampler:
@@ -109,20 +92,21 @@ def pickled(sampler: ew.Sampler) -> ew.Sampler:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("copied", [pickled, copy.deepcopy])
-def test_a_copy_continues_on_its_own(
-    name: str,
-    copied: Callable[[ew.Sampler], ew.Sampler],
-    chains: dict[str, list[tuple[object, ...]]],
+@settings(max_examples=5)
+@given(stop=st.integers(0, LENGTH - 1), block=st.integers(1, 25))
+def test_a_chain_continues_bit_for_bit_from_a_file_a_pickle_or_a_copy(
+    name: str, stop: int, block: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    sampler = make(name)
-    events = sampler.events(None, block=16)
-    for _ in range(21):
+    """Taken after any iteration, also in the middle of a block of events."""
+    path = tmp_path_factory.mktemp("saved") / "chain.npz"
+    sampler, whole = make(name), chain(name)
+    events = sampler.events(None, block=block)
+    for _ in range(stop):
         next(events)
-    other = copied(sampler)
-    assert run(other, LENGTH - 21) == chains[name][21:]
-    assert sampler.iteration == 21
-    assert run(sampler, LENGTH - 21) == chains[name][21:]
+    sampler.save(path)
+    for other in (ew.Sampler.load(path), pickled(sampler), copy.deepcopy(sampler), sampler):
+        assert other.iteration == stop
+        assert run(other, LENGTH - stop) == whole[stop:]
 
 
 def test_a_state_does_not_change_with_the_chain() -> None:
@@ -172,29 +156,15 @@ def test_a_loaded_sampler_needs_no_new_compilation(tmp_path: Path) -> None:
     assert len(driver.advance_by_likelihood.signatures) == known
 
 
-def test_saving_leaves_events_being_watched_alone(
-    tmp_path: Path, chains: dict[str, list[tuple[object, ...]]]
-) -> None:
-    sampler = make("paper-2")
-    seen = []
+def test_saving_leaves_events_being_watched_alone_and_makes_a_small_file(tmp_path: Path) -> None:
+    sampler, path, seen = make("paper-2"), tmp_path / "chain.npz", []
     for event in sampler.events(LENGTH, block=10):
         seen.append(event.labels.tobytes())
         if event.iteration % 7 == 0:
-            sampler.save(tmp_path / "chain.npz")
-    assert seen == [event[1] for event in chains["paper-2"]]
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    sampler = make("gamma")
-    sampler.sample(10, progress=False)
-    sampler.save(tmp_path / "chain.npz")
-    return tmp_path / "chain.npz"
-
-
-def test_a_file_is_small_and_holds_no_pickle(saved: Path) -> None:
-    assert saved.stat().st_size < 10_000
-    with np.load(saved, allow_pickle=False) as content:
+            sampler.save(path)
+    assert seen == [event[1] for event in chain("paper-2")]
+    assert path.stat().st_size < 10_000
+    with np.load(path, allow_pickle=False) as content:
         assert {"labels", "coordinates"} <= set(content.files)
 
 
@@ -241,32 +211,31 @@ def spread_data(n_objects: int = 30) -> NDArray[np.float64]:
     return rng.normal(size=(n_objects, 2)) + 20.0 * (np.arange(n_objects) % 3)[:, None]
 
 
-def test_singletons_are_the_default_and_one_cluster_is_one() -> None:
+def start(initial: object, **settings: object) -> NDArray[np.intp]:
+    return ew.Sampler(spread_data(), initial=initial, **settings).labels
+
+
+def test_the_starts_that_are_fixed() -> None:
     for initial in (None, "singletons"):
-        np.testing.assert_array_equal(ew.Sampler(spread_data(), initial=initial).labels, np.arange(30))
-    assert not ew.Sampler(spread_data(), initial="one-cluster").labels.any()
+        np.testing.assert_array_equal(start(initial), np.arange(30))
+    assert not start("one-cluster").any()
+    np.testing.assert_array_equal(start(np.array(list("bba") * 10))[:4], [0, 0, 1, 0])
+    numbers = np.repeat([7, -2, 5], 10)
+    before = numbers.copy()
+    ew.Sampler(spread_data(), initial=numbers).sample(20, progress=False)
+    np.testing.assert_array_equal(numbers, before)
 
 
-def test_k_means_finds_clusters_far_apart() -> None:
+def test_k_means_has_as_many_clusters_as_the_prior_expects_if_the_rows_allow() -> None:
     """λ = 1 makes one expect four clusters of 30 objects: none of them mixes two of the three groups."""
-    labels = ew.Sampler(spread_data(), initial="k-means", seed=1).labels
+    labels = start("k-means", seed=1)
     assert labels.max() + 1 == round(ew.ewens.expected_clusters(30, 1.0)) == 4
     for cluster in range(4):
         assert len(set(np.flatnonzero(labels == cluster) % 3)) == 1
-
-
-def test_k_means_has_no_more_clusters_than_distinct_objects() -> None:
-    X = np.repeat([[0.0], [1.0], [5.0]], 4, axis=0)
-    labels = ew.Sampler(X, initial="k-means", concentration=50.0).labels
-    assert labels.max() + 1 <= 3
-    labels = ew.Sampler([[0.0], [1.0]], initial="k-means").labels
-    np.testing.assert_array_equal(labels, [0, 1])
-
-
-def test_k_means_with_a_gamma_prior_and_a_small_concentration() -> None:
-    assert (
-        ew.Sampler(spread_data(), initial="k-means", concentration=ew.Gamma(1.0, 1e6)).labels.max() + 1 == 2
-    )
+    assert start("k-means", concentration=ew.Gamma(1.0, 1e6)).max() + 1 == 2
+    few = np.repeat([[0.0], [1.0], [5.0]], 4, axis=0)
+    assert ew.Sampler(few, initial="k-means", concentration=50.0).labels.max() + 1 <= 3
+    np.testing.assert_array_equal(ew.Sampler([[0.0], [1.0]], initial="k-means").labels, [0, 1])
 
 
 @pytest.mark.parametrize("concentration", [1.5, ew.Gamma(2.0, 1.0)], ids=str)
@@ -281,23 +250,9 @@ def test_the_prior_is_drawn_from(concentration: object) -> None:
 
 @pytest.mark.parametrize("initial", ["k-means", "prior"])
 def test_the_seed_decides_a_random_start(initial: str) -> None:
-    starts = {
-        seed: ew.Sampler(spread_data(), initial=initial, seed=seed, concentration=3.0).labels.tobytes()
-        for seed in range(8)
-    }
-    assert starts[3] == ew.Sampler(spread_data(), initial=initial, seed=3, concentration=3.0).labels.tobytes()
-    assert len(set(starts.values())) > 1
-
-
-def test_labels_may_have_any_names_and_are_not_changed() -> None:
-    given = np.array(list("bbacbacaccbbacbacaccbbacbacacc"))
-    sampler = ew.Sampler(spread_data(), initial=given)
-    np.testing.assert_array_equal(sampler.labels[:4], [0, 0, 1, 2])
-    numbers = np.repeat([7, -2, 5], 10)
-    before = numbers.copy()
-    sampler = ew.Sampler(spread_data(), initial=numbers)
-    sampler.sample(20, progress=False)
-    np.testing.assert_array_equal(numbers, before)
+    starts = [start(initial, seed=seed, concentration=3.0).tobytes() for seed in (*range(8), 3)]
+    assert starts[3] == starts[8]
+    assert len(set(starts)) > 1
 
 
 @pytest.mark.parametrize("initial", INITIAL)

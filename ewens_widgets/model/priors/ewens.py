@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, logsumexp
 
-from ewens_widgets.arguments import check_count, check_positive
+from ewens_widgets.arguments import check_positive
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors.partition_prior import (
     Counts,
@@ -39,7 +39,6 @@ from ewens_widgets.model.priors.partition_prior import (
     SeatingRule,
     log_rising_factorial,
 )
-from ewens_widgets.model.priors.two_parameters import DirichletMultinomial
 
 __all__ = [
     "Concentration",
@@ -47,16 +46,14 @@ __all__ = [
     "Gamma",
     "check_concentration",
     "cluster_count_pmf",
-    "dirichlet_multinomial_log_pmf",
     "expected_clusters",
-    "expected_growth",
     "log_pmf",
     "sample",
-    "sample_partitions",
     "seating_probabilities",
 ]
 
 _LARGEST_PARAMETER = 1e100
+_CERTAIN = 1e10  # With a larger shape λ is its mean: integrals over so narrow a peak would lose their digits.
 _SMALLEST_CONCENTRATION = 1e-300  # A draw of a Gamma distribution with a tiny shape may be zero.
 
 
@@ -136,9 +133,11 @@ class Ewens(PartitionPrior):
         return SeatingRule(np.maximum(drawn, _SMALLEST_CONCENTRATION))
 
     def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
-        if isinstance(self.concentration, Gamma):
-            return _integrated_weights(n, self.concentration, counts)
-        weights = counts * np.log(self.concentration) - log_rising_factorial(self.concentration, n)
+        prior = self.concentration
+        if isinstance(prior, Gamma) and prior.shape <= _CERTAIN:
+            return _integrated_weights(n, prior, counts)
+        value = prior.mean if isinstance(prior, Gamma) else prior
+        weights = counts * np.log(value) - log_rising_factorial(value, n)
         return np.asarray(weights, dtype=np.float64)
 
     def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
@@ -155,6 +154,8 @@ class Ewens(PartitionPrior):
         prior = self.concentration
         if not isinstance(prior, Gamma):
             return super()._averaged_clusters(n)
+        if prior.shape > _CERTAIN:
+            return Ewens(prior.mean).expected_clusters(n)
         nodes, log_values, step = _nodes(n, prior)
         values = np.exp(log_values)
         log_weights = prior.shape * (np.log(prior.rate) + log_values) - gammaln(prior.shape)
@@ -168,13 +169,15 @@ def _nodes(n: int, prior: Gamma) -> tuple[FloatArray, FloatArray, float]:
 
     The rule converges exponentially for smooth integrands. With
     :math:`\log\lambda = \ell + v + 1 - e^{-v}` the integrand falls doubly exponentially on both sides, also
-    for a tiny shape, whose left tail :math:`\lambda^{shape}` is long. Its peaks for K = 1, …, n lie right of
-    :math:`\ell` and are at least :math:`1/\sqrt{n + shape}` wide in log λ, which gives the step. The ends are
-    where the integrand, being log-concave, has fallen by a factor :math:`e^{-45}` for every K.
+    for a tiny shape, whose left tail :math:`\lambda^{shape}` is long. Its peaks for K = 1, …, n are where
+    :math:`rate \, \lambda + \sum_{i<n} \lambda/(\lambda+i) = shape + K`. They lie right of :math:`\ell` and
+    are at least :math:`1/\sqrt{n + shape}` wide in log λ, which gives the step. The ends are where the
+    integrand, being log-concave, has fallen by a factor :math:`e^{-45}` for every K.
     """
     size = n + prior.shape
     harmonic = digamma(n) - digamma(1.0)
-    lowest_peak = np.log(prior.shape) - np.log(prior.rate + harmonic)
+    # The sum is at most 1 + λ times the harmonic number, and at most n.
+    lowest_peak = np.log(max(prior.shape / (prior.rate + harmonic), (prior.shape + 1.0 - n) / prior.rate))
     left = np.log1p(45.0 / prior.shape + 10.0 / np.sqrt(prior.shape))
     right = np.log(size / prior.rate) - lowest_peak + np.log1p(45.0 / size) + 10.0 / np.sqrt(size)
     step = min(0.05, 0.3 / np.sqrt(size))
@@ -214,41 +217,14 @@ def seating_probabilities(sizes: ArrayLike, concentration: float) -> FloatArray:
 
 def sample(n: int, concentration: float, rng: np.random.Generator) -> Counts:
     """Draw the canonical labels of a partition of n objects, seating one after the other."""
-    return Ewens(concentration).sample(_whole("objects", n), rng)
-
-
-def sample_partitions(n: int, concentration: float, draws: int, rng: np.random.Generator) -> Counts:
-    """Draw the canonical labels of many partitions at once, a partition a row."""
-    return Ewens(concentration).sample_partitions(n, draws, rng)
+    return Ewens(concentration).sample(n, rng)
 
 
 def expected_clusters(n: int, concentration: float) -> float:
     r"""Mean number of clusters, :math:`\sum_{i<n} \lambda/(\lambda+i)`, about :math:`\lambda \log n`."""
-    return Ewens(concentration).expected_clusters(_whole("objects", n))
-
-
-def expected_growth(n: int, concentration: float) -> FloatArray:
-    """Expected number of clusters once 1, 2, …, n objects are seated."""
-    rule = SeatingRule(check_positive("concentration", concentration))
-    growth = np.cumsum(rule.openings(check_count("the number of objects", n, 1)))
-    return np.asarray(growth, dtype=np.float64)
+    return Ewens(concentration).expected_clusters(n)
 
 
 def cluster_count_pmf(n: int, concentration: float) -> FloatArray:
     """Probabilities of 0, 1, …, n clusters."""
-    return Ewens(concentration).count_pmf(_whole("objects", n))
-
-
-def dirichlet_multinomial_log_pmf(labels: ArrayLike, concentration: float, n_components: int) -> float:
-    """Log probability of a partition under finitely many components: see `DirichletMultinomial`.
-
-    It is minus infinity where the partition has more than k clusters, and tends to Ewens' as k grows.
-    """
-    return DirichletMultinomial(_whole("components", n_components), concentration).log_pmf(labels)
-
-
-def _whole(what: str, value: float) -> int:
-    """Return a whole number, also one that is written as 7.0."""
-    if int(value) != value or value < 1:
-        raise ValueError(f"the number of {what} must be a whole number of at least 1; got {value!r}.")
-    return int(value)
+    return Ewens(concentration).count_pmf(n)

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from ewens_widgets.model.priors import FiniteMixture, Geometric, Poisson
-from ewens_widgets.model.priors.partition_prior import log_rising_products
 
 Chance = Callable[[int], Decimal]
 DIGITS = 60
@@ -158,10 +157,3 @@ def test_every_component_is_occupied_in_the_end() -> None:
     assert prior.expected_clusters(10**9) == pytest.approx(5.0, rel=1e-6)
     pmf = prior.count_pmf(20_000, 25)
     np.testing.assert_allclose(pmf[1:], np.exp(prior.count.log_pmf(np.arange(1, 26))), atol=2e-3)
-
-
-@pytest.mark.parametrize("start", [1e-300, 1e-3, 0.7, 15.9, 1e6, 1e12])
-def test_products_of_many_lengths(start: float) -> None:
-    counts = np.array([0, 1, 2, 15, 16, 17, 40, 3000])
-    expected = [math.fsum(np.log(start + np.arange(count))) for count in counts]
-    np.testing.assert_allclose(log_rising_products(start, counts), expected, rtol=3e-15, atol=1e-15)

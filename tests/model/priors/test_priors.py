@@ -50,6 +50,7 @@ any_count = st.one_of(st.floats(0.02, 1.0).map(Geometric), st.floats(0.05, 20.0)
 discounts = st.floats(0.0, 0.98)
 any_prior = st.one_of(
     parameters.map(Ewens),
+    st.builds(ew.Gamma, parameters, parameters).map(Ewens),
     st.builds(DirichletMultinomial, st.integers(1, 30), parameters),
     st.builds(FiniteMixture, st.floats(0.05, 20.0), any_count),
     discounts.flatmap(
@@ -166,13 +167,6 @@ def test_joint_is_the_product_of_seating_probabilities_in_any_order(
     assert seat(prior, labels, order) == pytest.approx(prior.log_pmf(labels), rel=1e-11, abs=1e-11)
 
 
-@every_prior
-def test_the_same_for_all_partitions_of_five(prior: PartitionPrior) -> None:
-    for labels in partitions(5):
-        expected = pytest.approx(prior.log_pmf(labels), rel=1e-11, abs=1e-11)
-        assert seat(prior, labels, range(5)) == expected
-
-
 @given(any_prior, label_lists, st.randoms(use_true_random=False))
 def test_relabelling_and_permuting_change_nothing(
     prior: PartitionPrior, labels: list[int], random: Random
@@ -257,13 +251,8 @@ def test_a_known_number_of_components_is_the_dirichlet_multinomial_prior(k: int,
     np.testing.assert_allclose(
         mixture.log_count_steps(300, 15), fixed.log_count_steps(300, 15), rtol=1e-12, atol=1e-12
     )
-
-
-def test_a_known_number_far_from_the_first_terms() -> None:
-    mixture, fixed = FiniteMixture(0.7, Only(1000)), DirichletMultinomial(1000, 700.0)
-    np.testing.assert_allclose(
-        mixture.log_count_weights(50), fixed.log_count_weights(50), rtol=1e-12, atol=1e-12
-    )
+    far, expected = FiniteMixture(0.7, Only(1000)), DirichletMultinomial(1000, 700.0).log_count_weights(50)
+    np.testing.assert_allclose(far.log_count_weights(50), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_mixture_of_dirichlet_multinomial_priors() -> None:
@@ -413,15 +402,9 @@ def test_priors_are_values(prior: PartitionPrior) -> None:
     assert pickle.loads(pickle.dumps(prior)) == prior  # noqa: S301 - our own bytes
     assert hash(prior) == hash(pickle.loads(pickle.dumps(prior)))  # noqa: S301 - the same
     assert len({prior, *PRIORS}) == len(PRIORS)
+    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.6))"
     with pytest.raises(AttributeError):
         prior.concentration = 2.0
-
-
-def test_reprs_say_the_parameters() -> None:
-    assert repr(Ewens(1)) == "Ewens(concentration=1.0)"
-    assert repr(DirichletMultinomial(3, 2)) == "DirichletMultinomial(k=3, concentration=2.0)"
-    assert repr(FiniteMixture()) == "FiniteMixture(gamma=1.0, count=Geometric(probability=0.6))"
-    assert repr(PitmanYor(1, 0.25)) == "PitmanYor(concentration=1.0, discount=0.25)"
 
 
 @pytest.mark.parametrize(

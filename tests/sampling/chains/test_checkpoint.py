@@ -61,7 +61,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("after", "chunk"), [(0, 2), (1, 5), (1, None), (3, 2), (4, 5), (4, None)])
+@pytest.mark.parametrize(("after", "chunk"), [(0, 2), (1, None), (3, 2), (4, 5)])
 def test_a_killed_run_goes_on_with_the_same_draws(tmp_path: Path, after: int, chunk: int | None) -> None:
     path = tmp_path / "run"
     die(path, after)
@@ -89,23 +89,18 @@ def test_all_settings_are_in_the_checkpoint(tmp_path: Path, settings: dict[str, 
     assert_same_draws(resume(tmp_path / "run"), run(**settings))
 
 
-def test_the_same_call_goes_on_too(tmp_path: Path, tasks: list[int]) -> None:
+def test_the_same_call_goes_on_and_a_finished_run_is_only_read(tmp_path: Path, tasks: list[int]) -> None:
     die(tmp_path, 2)
+    assert_beginning(ew.Chains.load(tmp_path), run())
     tasks.clear()
-    assert_same_draws(run(checkpoint=tmp_path, chunk=5), run())
-    assert min(tasks[:4]) == 10
-
-
-def test_a_finished_run_is_read_without_running_anything(tmp_path: Path, tasks: list[int]) -> None:
     chains = run(checkpoint=tmp_path, chunk=5)
+    assert_same_draws(chains, run())
+    assert min(tasks[:4]) == 10
     tasks.clear()
     assert_same_draws(resume(tmp_path), chains)
-    assert_same_draws(run(checkpoint=tmp_path), chains)
     # Data of another type are the same run.
-    again = ew.sample_chains(
-        data().tolist(), draws=20, burn_in=5, seed=3, checkpoint=tmp_path, progress=False
-    )
-    assert_same_draws(again, chains)
+    settings = {"draws": 20, "burn_in": 5, "seed": 3, "checkpoint": tmp_path, "progress": False}
+    assert_same_draws(ew.sample_chains(data().tolist(), **settings), chains)
     assert tasks == []
 
 
@@ -127,28 +122,23 @@ def test_a_stopping_rule_is_kept_and_can_be_given_later(tmp_path: Path) -> None:
         assert found.checks == expected.checks
 
 
-def test_draws_of_a_killed_run_can_be_loaded(tmp_path: Path) -> None:
-    die(tmp_path, 2)
-    assert_beginning(ew.Chains.load(tmp_path), run())
-
-
-@pytest.mark.parametrize("other", [{"seed": 4}, {"model": "I"}, {"chains": 3}, {"burn_in": 6}, {"thin": 2}])
-def test_another_run_is_not_overwritten(tmp_path: Path, other: dict[str, Any]) -> None:
-    run(checkpoint=tmp_path)
-    before = contents(tmp_path)
-    with pytest.raises(FileExistsError, match=r"another run.*resume_chains"):
-        run(checkpoint=tmp_path, **other)
-    assert contents(tmp_path) == before
-    assert_same_draws(resume(tmp_path), run())
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("all of it")
+def test_another_run_and_other_folders_are_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run(checkpoint=path)
+    before = contents(path)
+    for other in ({"seed": 4}, {"model": "I"}, {"chains": 3}, {"burn_in": 6}, {"thin": 2}):
+        with pytest.raises(FileExistsError, match=r"another run.*resume_chains"):
+            run(checkpoint=path, **other)
+    assert contents(path) == before
+    assert_same_draws(resume(path), run())
+    thesis = tmp_path / "folder" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("all of it")
     with pytest.raises(FileExistsError, match=r"no checkpoint \(it holds 'thesis.txt'\)"):
-        run(checkpoint=tmp_path)
+        run(checkpoint=thesis.parent)
     with pytest.raises(FileExistsError, match="is a file"):
-        run(checkpoint=tmp_path / "thesis.txt")
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+        run(checkpoint=thesis)
+    assert list(thesis.parent.iterdir()) == [thesis]
 
 
 def test_what_a_run_leaves_that_was_killed_at_once_is_used_again(tmp_path: Path) -> None:
@@ -307,26 +297,8 @@ def test_a_kill_of_the_process_costs_nothing_that_was_done(tmp_path: Path) -> No
     assert_same_draws(resume(path), undisturbed)
 
 
-JUNK: list[Any] = [
-    None,
-    [],
-    {},
-    "x",
-    -1,
-    1e308,
-    True,
-    [[1]],
-    {"draws": -3},
-    {"until": {"rhat": 0}},
-    ["a", "b"],
-]
-ARRAYS = [
-    np.zeros(0),
-    np.zeros((2, 2)),
-    np.array([np.nan]),
-    np.array(["x"]),
-    np.full((4, 12), 200, dtype=np.uint8),
-]
+JUNK: list[Any] = [None, [], {}, "x", -1, 1e308, [[1]], {"draws": -3}, {"until": {"rhat": 0}}]
+ARRAYS = [np.zeros(0), np.zeros((2, 2)), np.array(["x"]), np.full((4, 12), 200, dtype=np.uint8)]
 
 
 def variants(content: dict[str, Any], junk: list[Any]) -> Iterator[dict[str, Any]]:

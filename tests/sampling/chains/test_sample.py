@@ -106,8 +106,9 @@ BACKENDS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in "loky dask ipyparallel" else ())
-        for name in BACKENDS
+        *("threads by default", "threading"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("loky", "dask")),
+        pytest.param("ipyparallel", marks=pytest.mark.nightly),
     ],
 )
 def test_every_backend_gives_the_draws_of_one_chain_after_another(
@@ -163,43 +164,28 @@ def test_chains_in_a_worker_of_joblib_leave_the_other_cores_alone(threads: list[
     assert set(threads) == set(inner)
 
 
-def test_chains_differ_and_seeds_matter() -> None:
+def test_seeds_matter_and_a_seed_sequence_is_not_used_up() -> None:
     chains, other = run(initial="prior"), run(initial="prior", seed=4)
     assert len({trace.labels.tobytes() for trace in [*chains, *other]}) == 8
-
-
-def test_a_seed_sequence_is_not_used_up() -> None:
     seed = np.random.SeedSequence(3)
     assert_same_draws(run(seed=seed), run(seed=seed))
     assert seed.n_children_spawned == 0
     assert_same_draws(run(seed=seed), run())
     seed.spawn(1)
     assert not np.array_equal(run(seed=seed)[0].labels, run()[0].labels)
-
-
-def test_without_a_seed_runs_differ() -> None:
     assert not np.array_equal(run(seed=None)[1].labels, run(seed=None)[1].labels)
 
 
-def test_starts_are_dispersed_by_default() -> None:
+def test_starts_are_dispersed_or_chosen() -> None:
     assert run(chains=6).starts == (*INITIAL, *INITIAL[:2])
-
-
-@pytest.mark.parametrize(
-    ("initial", "names"),
-    [
+    for initial, names in (
         ("prior", ("prior", "prior")),
         ([0] * 6 + [1] * 6, ("labels", "labels")),
         (np.arange(12), ("labels", "labels")),
         (["k-means", [0] * 12], ("k-means", "labels")),
         (np.zeros((2, 12), dtype=int), ("labels", "labels")),
-    ],
-)
-def test_starts_can_be_chosen(initial: object, names: tuple[str, ...]) -> None:
-    assert run(chains=2, initial=initial).starts == names
-
-
-def test_a_start_is_where_the_chain_starts() -> None:
+    ):
+        assert run(chains=2, initial=initial, draws=2).starts == names
     labels = [0, 1, 2] * 4
     chains = run(chains=2, initial=[labels, "one-cluster"], burn_in=0)
     first = ew.Sampler(data(), initial=labels, seed=np.random.SeedSequence(3).spawn(2)[0])
@@ -352,7 +338,7 @@ print(len(chains), "chains of", chains.draws)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.nightly)])
 def test_an_interrupt_of_the_whole_group_returns_the_draws_so_far(backend: str, tmp_path: Path) -> None:
     # A terminal and Jupyter send the signal to the processes too.
     script = tmp_path / "driver.py"
@@ -392,7 +378,7 @@ def test_the_death_of_a_worker_loses_nothing_that_was_checkpointed(tmp_path: Pat
     assert_same_draws(ew.resume_chains(tmp_path, progress=False), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_dask_cluster_replaces_a_worker_that_dies() -> None:
     from distributed import get_client

@@ -62,32 +62,6 @@ def test_moves_are_values() -> None:
         SplitMerge().core_jump = 0.5
 
 
-MIXTURES = [
-    ["gibbs", "split-merge"],
-    ["split-merge", "gibbs"],
-    ["reassign", "split-merge", "gibbs", "informed-split-merge"],
-    [SplitMerge("maximum"), SplitMerge("minimum"), "reassign"],
-    ["split-merge", "reassign", "split-merge"],
-    [("gibbs", 2), ("split-merge", 3), ("gibbs", 1), (SplitMerge("minimum", "hausdorff"), 2)],
-]
-
-
-@pytest.mark.parametrize("moves", MIXTURES, ids=str)
-@pytest.mark.parametrize("model", ["I", "II", "III"])
-def test_mixed_schedules_keep_their_statistics(moves: list[object], model: str) -> None:
-    """Cached distances and scatter are handed over from one driver to the next, and back."""
-    sampler = ew.Sampler(X, model=model, moves=moves, seed=1)
-    events = list(sampler.events(60))
-    assert sampler.move_names == tuple(entry.move.name for entry in sampler.schedule)
-    for event in events:
-        expected = sampler.posterior.log_density(event.labels, event.theta_index)
-        assert event.log_posterior == pytest.approx(expected, abs=1e-9, rel=0.0)
-    for place, entry in enumerate(sampler.schedule):
-        made = sum(event.moves[place].proposals for event in events)
-        most = 60 * entry.repeats * (10 if entry.move.name == "gibbs" else 1)
-        assert made <= most if entry.move.name == "split-merge" else made == most
-
-
 def test_a_move_with_repeats_is_the_move_written_several_times() -> None:
     for move in ("split-merge", "reassign", "informed-split-merge"):
         together = ew.Sampler(X, moves=[(move, 3)], seed=3).sample(200, progress=False)
