@@ -154,25 +154,14 @@ def _k_means(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.intp]
     prior, value = posterior.prior, posterior.concentration
     mean = Ewens(value.mean) if isinstance(value, Gamma) else prior
     expected = round(mean.expected_clusters(posterior.n_objects))
-    wanted = int(min(max(2, expected), LARGEST_K_MEANS, prior.most_clusters))
-    count = _distinct_rows(posterior.coordinates, wanted)
+    count = int(min(max(2, expected), LARGEST_K_MEANS, prior.most_clusters, posterior.n_objects))
     seed = int(rng.integers(2**31 - 1))
     method = KMeans(n_clusters=count, init="k-means++", n_init=1, max_iter=20, random_state=seed)
     with warnings.catch_warnings():
-        # Rows that are equal but for rounding may leave fewer clusters: as good a start.
+        # Rows that are equal, or equal but for rounding, may leave fewer clusters: as good a start.
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = method.fit(posterior.coordinates)
     return check_labels(found.labels_)
-
-
-def _distinct_rows(coordinates: FloatArray, enough: int) -> int:
-    """Count the distinct rows, up to `enough`; the first few nearly always have so many."""
-    size = 20 * enough
-    while True:
-        found = len(np.unique(coordinates[:size], axis=0))
-        if found >= enough or size >= len(coordinates):
-            return min(found, enough)
-        size *= 10
 
 
 def pack_state(state: State) -> tuple[dict[str, Any], NDArray[np.int64]]:

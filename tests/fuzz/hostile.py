@@ -27,9 +27,7 @@ MOST_MEMORY = 32 * 2**20
 COMPILED_CODE = 300 * 2**20  # The first call of a compiled function takes memory of its own.
 Array = NDArray[Any]
 
-VALUES: list[Any] = [
-    None,
-    True,
+NUMBERS = (
     0,
     -1,
     1,
@@ -45,6 +43,8 @@ VALUES: list[Any] = [
     1e-320,
     1e400,
     float("nan"),
+)
+TEXTS = (
     "",
     "I",
     "III",
@@ -54,16 +54,12 @@ VALUES: list[Any] = [
     "0x1.8p+700",
     "__import__('os').abort()",
     "../../etc/passwd",
-    "\ud800",
-    [],
-    [[]],
-    ["labels"] * 50,
-    [0.475, 0.475, 0.05],
-    {},
-    {"shape": 1.0, "rate": 1e-300},
-    {"shape": 1e300, "rate": 1e-300},
-    {"name": "gibbs", "repeats": 10**30},
-    {"__class__": "os.system"},
+)
+VALUES: list[Any] = [
+    *(None, True, *NUMBERS, *TEXTS, "\ud800"),
+    *([], [[]], ["labels"] * 50, [0.475, 0.475, 0.05]),
+    *({}, {"shape": 1.0, "rate": 1e-300}, {"shape": 1e300, "rate": 1e-300}),
+    *({"name": "gibbs", "repeats": 10**30}, {"__class__": "os.system"}),
 ]
 
 

@@ -196,37 +196,16 @@ def test_any_parameters(
     use(X, "II", concentration=concentration, alpha=alpha, theta_grid=grid, moves=moves, initial=initial)
 
 
+DATES = np.array([["2020-01-01"], ["2020-01-02"]], dtype="datetime64[D]")
+RECORDS = np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", "f8"), ("b", "f8")])
 ODD: list[Any] = [
-    None,
-    5,
-    "data",
-    b"data",
-    [],
-    [[]],
-    [[], []],
-    [[1.0]],
-    [[1.0, 2.0]],
-    [1.0, 2.0],
-    [[[1.0]], [[2.0]]],
-    [[1.0], [2.0, 3.0]],
-    [["a"], ["b"]],
-    [[1.0], [None]],
-    [[1 + 1j], [2.0]],
-    [[10**400], [1]],
-    [[object()], [object()]],
-    {"a": [1.0, 2.0]},
-    np.empty((0, 3)),
-    np.empty((3, 0)),
-    np.zeros((4, 2)),
-    np.array([["2020-01-01"], ["2020-01-02"]], dtype="datetime64[D]"),
-    np.array([(1.0, 2.0), (3.0, 4.0)], dtype=[("a", "f8"), ("b", "f8")]),
+    *(None, 5, "data", b"data", np.float64(3.0), ew.Sampler, {"a": [1.0, 2.0]}),
+    *([], [[]], [[], []], [[1.0]], [[1.0, 2.0]], [1.0, 2.0], [[[1.0]], [[2.0]]], [[1.0], [2.0, 3.0]]),
+    *([["a"], ["b"]], [[1.0], [None]], [[1 + 1j], [2.0]], [[10**400], [1]], [[object()], [object()]]),
+    *(np.empty((0, 3)), np.empty((3, 0)), np.zeros((4, 2)), DATES, RECORDS, iter([[1.0], [2.0]])),
     np.ma.masked_array([[1.0], [2.0]], mask=[[True], [False]]),
-    np.float64(3.0),
     pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
-    pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
-    pd.DataFrame(),
-    iter([[1.0], [2.0]]),
-    ew.Sampler,
+    *(pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), pd.DataFrame()),
 ]
 
 

@@ -19,7 +19,6 @@ from ewens_widgets.sampling.draws import (
     Column,
     DrawTable,
     Event,
-    MoveCount,
     StepReport,
     draw_bytes,
     saved_columns,
@@ -68,8 +67,7 @@ def test_a_quantity_added_in_one_place_is_told_kept_saved_and_exported(tmp_path:
     sampler = ew.Sampler(DATA, seed=3)
     draws = ew.DrawTable(sampler.posterior, sampler.move_names)
     draws.extend(sampler.advance(15))
-    for event in sampler.events(5):
-        draws.append(event)
+    draws.extend(sampler.advance(5))
     np.testing.assert_array_equal(draws.largest, [event.largest for event in events])
     assert draws[7].largest == events[7].largest
     assert "largest" in dir(draws)
@@ -164,7 +162,7 @@ def test_a_report_belongs_to_its_event_in_slices_and_records_too(block: DrawTabl
     assert told[:11][-1].accepted is None
     kept = DrawTable(block.posterior)
     kept.extend(told)
-    kept.append(told[-1]._replace(iteration=13))
+    kept.extend(told[-1:])
     for event in (kept[11], kept[12], kept[10:][1]):
         assert (event.accepted, event.log_ratio) == (False, -2.0)
         np.testing.assert_array_equal(event.proposed_labels, np.zeros(20))
@@ -195,15 +193,15 @@ def events(trace: Trace) -> list[Event]:
     return events_of(trace)
 
 
-def recorded(trace: Trace, events: list[Event]) -> DrawTable:
+def recorded(trace: Trace) -> DrawTable:
     draws = DrawTable(trace.posterior)
-    for event in events:
-        draws.append(event)
+    for row in range(len(trace)):
+        draws.extend(trace[row : row + 1])
     return draws
 
 
 def test_events_and_blocks_record_the_same(trace: Trace, events: list[Event]) -> None:
-    one_by_one, in_blocks = recorded(trace, events), DrawTable(trace.posterior, trace.move_names)
+    one_by_one, in_blocks = recorded(trace), DrawTable(trace.posterior, trace.move_names)
     for start, stop in ((0, 3), (3, 3), (3, 25), (25, 40)):
         in_blocks.extend(trace[start:stop])
     for draws in (one_by_one, in_blocks):
@@ -217,12 +215,11 @@ def test_events_and_blocks_record_the_same(trace: Trace, events: list[Event]) ->
 
 
 def test_what_was_given_out_stays_while_the_draws_grow(trace: Trace, events: list[Event]) -> None:
-    draws = recorded(trace, events[:20])
+    draws = recorded(trace[:20])
     early, labels, part, similarity = draws.log_posterior, draws.labels, draws[5:15], draws.trace()
     assert not labels.flags.writeable
     assert draws.theta is draws.theta
-    for event in events[20:]:
-        draws.append(event)
+    draws.extend(trace[20:])
     np.testing.assert_array_equal(early, trace.log_posterior[:20])
     np.testing.assert_array_equal(labels, trace.labels[:20])
     np.testing.assert_array_equal(similarity.theta, trace.theta[:20])
@@ -261,24 +258,26 @@ def test_a_growing_trace_forgets_its_summaries(trace: Trace) -> None:
 
 
 def test_burn_in_and_thinning(trace: Trace, events: list[Event]) -> None:
-    kept = recorded(trace, events).trace(burn_in=10, thin=7)
+    kept = recorded(trace).trace(burn_in=10, thin=7)
     np.testing.assert_array_equal(kept.iterations, [17, 24, 31, 38])
     # Nothing proposed after the burn-in is lost but what follows the last draw.
     assert np.sum(kept.move_counts["gibbs"][0]) == trace.move_counts["gibbs"][0][10:38].sum()
 
 
 def test_refused_blocks_change_nothing(trace: Trace, events: list[Event]) -> None:
-    draws = recorded(trace, events[:3])
+    draws = recorded(trace[:3])
     with pytest.raises(ValueError, match="burn_in must not be negative"):
         draws.trace(burn_in=-1)
     with pytest.raises(ValueError, match="at least 1"):
         draws.trace(thin=0)
+    block = {name: trace.column(name)[3:4] for name in SCHEMA}
+    fewer = {name: block[name][:, :1] for name in ("proposals", "acceptances")}
     with pytest.raises(ValueError, match="a column for each move"):
-        draws.append(events[3]._replace(moves=(MoveCount("gibbs", 1, 1),)))
+        draws.extend(DrawTable(trace.posterior, ("gibbs",), {**block, **fewer}))
     with pytest.raises(ValueError, match="shape"):
-        draws.append(events[3]._replace(labels=np.zeros(5, dtype=np.intp)))
+        draws.extend(DrawTable(trace.posterior, trace.move_names, {**block, "labels": np.zeros((1, 5), int)}))
     assert len(draws) == 3
-    draws.append(events[3])
+    draws.extend(trace[3:4])
     assert_same_event(draws[3], events[3])
 
 

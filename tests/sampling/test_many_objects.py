@@ -12,7 +12,6 @@ from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling import trace
 from ewens_widgets.sampling.draws import DrawTable
-from ewens_widgets.sampling.state import _distinct_rows
 
 
 def test_a_slow_start_is_warned_of() -> None:
@@ -52,15 +51,6 @@ def test_labels_are_checked_block_by_block(monkeypatch: pytest.MonkeyPatch) -> N
         damaged[row] = wrong
         with pytest.raises(ValueError, match="canonical"):
             trace.check_canonical(damaged)
-
-
-def test_distinct_rows_are_counted_as_far_as_needed() -> None:
-    for n_rows, n_distinct, enough in ((5000, 3, 8), (5000, 5000, 8), (4, 4, 8), (9, 1, 2)):
-        rows = (np.arange(n_rows)[::-1] % n_distinct)[:, None].astype(float)
-        assert _distinct_rows(rows, enough) == min(n_distinct, enough)
-    rows = np.zeros((1000, 1))
-    rows[-1] = 1.0  # the last may be the one that differs
-    assert _distinct_rows(rows, 2) == 2
 
 
 @pytest.mark.slow

@@ -47,8 +47,7 @@ class Chain:
         )
         self.events = events_of(self.trace)
         self.recorder = DrawTable(self.posterior, self.trace.move_names)
-        for event in self.events:
-            self.recorder.append(event)
+        self.recorder.extend(self.trace)
         self.summaries = RunningSummaries(self.recorder, burn_in)
         self.number = 0
 

@@ -5,6 +5,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from PIL import Image
+from traces import altered
 from views.chains import Chain, made
 
 from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, spread_rows
@@ -97,7 +98,7 @@ class TestTree:
         shared = SharedState()
         shared.prepare(chain.posterior)
         chain.recorder.clear()
-        chain.recorder.append(chain.events[0]._replace(labels=np.arange(70), n_clusters=70))
+        chain.recorder.extend(altered(chain.trace[:1], labels=np.arange(70)[None]))
         view = made(TreeView, shared, chain)
         view.kind.value = "evidence"
         view.show(chain.frame(1))

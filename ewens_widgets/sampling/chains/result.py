@@ -207,7 +207,7 @@ class Chains:
 
             return Checkpoint.open(path).chains()
         metadata, arrays = archive.read_archive(path, _KIND)
-        try:
+        with archive.refused(f"{str(path)!r} does not hold complete chains"):
             posterior = archive.unpack_posterior(metadata["posterior"], archive.under("posterior", arrays))
             traces = [
                 unpack_draws({"moves": moves}, archive.under(str(number), arrays), posterior)
@@ -218,10 +218,6 @@ class Chains:
                 for each in metadata["checks"]
             ]
             return cls(tuple(traces), tuple(metadata["starts"]), metadata["reached"], tuple(checks))
-        except archive.MALFORMED as fault:
-            raise archive.ArchiveError(
-                f"{str(path)!r} does not hold complete chains ({fault}); save them again."
-            ) from fault
 
     def __repr__(self) -> str:
         return "Chains(" + ", ".join(f"{name}: {value}" for name, value in self._facts()) + ")"

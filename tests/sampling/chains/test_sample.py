@@ -27,7 +27,11 @@ from ewens_widgets.sampling.chains.sample import Run, make_plan
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import INITIAL
 
-SCHEDULES: list[Any] = ["default", "paper-2", ["split-merge", "gibbs", "reassign"]]
+SETTINGS: list[dict[str, Any]] = [
+    {"moves": "default", "concentration": ew.Gamma(2.0, 1.0)},
+    {"moves": "paper-2", "metric": "euclidean"},
+    {"moves": ["split-merge", "gibbs", "reassign"], "model": "III"},
+]
 
 
 def alone(number: int, draws: int, burn_in: int, thin: int, **settings: Any) -> ew.Trace:  # noqa: ANN401
@@ -37,22 +41,13 @@ def alone(number: int, draws: int, burn_in: int, thin: int, **settings: Any) -> 
     return sampler.sample(draws, burn_in=burn_in, thin=thin, progress=False)
 
 
-@pytest.mark.parametrize("moves", SCHEDULES)
+@pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(("burn_in", "thin", "chunk"), [(0, 1, 6), (7, 3, 5), (10, 4, 3), (3, 2, None)])
 def test_each_chain_is_that_of_a_single_sampler(
-    moves: object, burn_in: int, thin: int, chunk: int | None
+    settings: dict[str, Any], burn_in: int, thin: int, chunk: int | None
 ) -> None:
-    chains = run(draws=15, burn_in=burn_in, thin=thin, chunk=chunk, moves=moves)
-    assert_same_draws(chains, [alone(k, 15, burn_in, thin, moves=moves) for k in range(4)])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"concentration": ew.Gamma(2.0, 1.0)}, {"model": "III"}, {"moves": "paper-2", "metric": "euclidean"}],
-)
-def test_settings_reach_the_chains(settings: dict[str, Any]) -> None:
-    chains = run(chunk=4, n_jobs=2, **settings)
-    assert_same_draws(chains, [alone(k, 20, 5, 1, **settings) for k in range(4)])
+    chains = run(draws=15, burn_in=burn_in, thin=thin, chunk=chunk, **settings)
+    assert_same_draws(chains, [alone(k, 15, burn_in, thin, **settings) for k in range(4)])
 
 
 @hypothesis_settings(max_examples=25)
