@@ -150,7 +150,7 @@ def test_split_merge_is_exact_with_any_options(model: str, move: SplitMerge) -> 
     for g in range(len(THETAS)):
         target = space.target(g)
         assert_exact(metropolis(proposals, target), target, irreducible=move.core_jump > 0.0)
-        for sabotage in ("dropped", "printed"):
+        for sabotage in ("dropped", "printed") if move.core_jump > 0.0 else ():
             wide = WIDE if move.probabilities == SplitMerge().probabilities else 1e-2 * WIDE
             assert imbalance(metropolis(proposals, target, sabotage), target) > wide
 

@@ -93,7 +93,7 @@ def keeping(model: str, n_features: int, labels: Sequence[int], nu: float) -> tu
     X = np.random.default_rng(9).normal(size=(len(labels), n_features))
     settings = {"shapes": "own", "moves": [KEEP], "theta_grid": [2.0], "nu_grid": [nu], "seed": 5}
     sampler = ew.Sampler(X, model=model, initial=labels, **settings)
-    return sampler, sampler.sample(20_000, burn_in=100, progress=False).sigma
+    return sampler, sampler.sample(30_000, burn_in=100, progress=False).sigma
 
 
 @pytest.mark.parametrize(("model", "n_features"), [("I", 1), ("I", 3), ("II", 1), ("II", 2), ("III", 1)])
