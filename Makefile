@@ -24,8 +24,8 @@ FONTS   := $(BIN)/python -c "import matplotlib.font_manager" 2>/dev/null
 PYTEST  := $(BIN)/python -m pytest
 # Without the plugin for notebooks, which takes seconds to load in each process.
 UNIT    := $(PYTEST) -q -p no:nbval
-# The tests of a file share a page, so each file goes to one process, which has a server and a browser of its own.
-BROWSE  := $(UNIT) tests/browser -n $(WORKERS) --dist loadfile
+# The tests of most files share a page, so each goes to one process, which has a server and a browser of its own.
+BROWSE  := $(UNIT) tests/browser -n $(WORKERS) --dist loadgroup
 SANITIZE := tests/nbval_sanitize.cfg
 SITE     := artefacts/lite
 
@@ -86,7 +86,7 @@ notebooks: $(TEST_STAMP) ## run every notebook and compare its outputs with the 
 	$(PYTEST) -q -n $(WORKERS) --dist loadfile --nbval --nbval-sanitize-with $(SANITIZE) notebooks
 
 browser: $(TEST_STAMP) $(BROWSER_STAMP) ## drive JupyterLab, and the site without a server, in a real browser
-	$(BROWSE) -m "browser and not lite"
+	$(BROWSE) -m "browser and not lite and not nightly"
 
 layout: $(TEST_STAMP) $(BROWSER_STAMP) ## of these, only the search for overlaps, cut text and empty space, at three sizes and in both themes
 	$(BROWSE) -m layout

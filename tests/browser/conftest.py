@@ -1,6 +1,6 @@
 """A real browser and one JupyterLab for all tests of a process, and a page for each test or each file.
 
-Ports are free ones and folders are temporary, so several processes can share the files: `make browser` does.
+Ports are free ones and folders are temporary, so several processes can share the tests: `make browser` does.
 """
 
 import os
@@ -44,6 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            # The tests of a file share a page, and so a process; those of the layout open one each.
+            if not item.get_closest_marker("layout"):
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from playwright.sync_api import ConsoleMessage, FilePayload, FloatRect, Locator, Page, expect
 
@@ -22,9 +22,6 @@ FAST = "as fast as possible"
 
 # How the sentence begins where the answer is on display; while the chain runs an aside reports groups too.
 ANSWER = re.compile(r"^\s*(After [\d\s]+ iterations: )?(Not reliable yet: )?\d+ groups?\b")
-
-# Milliseconds without any change after which the pictures are taken to stand still.
-STILL = 1500
 
 # Frames that may still be painted after a click on Pause: two under way, and those of the time until the
 # kernel hears of the click. Counted, not timed: a busy machine paints as many, only later.
@@ -155,6 +152,9 @@ class ExplorerPage:
     page: Page
     faults: list[str] = field(default_factory=list)
 
+    still: ClassVar[int] = 1500
+    """Milliseconds without any change after which the pictures are taken to stand still."""
+
     def __post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("console", self._on_console)
@@ -244,7 +244,7 @@ class ExplorerPage:
     def wait_until_still(self) -> None:
         """Wait until nothing changes any more."""
         self.page.wait_for_function(
-            f"() => performance.now() - window.ewWatch.changed > {STILL}", polling=100
+            f"() => performance.now() - window.ewWatch.changed > {self.still}", polling=50
         )
         # Transitions change none of the attributes that are watched.
         self.root.evaluate(GLIDED)

@@ -1,5 +1,6 @@
 """Faults of a widget's layout (overlaps, cut texts, scroll bars, unused height), and what axe-core finds."""
 
+from collections.abc import Iterable
 from importlib.resources import files
 
 from browser.explorer_page import PATIENCE
@@ -191,7 +192,7 @@ def faults(page: Page, root: Locator, size: tuple[int, int]) -> list[str]:
     return [f"{size[0]}×{size[1]}: {fault}" for fault in found]
 
 
-def all_faults(page: Page, root: Locator, sizes: tuple[tuple[int, int], ...] = SIZES) -> list[str]:
+def all_faults(page: Page, root: Locator, sizes: Iterable[tuple[int, int]] = SIZES) -> list[str]:
     """What is wrong with a widget in windows of these sizes."""
     return [fault for size in sizes for fault in faults(page, root, size)]
 

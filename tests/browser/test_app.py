@@ -75,7 +75,7 @@ def test_visitors_of_the_web_app(
         assert server.wait() == 0
 
 
-def test_a_page_says_that_the_explorer_does_not_come(
+def test_a_page_says_that_the_explorer_does_not_come_and_is_silent_once_it_has_come(
     page: Page, compiled: None, tmp_path: Path, screenshot: Callable[[str], Path]
 ) -> None:
     held: list[Route] = []
@@ -104,18 +104,8 @@ def test_a_page_says_that_the_explorer_does_not_come(
         held[0].continue_()
         explorer.wait_until_shown()
         expect(notice).to_have_count(0)
-        explorer.press("step")
-        explorer.wait_for_iteration(1)
-        assert explorer.faults == []
-
-
-def test_a_page_whose_explorer_has_come_stays_silent(page: Page, compiled: None, tmp_path: Path) -> None:
-    page.clock.install()
-    explorer = ExplorerPage(page)
-    with running_app(tmp_path, "--visitors=1") as (address, _):
-        page.goto(address)
-        explorer.wait_until_shown()
         page.clock.fast_forward("01:00")
         explorer.press("step")
         explorer.wait_for_iteration(1)
-        expect(page.get_by_role("alertdialog")).to_have_count(0)
+        expect(notice).to_have_count(0)
+        assert explorer.faults == []

@@ -1,7 +1,7 @@
 """A session that was saved and loaded shows the same picture, pixel by pixel."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -47,6 +47,7 @@ def pictures(explorer: OpenedExplorer) -> dict[str, NDArray[np.uint8]]:
 
 def cut_and_ellipses(explorer: OpenedExplorer) -> None:
     """Pause somewhere, and look at the chain in a way of one's own."""
+    explorer.value("setattr(explorer.player, 'target_iterations', 100_000)")
     explorer.choose_speed(FAST)
     explorer.press("play")
     explorer.wait_for_iteration(150)
@@ -89,30 +90,35 @@ def looks_the_same(explorer: OpenedExplorer, before: dict[str, NDArray[np.uint8]
         raise
 
 
-@pytest.mark.parametrize("arrive", [cut_and_ellipses, step, answer])
-def test_it_looks_the_same(
-    shared_page: Page, shared_server: Server, tmp_path: Path, arrive: Callable[[OpenedExplorer], None]
-) -> None:
-    iterations = 300 if arrive is answer else 100_000
-    code = explorer_code(f"ew.datasets.wine(), iterations={iterations}, burn_in=50")
-    name = f"session_{arrive.__name__}"
-    with opened_explorer(shared_page, shared_server, name, code) as explorer:
+@pytest.fixture(scope="module")
+def explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+    code = explorer_code("ew.datasets.wine(), iterations=300, burn_in=50")
+    with opened_explorer(shared_page, shared_server, "sessions", code) as explorer:
         explorer.show_all_pictures()
-        arrive(explorer)
-        explorer.wait_until_still()
-        before = pictures(explorer)
-        saved = str(tmp_path / "session.ewens")
-        explorer.value(f"explorer.save({saved!r})")
-        explorer.value("explorer.use_preset('four corners')")
-        expect(explorer.part(".ew-headline")).to_contain_text("80 points")
-        explorer.wait_until_still()
-        explorer.eventually(
-            lambda: pictures(explorer)["partition"], lambda now: not np.array_equal(before["partition"], now)
-        )
-        explorer.value(f"explorer.load({saved!r})")
-        expect(explorer.part(".ew-headline")).not_to_contain_text("80 points")
-        if arrive is answer:
-            expect(explorer.part(".ew-headline")).to_contain_text(ANSWER)
-        explorer.wait_until_still()
-        looks_the_same(explorer, before, tmp_path)
-        assert explorer.faults == []
+        yield explorer
+
+
+@pytest.mark.parametrize("arrive", [step, answer, cut_and_ellipses])
+def test_it_looks_the_same(
+    explorer: OpenedExplorer, tmp_path: Path, arrive: Callable[[OpenedExplorer], None]
+) -> None:
+    explorer.press("reset")
+    explorer.wait_for_iteration(0, or_later=False)
+    arrive(explorer)
+    explorer.wait_until_still()
+    before = pictures(explorer)
+    saved = str(tmp_path / "session.ewens")
+    explorer.value(f"explorer.save({saved!r})")
+    explorer.value("explorer.use_preset('four corners')")
+    expect(explorer.part(".ew-headline")).to_contain_text("80 points")
+    explorer.wait_until_still()
+    explorer.eventually(
+        lambda: pictures(explorer)["partition"], lambda now: not np.array_equal(before["partition"], now)
+    )
+    explorer.value(f"explorer.load({saved!r})")
+    expect(explorer.part(".ew-headline")).not_to_contain_text("80 points")
+    if arrive is answer:
+        expect(explorer.part(".ew-headline")).to_contain_text(ANSWER)
+    explorer.wait_until_still()
+    looks_the_same(explorer, before, tmp_path)
+    assert explorer.faults == []

@@ -130,16 +130,20 @@ def prior_lab_with_many_guests(opened: OpenedExplorer) -> Iterator[str]:
 
 def rules(opened: OpenedExplorer) -> dict[str, list[str]]:
     """What is wrong with a widget in one theme, besides its layout."""
-    page = opened.page
     opened.assert_readable()
     found = {"rules": violations(opened.root)}
-    page.keyboard.press("Tab")  # outlines are for those who use the keyboard
-    found["focus"] = opened.root.evaluate(UNSEEN_FOCUS)
+    opened.page.keyboard.press("Tab")  # outlines are for those who use the keyboard
+    return found | {"focus": opened.root.evaluate(UNSEEN_FOCUS)}
+
+
+def presented(opened: OpenedExplorer) -> dict[str, list[str]]:
+    """What is wrong with a widget that is shown to a room."""
+    page = opened.page
     page.set_viewport_size({"width": TALL[0], "height": TALL[1]})
     opened.root.evaluate("root => root.focus()")
     page.keyboard.press("f")
     expect(opened.root).to_have_class(re.compile("ew-presenting"))
-    found["presented"] = faults(page, opened.root, TALL)
+    found = {"presented": faults(page, opened.root, TALL)}
     found["small texts"] = opened.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED)
     page.keyboard.press("Escape")
     expect(opened.root).not_to_have_class(re.compile("ew-presenting"))
@@ -149,7 +153,7 @@ def rules(opened: OpenedExplorer) -> dict[str, list[str]]:
 @pytest.mark.layout
 @pytest.mark.parametrize("name", WIDGETS)
 def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_server: Server, name: str) -> None:
-    """In every state, and when the notebook is opened again in the dark theme."""
+    """In every state, in the last one at all sizes, and when the notebook is reopened in the dark theme."""
     expression, run = WIDGETS[name]
     # The AffineLab has a verdict where others have a status.
     kind: type[OpenedExplorer] = OpenedLab if name.startswith("affine_lab") else OpenedWidget
@@ -157,16 +161,18 @@ def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_serve
     page.set_viewport_size(VIEWPORT)
     with opened_widget(kind, page, shared_server, notebook, expression) as opened:
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
-        found = {state: all_faults(page, opened.root) for state in run(opened)}
-        if name.startswith("explorer"):
-            found["narrow"] = all_faults(page, opened.root, NARROW)
+        found = {state: faults(page, opened.root, SIZES[0]) for state in run(opened)}
+        sizes = NARROW if name == "explorer_with_own_shapes" else ()
+        found["other sizes"] = all_faults(page, opened.root, (*SIZES[1:], *sizes))
+        if NARROW[-1] in sizes:
             above = int(opened.part(".ew-explorer-columns").evaluate("columns => columns.offsetTop"))
             found["150 %"] = [f"controls of {above} pixels"] if above > MOST_ABOVE else []
-        else:
+        if not name.startswith("explorer"):
             found["height"] = below_the_projector(opened.root)
-        found |= rules(opened)
+        found |= rules(opened) | presented(opened)
+        page.set_viewport_size(VIEWPORT)
         with reopened_in_the_dark(opened, shared_server, notebook):
-            found["dark"] = all_faults(page, opened.root)
+            found["dark"] = faults(page, opened.root, SIZES[0])
             found |= {f"{rule} in the dark": faults for rule, faults in rules(opened).items()}
         wrong = [f"{state}: {fault}" for state, several in found.items() for fault in several]
         assert not wrong, "\n".join(wrong)

@@ -15,20 +15,32 @@ from ewens_widgets.views.shared_state import Cut
 from ewens_widgets.views.similarity_views import HeatmapView, band_share
 
 
+@pytest.fixture
+def tree_view(shared: SharedState, chain: Chain) -> TreeView:
+    view = made(TreeView, shared, chain)
+    view.show(chain.frame(40))
+    return view
+
+
+@pytest.fixture
+def heatmap(shared: SharedState, chain: Chain) -> HeatmapView:
+    view = made(HeatmapView, shared, chain)
+    view.show(chain.frame(40))
+    return view
+
+
 class TestTree:
-    def test_outline_is_one_line_with_gaps(self, shared: SharedState, chain: Chain) -> None:
-        view = made(TreeView, shared, chain)
-        view.show(chain.frame(40))
-        x, y = np.asarray(view.lines.x), np.asarray(view.lines.y)
+    def test_outline_is_one_line_with_gaps(self, tree_view: TreeView) -> None:
+        x, y = np.asarray(tree_view.lines.x), np.asarray(tree_view.lines.y)
         assert x.size == y.size == 5 * 29 - 1
         assert np.isnan(y).sum() == 28
         assert 0.0 < np.nanmin(x) < np.nanmax(x) < 1.0
         assert np.isfinite(y[-1])
 
-    def test_dragging_the_cut_recolours_the_scatter(self, shared: SharedState, chain: Chain) -> None:
-        view, scatter = made(TreeView, shared, chain), made(PartitionView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
+    def test_dragging_the_cut_recolours_the_scatter(
+        self, tree_view: TreeView, shared: SharedState, chain: Chain
+    ) -> None:
+        view, scatter, frame = tree_view, made(PartitionView, shared, chain), tree_view.frame
         scatter.show(frame)
         assert not shared.shows_cut
         height = 0.4
@@ -46,10 +58,10 @@ class TestTree:
         assert not shared.shows_cut
         assert len(set(scatter_colours)) >= len(set(colours)) - 1
 
-    def test_cutting_by_number_and_least_size(self, shared: SharedState, chain: Chain) -> None:
-        view = made(TreeView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
+    def test_cutting_by_number_and_least_size_and_an_impossible_cut(
+        self, tree_view: TreeView, shared: SharedState
+    ) -> None:
+        view, frame = tree_view, tree_view.frame
         view.least.value = 5
         view.count.value = 3
         labels = shared.cut_labels(frame)
@@ -58,18 +70,14 @@ class TestTree:
             labels, shared.live_tree.tree(frame).cut(3, min_size=5, small_clusters="mark")
         )
         assert shared.cut == Cut(n_clusters=3, min_size=5)
-
-    def test_an_impossible_cut_is_explained(self, shared: SharedState, chain: Chain) -> None:
-        view = made(TreeView, shared, chain)
-        view.show(chain.frame(40))
         view.least.value = 10
         view.count.value = 25
         assert "25 were asked for" in view.note.value
 
-    def test_evidence_tree_keeps_the_number_of_clusters(self, shared: SharedState, chain: Chain) -> None:
-        view = made(TreeView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
+    def test_evidence_tree_keeps_the_number_of_clusters(
+        self, tree_view: TreeView, shared: SharedState
+    ) -> None:
+        view, frame = tree_view, tree_view.frame
         view.count.value = 3
         view.kind.value = "evidence"
         tree = shared.live_tree.tree(frame)
@@ -79,11 +87,9 @@ class TestTree:
         assert tree.heights[-3] <= view.cut_line.y[0] <= tree.heights[-2]
 
     def test_leaves_have_the_clusters_colours_and_can_be_brushed(
-        self, shared: SharedState, chain: Chain
+        self, tree_view: TreeView, shared: SharedState, chain: Chain
     ) -> None:
-        view, scatter = made(TreeView, shared, chain), made(PartitionView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
+        view, scatter, frame = tree_view, made(PartitionView, shared, chain), tree_view.frame
         scatter.show(frame)
         order = shared.live_tree.tree(frame).leaves_order
         with Image.open(BytesIO(view.leaves.image.value)) as picture:
@@ -111,50 +117,30 @@ def pixels(view: HeatmapView) -> np.ndarray:
 
 
 class TestHeatmap:
-    def test_picture_is_the_distance_in_tree_order(self, shared: SharedState, chain: Chain) -> None:
-        view = made(HeatmapView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
-        order = shared.live_tree.tree(frame).leaves_order
-        distance = 1 - chain.trace.similarity()[np.ix_(order, order)]
-        shown = pixels(view)
-        side = distance.shape[0]
-        np.testing.assert_allclose(shown[:, -side:, 0] / 255.0, distance, atol=0.005)
-        assert shown.shape == (side, side + round(side * band_share(side)), 3)
-
-    def test_the_band_has_the_clusters_colours(self, shared: SharedState, chain: Chain) -> None:
-        view, scatter = made(HeatmapView, shared, chain), made(PartitionView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
+    def test_picture_is_the_distance_in_tree_order_beside_the_clusters_colours(
+        self, heatmap: HeatmapView, shared: SharedState, chain: Chain
+    ) -> None:
+        frame, scatter = heatmap.frame, made(PartitionView, shared, chain)
         scatter.show(frame)
         order = shared.live_tree.tree(frame).leaves_order
-        band = [tuple(colour) for colour in pixels(view)[:, 0].tolist()]
+        distance = 1 - chain.trace.similarity()[np.ix_(order, order)]
+        shown, side = pixels(heatmap), order.size
+        width = round(side * band_share(side))
+        assert shown.shape == (side, side + width, 3)
+        np.testing.assert_allclose(shown[:, -side:, 0] / 255.0, distance, atol=0.005)
+        band = [tuple(colour) for colour in shown[:, 0].tolist()]
         assert band == [rgb(scatter.points.colors[item]) for item in order]
-
-    def test_selected_objects_are_marked_in_the_band(self, shared: SharedState, chain: Chain) -> None:
-        view = made(HeatmapView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
-        order = shared.live_tree.tree(frame).leaves_order
         shared.selection.set(order[:3])
-        width = round(30 * band_share(30))
-        marks = [tuple(colour) == rgb(SELECTED) for colour in pixels(view)[:, width - 1].tolist()]
+        marks = [tuple(colour) == rgb(SELECTED) for colour in pixels(heatmap)[:, width - 1].tolist()]
         assert marks == [True] * 3 + [False] * 27
+        heatmap.colours.value = "viridis"
+        assert not np.array_equal(pixels(heatmap)[:, -30:, 0], pixels(heatmap)[:, -30:, 2])
 
-    def test_brushing_selects_rows_and_columns(self, shared: SharedState, chain: Chain) -> None:
-        view = made(HeatmapView, shared, chain)
-        frame = chain.frame(40)
-        view.show(frame)
-        order = shared.live_tree.tree(frame).leaves_order
-        view.brush.selector.selected_x = np.array([0.01, 3.9 / 30])
-        view.brush.selector.selected_y = np.array([1 - 9.9 / 30, 1 - 7.1 / 30])
+    def test_brushing_selects_rows_and_columns(self, heatmap: HeatmapView, shared: SharedState) -> None:
+        order = shared.live_tree.tree(heatmap.frame).leaves_order
+        heatmap.brush.selector.selected_x = np.array([0.01, 3.9 / 30])
+        heatmap.brush.selector.selected_y = np.array([1 - 9.9 / 30, 1 - 7.1 / 30])
         np.testing.assert_array_equal(shared.selection.objects, np.sort(order[[0, 1, 2, 3, 7, 8, 9]]))
-
-    def test_another_colour_map(self, shared: SharedState, chain: Chain) -> None:
-        view = made(HeatmapView, shared, chain)
-        view.show(chain.frame(40))
-        view.colours.value = "viridis"
-        assert not np.array_equal(pixels(view)[:, -30:, 0], pixels(view)[:, -30:, 2])
 
     @pytest.mark.usefixtures("wire")
     def test_large_pictures_stay_small(self) -> None:
@@ -175,24 +161,17 @@ def view(monkeypatch: pytest.MonkeyPatch) -> HeatmapView:
 
 
 @pytest.mark.usefixtures("wire")
-def test_evenly_spaced_objects_are_shown_in_the_order_of_their_own_tree(view: HeatmapView) -> None:
+def test_evenly_spaced_objects_are_shown_in_the_order_of_their_own_tree_and_selected(
+    view: HeatmapView,
+) -> None:
     chain = Chain()
     view.prepare(chain.dataset, chain.posterior)
     assert "10 of 30 objects" in view.note.value
     view.show(chain.frame(40))
-    rows = spread_rows(30, 10)
-    np.testing.assert_array_equal(np.sort(view._order), rows)
-    levels = view._pixels[:, -10:]
+    np.testing.assert_array_equal(np.sort(view._order), spread_rows(30, 10))
     expected = 1.0 - chain.trace.similarity(rows=view._order)
-    np.testing.assert_allclose(levels / (LEVELS - 1), expected, atol=0.01)
+    np.testing.assert_allclose(view._pixels[:, -10:] / (LEVELS - 1), expected, atol=0.01)
     assert view._pixels.shape[0] == 10
-
-
-@pytest.mark.usefixtures("wire")
-def test_selecting_there_selects_objects_that_are_shown(view: HeatmapView) -> None:
-    chain = Chain()
-    view.prepare(chain.dataset, chain.posterior)
-    view.show(chain.frame(40))
     chosen = view._objects_in(np.array([[0.0, 0.75], [0.29, 1.0]]))
     np.testing.assert_array_equal(chosen, view._order[:3])
 

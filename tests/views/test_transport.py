@@ -1,7 +1,6 @@
 """The buttons, the speed and the slider, on an explorer."""
 
 import asyncio
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -139,62 +138,47 @@ def test_an_iteration_in_words(chain: Chain) -> None:
     ("proposed", "text"), [([0, 0, 1, 2], "split"), ([0, 0, 0, 0], "merge"), ([0, 1, 1, 0], "move")]
 )
 def test_a_rejected_proposal(chain: Chain, proposed: list[int], text: str) -> None:
-    frame = chain.frame(
-        5,
-        n_clusters=2,
-        labels=np.array([0, 0, 1, 1]),
-        proposed_labels=np.array(proposed),
-        accepted=False,
-        moves=(MoveCount("split-merge", 1, 0),),
-    )
+    event = {"n_clusters": 2, "labels": np.array([0, 0, 1, 1]), "proposed_labels": np.array(proposed)}
+    frame = chain.frame(5, **event, accepted=False, moves=(MoveCount("split-merge", 1, 0),))
     assert status_text(frame).endswith(f"of 40 · {text} rejected")
 
 
 def test_an_accepted_proposal_is_compared_with_the_draw_before(chain: Chain) -> None:
-    before = chain.events[3].n_clusters
-    frame = chain.frame(
-        5, proposed_labels=np.arange(before + 1), accepted=True, moves=(MoveCount("split-merge", 1, 1),)
+    proposed = np.arange(chain.events[3].n_clusters + 1)
+    moves = (MoveCount("split-merge", 1, 1),)
+    assert status_text(chain.frame(5, proposed_labels=proposed, accepted=True, moves=moves)).endswith(
+        "split accepted"
     )
-    assert status_text(frame).endswith("split accepted")
+    for counts, text in (((1, 0), "proposal rejected"), ((1, 1), "proposal accepted"), ((0, 0), "nothing")):
+        told = status_text(chain.frame(5, moves=(MoveCount("split-merge", *counts),)))
+        assert told.rpartition(" · ")[2].startswith(text), "without details"
 
 
 @pytest.mark.parametrize(
-    ("move", "text"),
+    ("shown", "status", "start", "end"),
     [
-        (MoveCount("split-merge", 1, 0), "proposal rejected"),
-        (MoveCount("split-merge", 1, 1), "proposal accepted"),
-        (MoveCount("split-merge", 0, 0), "nothing proposed"),
+        (
+            5,
+            (PlayerState.PAUSED, 1240, 3000, 5),
+            "iteration 5 of 3 000",
+            "looking back; the chain is at 1 240",
+        ),
+        (5, (PlayerState.PAUSED, 6, 40, 6), "iteration 6 of 40", "iteration 6 of 40"),  # ahead of its frame
+        (0, (PlayerState.PREPARING, 0, 40, 0, "Wait for it."), "Wait for it.", "Wait for it."),
+        (0, (PlayerState.FAILED, 0, 40, 0, "Wait for it."), "Wait for it.", "Wait for it."),
+        (5, (PlayerState.PLAYING, 5, 40, 5, "", 1234.4), "iteration 5", "1 234 iterations/s"),
+        (5, (PlayerState.PLAYING, 5, 40, 5, "", 1.2), "iteration 5", "· 1 iteration/s"),
+        (5, (PlayerState.FINISHED, 5, 5, 5, "All are done."), "iteration 5 of 5", "· All are done"),
     ],
 )
-def test_a_single_move_without_details(chain: Chain, move: MoveCount, text: str) -> None:
-    assert status_text(chain.frame(5, moves=(move,))).endswith(text)
-
-
-def test_the_past_is_told_from_the_present(chain: Chain) -> None:
-    status = PlayerStatus(PlayerState.PAUSED, 1240, 3000, 5)
-    text = status_text(chain.frame(5), status)
-    assert text.startswith("iteration 5 of 3 000")
-    assert text.endswith("looking back; the chain is at 1 240")
-
-
-def test_a_status_ahead_of_its_frame_tells_nothing_old(chain: Chain) -> None:
-    status = PlayerStatus(PlayerState.PAUSED, 6, 40, 6)
-    assert status_text(chain.frame(5), status) == "iteration 6 of 40"
-
-
-@pytest.mark.parametrize("state", [PlayerState.PREPARING, PlayerState.FAILED])
-def test_messages_come_first(chain: Chain, state: PlayerState) -> None:
-    status = PlayerStatus(state, 0, 40, 0, message="Wait for it.")
-    assert status_text(chain.frame(0), status) == "Wait for it."
-
-
-def test_speed_and_messages(chain: Chain) -> None:
-    running = PlayerStatus(PlayerState.PLAYING, 5, 40, 5, iterations_per_second=1234.4)
-    assert status_text(chain.frame(5), running).endswith("1 234 iterations/s")
-    slow = replace(running, iterations_per_second=1.2)
-    assert status_text(chain.frame(5), slow).endswith("· 1 iteration/s")
-    done = PlayerStatus(PlayerState.FINISHED, 5, 5, 5, message="All 5 iterations are done.")
-    assert status_text(chain.frame(5), done).endswith("All 5 iterations are done")
+def test_the_status_in_words(
+    chain: Chain, shown: int, status: tuple[object, ...], start: str, end: str
+) -> None:
+    state, iteration, target, on_display, *rest = status
+    names = dict(zip(("message", "iterations_per_second"), rest, strict=False))
+    text = status_text(chain.frame(shown), PlayerStatus(state, iteration, target, on_display, **names))
+    assert text.startswith(start)
+    assert text.endswith(end)
 
 
 def test_thousands_are_apart() -> None:
