@@ -132,40 +132,25 @@ class Page(anywidget.AnyWidget):
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
         if not isinstance(content, dict):
             return
-        kind, viewer, number = (
-            content.get("kind"),
-            str(content.get("viewer", "viewer")),
-            content.get("number"),
-        )
-        if kind == "room" and self._on_room is not None:
-            room = Room.of_message(content)
-            if room is not None:
-                answer = {"kind": "fitted", "viewer": viewer, "number": number}
+        viewer, engine = str(content.get("viewer", "viewer")), self._engine
+        match content:
+            case {"kind": "room"} if (room := Room.of_message(content)) and self._on_room is not None:
+                answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
                 self._on_room(room, lambda: self.send(answer))
-        elif kind == "point" and self._on_point is not None:
-            pixel = _pixel(content.get("x"), content.get("y"))
-            self._on_point(viewer, str(content.get("figure", "")), pixel)
-        elif kind == "more" and isinstance(content.get("start"), int):
-            if 0 < content["start"] < len(self._file[1]):
-                self._send_part(content["start"])
-        elif kind == "seen" and self.on_seen is not None:
-            self.on_seen()
-        elif self._engine is not None:
-            self._to_engine(self._engine, kind, viewer, number)
-
-    @staticmethod
-    def _to_engine(engine: Player | Worker, kind: object, viewer: str, number: object) -> None:
-        if kind == "painted" and isinstance(number, int):
-            engine.acknowledge(number, viewer)
-        elif kind == "here":
-            engine.viewer_attached(viewer)
-        elif kind == "gone":
-            engine.viewer_left(viewer)
-
-
-def _pixel(x: object, y: object) -> tuple[float, float] | None:
-    is_pixel = isinstance(x, int | float) and isinstance(y, int | float)
-    return (float(x), float(y)) if is_pixel else None  # type: ignore[arg-type]
+            case {"kind": "point", **place} if self._on_point is not None:
+                x, y, figure = place.get("x"), place.get("y"), str(place.get("figure", ""))
+                is_pixel = isinstance(x, int | float) and isinstance(y, int | float)
+                self._on_point(viewer, figure, (float(x), float(y)) if is_pixel else None)
+            case {"kind": "more", "start": int(start)} if 0 < start < len(self._file[1]):
+                self._send_part(start)
+            case {"kind": "seen"} if self.on_seen is not None:
+                self.on_seen()
+            case {"kind": "painted", "number": int(number)} if engine is not None:
+                engine.acknowledge(number, viewer)
+            case {"kind": "here"} if engine is not None:
+                engine.viewer_attached(viewer)
+            case {"kind": "gone"} if engine is not None:
+                engine.viewer_left(viewer)
 
 
 class Dashboard(VBox):
@@ -289,7 +274,7 @@ class Dashboard(VBox):
             _logger.warning("no static picture of %s", type(self).__name__, exc_info=True)
             return bundle
         shown = base64.b64encode(picture).decode()
-        if (front_end := _without_widgets()) is not None:
+        if front_end := next((name for it, name in _WITHOUT_WIDGETS.items() if it in sys.modules), ""):
             words = f"{front_end} does not show live widgets of this kind. {self.elsewhere()}"
             html = f'<p>{words}</p><img alt="{escape(self.caption())}" src="data:image/png;base64,{shown}">'
             return {"text/plain": f"{self!r}\n{words}", "text/html": html}
@@ -302,11 +287,6 @@ class Dashboard(VBox):
 
 # Modules that only these front ends have loaded; they show no layouts of ipywidgets 8, or no bqplot.
 _WITHOUT_WIDGETS = {"google.colab": "Google Colab", "marimo._runtime": "marimo"}
-
-
-def _without_widgets() -> str | None:
-    """Name of the front end, if it cannot show these widgets."""
-    return next((name for module, name in _WITHOUT_WIDGETS.items() if module in sys.modules), None)
 
 
 def live_address(query: str = "") -> str:

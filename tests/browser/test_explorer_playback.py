@@ -81,7 +81,7 @@ def test_no_picture_changes_its_size_while_the_chain_runs_or_when_it_stops(explo
     explorer.press("play")
     # Sentences come, get longer and go: what all draws say is told from time to time.
     expect(explorer.part(".ew-aside")).to_contain_text("groups")
-    explorer.wait_for_iteration(explorer.iteration() + 1000)
+    explorer.wait_for_iteration(explorer.iteration() + 300)
     explorer.pause()
     expect(explorer.part(".ew-headline")).not_to_contain_text("groups")
     explorer.wait_until_still()
