@@ -137,10 +137,10 @@ class Page(anywidget.AnyWidget):
             case {"kind": "room"} if (room := Room.of_message(content)) and self._on_room is not None:
                 answer = {"kind": "fitted", "viewer": viewer, "number": content.get("number")}
                 self._on_room(room, lambda: self.send(answer))
-            case {"kind": "point", **place} if self._on_point is not None:
-                x, y, figure = place.get("x"), place.get("y"), str(place.get("figure", ""))
-                is_pixel = isinstance(x, int | float) and isinstance(y, int | float)
-                self._on_point(viewer, figure, (float(x), float(y)) if is_pixel else None)
+            case {"kind": "point", "x": int() | float() as x, "y": int() | float() as y} if self._on_point:
+                self._on_point(viewer, str(content.get("figure", "")), (float(x), float(y)))
+            case {"kind": "point"} if self._on_point is not None:
+                self._on_point(viewer, str(content.get("figure", "")), None)
             case {"kind": "more", "start": int(start)} if 0 < start < len(self._file[1]):
                 self._send_part(start)
             case {"kind": "seen"} if self.on_seen is not None:
