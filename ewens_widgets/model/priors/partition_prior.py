@@ -156,24 +156,20 @@ class PartitionPrior(ABC):
             raise ValueError(
                 f"{self} has at most {self.most_clusters:.0f} clusters; got the sizes of {members.size}."
             )
-        return np.append(members - self._discount, self._opening_weight(members))
-
-    def _opening_weight(self, members: FloatArray) -> float:
-        rule = self._rule
-        count = np.array([members.size])
-        if rule is not None:
-            return float(rule.opening_weights(count)[0])
-        step = self._log_count_steps(round(members.sum()) + 1, count)[0]
-        return float(np.exp(step + self._log_size_weights(np.array([1]))[0]))
+        if self._rule is None:
+            steps = self._log_count_steps(round(members.sum()) + 1, np.array([members.size]))
+            opening = np.exp(steps + self._log_size_weights(np.array([1])))
+        else:
+            opening = self._rule.opening_weights(members.size)
+        return np.append(members - self._discount, opening)
 
     def count_pmf(self, n: int, most: int | None = None) -> FloatArray:
         """Probabilities of 0, 1, …, n clusters, or of those up to `most`, in O(n · most)."""
         n_objects = _check_objects(n)
         largest = _check_most(most, n_objects)
         possible = int(min(largest, self.most_clusters))
-        rule = self._rule
-        if rule is not None:
-            pmf = rule.count_pmf(n_objects, possible)
+        if self._rule is not None:
+            pmf = self._rule.count_pmf(n_objects, possible)
         else:
             steps = self._log_count_steps(n_objects, np.arange(1, possible))
             steps = steps + self._log_size_weights(np.array([1]))
@@ -189,9 +185,9 @@ class PartitionPrior(ABC):
 
     def expected_clusters(self, n: int) -> float:
         """Mean number of clusters of n objects."""
-        n_objects = _check_objects(n)
-        rule = self._rule
-        return self._averaged_clusters(n_objects) if rule is None else float(np.sum(rule.openings(n_objects)))
+        if self._rule is None:
+            return self._averaged_clusters(_check_objects(n))
+        return float(np.sum(self._rule.openings(_check_objects(n))))
 
     def _averaged_clusters(self, n: int) -> float:
         """Mean number of clusters where there is no rule."""
@@ -210,9 +206,8 @@ class PartitionPrior(ABC):
         """
         n_objects = _check_objects(n)
         largest = _check_most(most, n_objects)
-        rule = self._rule
-        if rule is not None:
-            return rule.expected_sizes(n_objects)
+        if self._rule is not None:
+            return self._rule.expected_sizes(n_objects)
         possible = int(min(largest, self.most_clusters))
         log_sizes = self._log_size_weights(np.arange(1, n_objects + 1))
         log_terms = self._log_count_weights(n_objects, np.arange(1, possible + 1))

@@ -139,7 +139,10 @@ class PitmanYor(PartitionPrior):
     def __post_init__(self) -> None:
         """Refuse parameters that make no prior."""
         for name in ("concentration", "discount"):
-            object.__setattr__(self, name, _check_number(name, getattr(self, name)))
+            value = getattr(self, name)  # of any sign
+            if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+                raise TypeError(f"{name} must be a number; got {value!r}.")
+            object.__setattr__(self, name, float(value))
         if not 0.0 <= self.discount < 1.0:
             raise ValueError(
                 f"discount must be at least 0 and less than 1; got {self.discount!r}. "
@@ -171,10 +174,3 @@ class PitmanYor(PartitionPrior):
 
     def _log_size_weights(self, sizes: Counts) -> FloatArray:
         return log_rising_products(1.0 - self.discount, sizes - 1)
-
-
-def _check_number(name: str, value: object) -> float:
-    """Return a number of any sign as a float."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number; got {value!r}.")
-    return float(value)

@@ -165,15 +165,9 @@ def test_joint_is_the_product_of_seating_probabilities_in_any_order(
 ) -> None:
     order = random.sample(range(len(labels)), len(labels))
     assert seat(prior, labels, order) == pytest.approx(prior.log_pmf(labels), rel=1e-11, abs=1e-11)
-
-
-@given(any_prior, label_lists, st.randoms(use_true_random=False))
-def test_relabelling_and_permuting_change_nothing(
-    prior: PartitionPrior, labels: list[int], random: Random
-) -> None:
+    # Names and the order of the objects do not matter.
     names = random.sample(range(-50, 50), 6)
-    changed = [names[label] for label in labels]
-    random.shuffle(changed)
+    changed = [names[labels[item]] for item in order]
     assert prior.log_pmf(changed) == pytest.approx(prior.log_pmf(labels), rel=1e-13, abs=1e-13)
 
 
@@ -272,14 +266,6 @@ def test_how_the_number_of_clusters_grows() -> None:
     assert many[1] / many[0] == pytest.approx(1000.0**0.5, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    "prior", [Ewens(ew.Gamma(2.0, 1.5)), Ewens(ew.Gamma(3e5, 10.0)), PRIORS[7], PRIORS[11]]
-)
-def test_the_mean_agrees_with_the_law_for_many_objects(prior: PartitionPrior) -> None:
-    law = prior.count_pmf(500)
-    assert law @ np.arange(501) == pytest.approx(prior.expected_clusters(500), rel=1e-10)
-
-
 @every_prior
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_expected_numbers_of_clusters_of_each_size(prior: PartitionPrior, n: int) -> None:
@@ -293,6 +279,8 @@ def test_expected_numbers_of_clusters_of_each_size(prior: PartitionPrior, n: int
     "prior", [Ewens(ew.Gamma(2.0, 1.5)), FiniteMixture(), FiniteMixture(0.4, Poisson(3.0))]
 )
 def test_sizes_of_many_objects_add_up(prior: PartitionPrior) -> None:
+    law = prior.count_pmf(500)
+    assert law @ np.arange(501) == pytest.approx(prior.expected_clusters(500), rel=1e-10)
     sizes = prior.expected_sizes(600)
     assert sizes @ np.arange(601) == pytest.approx(600.0, rel=1e-9)
     assert sizes.sum() == pytest.approx(prior.expected_clusters(600), rel=1e-9)
