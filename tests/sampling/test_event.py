@@ -4,7 +4,6 @@
 """
 
 import itertools
-from collections import deque
 
 import numpy as np
 import pytest
@@ -135,47 +134,6 @@ def test_two_metropolis_moves_an_iteration_tell_no_proposal() -> None:
     for moves in ([("reassign", 2)], ["reassign", "reassign"]):
         events = ew.Sampler(data(), moves=moves).events(5, block=1)
         assert all(event.proposed_labels is None for event in events)
-
-
-@pytest.mark.parametrize("block", [None, 1, 4])
-def test_generators_may_be_interleaved(block: int | None) -> None:
-    """Each goes on from where the sampler stands: together they run one chain."""
-    expected = list(make("paper-2").events(30))
-    sampler = make("paper-2")
-    first, second = sampler.events(15, block=block), sampler.events(None, block=block)
-    taken = []
-    for turn in range(15):
-        taken += [next(first), next(second)]
-        if turn == 4:
-            assert sampler.state.iteration == 10
-    assert_same_events(taken, expected)
-    assert next(first, None) is None
-    assert next(second).iteration == 31
-
-
-def test_a_fault_of_the_watcher_leaves_a_consistent_sampler() -> None:
-    expected = list(make().events(20))
-    sampler = make()
-
-    def watch(event: Event) -> None:
-        if event.iteration == 7:
-            raise RuntimeError("a watcher failed")
-
-    with pytest.raises(RuntimeError, match="watcher"):
-        deque(map(watch, sampler.events(20, block=10)))
-    assert sampler.iteration == 7
-    assert_same_events(list(sampler.events(13)), expected[7:])
-
-
-def test_reset_while_events_are_being_watched_begins_the_chain_again() -> None:
-    expected = list(make().events(10))
-    sampler = make()
-    events = sampler.events(None, block=8)
-    for _ in range(5):
-        next(events)
-    sampler.reset()
-    assert sampler.iteration == 0
-    assert_same_events(list(itertools.islice(events, 10)), expected)
 
 
 def test_no_iterations_give_no_events_and_other_numbers_are_refused() -> None:
