@@ -227,6 +227,7 @@ def test_other_calls(name: str) -> None:
 
 
 PLOTS: dict[str, Callable[[ew.Trace], object]] = {
+    "animate_partitions": lambda trace: ew.plots.animate_partitions(make_data(), trace.labels[:2]),
     "plot_boxplots": lambda trace: ew.plots.plot_boxplots(make_data(), trace.best),
     "plot_heatmap": ew.plots.plot_heatmap,
     "plot_scatter": lambda trace: ew.plots.plot_scatter(make_data(), trace.best),

@@ -44,7 +44,11 @@ def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 def without_pictures(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in code_cells(notebook):
         for output in cell.outputs:
-            output.get("data", {}).pop("image/png", None)
+            shown = output.get("data", {})
+            shown.pop("image/png", None)
+            # An animation is stored as HTML.
+            if "data:image/gif" in shown.get("text/html", ""):
+                del shown["text/html"]
     return notebook
 
 
@@ -157,12 +161,22 @@ def broken(name: str, old: str, new: str, tmp_path: Path) -> list[str]:
     return [fault.removeprefix(f"{name}: ") for fault in LESSONS.faults([path])]
 
 
+NO_EXERCISE = "no exercise by hand with a solution that folds out, or none with code"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
         ("After this lesson you can", "You learn", "no list of 3 objectives"),
         ("predict(my_guess)", "print(my_guess)", "no prediction before a result"),
-        ("<details>", "", "no exercise by hand with a solution that folds out, or none with code"),
+        ("**Predict first.**", "**Now.**", "no prediction before a result"),
+        ("reveal(my_guess", "print(my_guess", "no prediction before a result"),
+        ("(by hand).**", "(easy).**", NO_EXERCISE),
+        ("(with code).**", "(easy).**", NO_EXERCISE),
+        ('"source_hidden": true', '"source_hidden": false', "the first cell of code is not collapsed"),
+        ('"source_hidden": true', '"source_hidden": false', "the last cell of code is not collapsed"),
+        ('"alt": "Figure 4.1.', '"alt": "Picture.', "the alternative text of figure 4.1 is not its caption"),
+        ("<details>", "", NO_EXERCISE),
         ("## Summary", "## End", "no summary of 3 lines"),
         ("## Further reading", "## More", "no further reading with a citation"),
         ("*Figure 4.1.", "*Figure 4.7.", "no caption of figure 4.1"),

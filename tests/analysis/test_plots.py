@@ -17,6 +17,7 @@ from traces import blob_trace, blobs, own_trace, synthetic_trace
 import ewens_widgets as ew
 from ewens_widgets.analysis.plots import (
     OKABE_ITO,
+    animate_partitions,
     cluster_colours,
     plot_boxplots,
     plot_heatmap,
@@ -443,3 +444,20 @@ def test_the_style_of_figures_is_that_of_the_plots() -> None:
         (line,) = axes.plot([1, 2])
         assert line.get_color() == OKABE_ITO[0]
         plt.close(figure)
+
+
+def test_an_animation_shows_each_partition_with_steady_colours() -> None:
+    points = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]])
+    partitions = [[0, 1, 2, 3], [0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]]
+    movie = animate_partitions(points, partitions, titles=["draws"] * 4, seconds=0.2, alt="four <points>")
+    frames = Image.open(BytesIO(movie.content))
+    assert frames.n_frames == 3, "the same clusters by other names are the same picture, which stays longer"
+    assert frames.info["loop"] == 0
+    shown = movie._repr_html_()
+    assert shown.startswith('<img alt="four &lt;points&gt;" src="data:image/gif;base64,')
+    assert Image.open(BytesIO(movie._repr_png_())).size == frames.size
+    assert len(movie.content) < 30_000
+    with pytest.raises(ValueError, match="nothing to animate"):
+        animate_partitions(points, [])
+    with pytest.raises(ValueError, match=r"at most 200 pictures; got 201 .* trace.labels\[:40\]"):
+        animate_partitions(points, [[0, 0, 1, 1]] * 201)
