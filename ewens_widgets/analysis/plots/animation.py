@@ -99,8 +99,8 @@ def animate_partitions(
         raise ValueError("there is nothing to animate: the list of partitions is empty.")
     if len(rows) > MOST_PICTURES:
         raise ValueError(
-            f"an animation has at most {MOST_PICTURES} pictures; got {len(rows)} partitions. Take some of them, "
-            "such as trace.labels[:40] or trace.labels[::10]."
+            f"an animation has at most {MOST_PICTURES} pictures; got {len(rows)} partitions. Take some of "
+            "them, such as trace.labels[:40] or trace.labels[::10]."
         )
     counted = [f"{place}: K = {row.max() + 1}" for place, row in enumerate(rows, start=1)]
     figure = new_figure(4.2, 3.4)

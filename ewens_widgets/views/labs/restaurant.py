@@ -130,61 +130,42 @@ class RestaurantPanel(Panel):
             Last guest, counted from 0; None if there is none to be marked.
         """
         self._plan = plan = SeatingPlan(labels, capacity, self._height)
-        is_possible = labels.size == 0 or self._prior.log_pmf(labels) > -np.inf
+        prior, kind, sizes = self._prior, kind_of(self._prior), plan.sizes.tolist()
+        is_possible = labels.size == 0 or prior.log_pmf(labels) > -np.inf
+        # Below each table its size and the chance that the next guest joins it.
+        texts = [*map(str, sizes), "new"] if plan.is_labelled else [""] * (len(sizes) + 1)
+        numbers = "This number of tables is impossible under this prior."
+        if is_possible:
+            numbers = seats_table(plan.sizes, prior)
+            chances = prior.seating_probabilities(plan.sizes)
+            texts = [
+                f"{text} · {chance:.0%}" if text else "" for text, chance in zip(texts, chances, strict=True)
+            ]
+        words = (
+            f"A table of m guests has weight <b>{escape(kind.joining(prior))}</b>, "
+            f"a new one <b>{escape(kind.opening(prior))}</b>."
+        )
+        circles = zip(plan.centres.round(1).tolist(), plan.radii.round(1).tolist(), strict=True)
         tables = [
             {"x": x, "y": y, "r": radius, "text": text, "colour": colour, "ink": _ink(colour)}
-            for (x, y), radius, text, colour in zip(
-                plan.centres.round(1).tolist(),
-                plan.radii.round(1).tolist(),
-                self._texts(plan, is_possible),
-                plan.colours,
-                strict=True,
-            )
+            for ((x, y), radius), text, colour in zip(circles, texts, plan.colours, strict=True)
         ]
         guests = np.column_stack([plan.guests().round(1), plan.labels])
-        assign(
-            self.room,
-            scene={
-                "room": [WIDTH, self._height],
-                "tables": tables,
-                "guests": [[x, y, int(table)] for x, y, table in guests.tolist()],
-                "spacing": round(plan.spacing, 2),
-                "numbered": plan.spacing >= _READABLE,
-                "newest": -1 if newest is None else newest,
-                "description": self._spoken(plan),
-            },
+        seated = ", ".join(map(str, sorted(sizes, reverse=True)[:_MOST_LABELLED]))
+        spoken = (
+            f"{self.title}: {labels.size} guests at {len(sizes)} tables{seated and f' of {seated}'}. "
+            "Left and right choose a guest, up and down a table, Enter moves the guest there."
         )
-        self._show_rule(plan, is_possible)
-
-    def _texts(self, plan: "SeatingPlan", is_possible: bool) -> list[str]:
-        """Below each table its size and the chance that the next guest joins it."""
-        if not plan.is_labelled:
-            return [""] * (plan.sizes.size + 1)
-        if not is_possible:
-            return [*map(str, plan.sizes.tolist()), "new"]
-        chances = self._prior.seating_probabilities(plan.sizes)
-        texts = [f"{size} · {chance:.0%}" for size, chance in zip(plan.sizes, chances, strict=False)]
-        return [*texts, f"new · {chances[-1]:.0%}"]
-
-    def _spoken(self, plan: "SeatingPlan") -> str:
-        seated = ", ".join(map(str, sorted(plan.sizes.tolist(), reverse=True)[:_MOST_LABELLED]))
-        return (
-            f"{self.title}: {plan.labels.size} guests at {plan.sizes.size} tables"
-            + (f" of {seated}" if seated else "")
-            + ". Left and right choose a guest, up and down a table, Enter moves the guest there."
-        )
-
-    def _show_rule(self, plan: "SeatingPlan", is_possible: bool) -> None:
-        kind = kind_of(self._prior)
-        words = (
-            f"A table of m guests has weight <b>{escape(kind.joining(self._prior))}</b>, "
-            f"a new one <b>{escape(kind.opening(self._prior))}</b>."
-        )
-        numbers = (
-            seats_table(plan.sizes, self._prior)
-            if is_possible
-            else "This number of tables is impossible under this prior."
-        )
+        scene = {
+            "room": [WIDTH, self._height],
+            "tables": tables,
+            "guests": [[x, y, int(table)] for x, y, table in guests.tolist()],
+            "spacing": round(plan.spacing, 2),
+            "numbered": plan.spacing >= _READABLE,
+            "newest": -1 if newest is None else newest,
+            "description": spoken,
+        }
+        assign(self.room, scene=scene)
         assign(self.rule, value=words + numbers)
 
     def _on_message(self, _: object, content: Any, buffers: object) -> None:  # noqa: ANN401, ARG002 - from a page
