@@ -115,6 +115,7 @@ def animate_partitions(
         figure.savefig(drawn := BytesIO(), format="png", dpi=100)
         frames.append(Image.open(drawn).convert("RGB"))
     # With one palette for all, a picture is stored as what differs from the one before it.
-    palette = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames])).quantize(64)
+    together = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames]))
+    palette = together.quantize(64, method=Image.Quantize.MAXCOVERAGE)
     pictures = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     return Animation(pictures, seconds, alt)
