@@ -1,8 +1,12 @@
 """What all tests share: reproducible random numbers and a hypothesis profile that never flickers."""
 
+import importlib.util
 import os
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -33,3 +37,18 @@ def rng() -> np.random.Generator:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def script(repository: Path) -> Callable[[str], ModuleType]:
+    """Loads a file of `scripts` as a module."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, repository / "scripts" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)  # dataclasses look there
+        spec.loader.exec_module(module)
+        return module
+
+    return load

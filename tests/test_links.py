@@ -1,7 +1,6 @@
 """Links between the documents lead somewhere (`make links` asks other sites too)."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -9,15 +8,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def links(repository: Path) -> ModuleType:
-    path = repository / "scripts" / "check_links.py"
-    spec = importlib.util.spec_from_file_location("check_links", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
+def links(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("check_links")
 
 
 def test_no_local_link_is_broken(links: ModuleType, repository: Path) -> None:

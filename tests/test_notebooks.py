@@ -68,82 +68,54 @@ def links(notebook: nbformat.NotebookNode) -> set[str]:
     return set(re.findall(r"\]\((?!https?://|#)([^)#\s]+)", markdown(notebook)))
 
 
-def test_there_is_a_quickstart() -> None:
-    assert "01_quickstart.ipynb" in {path.name for path in NOTEBOOKS}
-
-
-def test_each_notebook_has_a_number_of_its_own() -> None:
-    numbers = [int(path.name[:2]) for path in NOTEBOOKS]
+def test_notebooks_are_numbered_and_the_index_has_them_with_their_minutes() -> None:
+    names = [path.name for path in NOTEBOOKS]
+    assert "01_quickstart.ipynb" in names
+    numbers = [int(name[:2]) for name in names]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
-
-
-def test_the_index_links_to_every_notebook() -> None:
-    others = {path.name for path in NOTEBOOKS} - {INDEX.name}
-    assert others <= links(nbformat.read(INDEX, as_version=4))
-
-
-def minutes(text: str) -> list[int]:
-    return [int(found) for found in re.findall(r"^\*About (\d+) minutes", text, re.MULTILINE)]
-
-
-def test_every_notebook_says_how_long_it_takes_and_the_index_agrees() -> None:
-    index = markdown(nbformat.read(INDEX, as_version=4))
+    index = nbformat.read(INDEX, as_version=4)
+    assert set(names) - {INDEX.name} <= links(index)
     for path in NOTEBOOKS:
         (first, *_) = nbformat.read(path, as_version=4).cells
-        (said,) = minutes(first.source)
+        (said,) = re.findall(r"^\*About (\d+) minutes", first.source, re.MULTILINE)
         if path != INDEX:
-            assert re.findall(rf"\({path.name}\) \|.*\| (\d+) \|$", index, re.MULTILINE) == [str(said)]
+            row = rf"\({path.name}\) \|.*\| (\d+) \|$"
+            assert re.findall(row, markdown(index), re.MULTILINE) == [said]
 
 
-def test_links_lead_to_a_notebook_beside(notebook: nbformat.NotebookNode) -> None:
+def test_a_preview_without_a_kernel_shows_results_of_one_run(notebook: nbformat.NotebookNode) -> None:
     # Notebooks are copied to the user's folder, so nothing outside of theirs can be linked to.
     assert links(notebook) <= {path.name for path in NOTEBOOKS}
-
-
-def test_a_preview_without_a_kernel_shows_results(notebook: nbformat.NotebookNode) -> None:
     cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     # The first cell may only import, the others have something to show.
     assert sum(bool(cell.outputs) for cell in cells) >= len(cells) - 1
-    pictures = [output for cell in cells for output in cell.outputs if "image/png" in output.get("data", {})]
-    assert pictures
-
-
-def test_no_state_of_widgets_is_stored(notebook: nbformat.NotebookNode) -> None:
-    # It is large, changes with every run, and a kernel makes it again.
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert all(output.output_type != "error" for output in outputs)
+    assert all(output.get("name") != "stderr" for output in outputs)
+    # The state of widgets is large, changes with every run, and a kernel makes it again. A widget without its
+    # kernel is an error message; its still picture is shown instead.
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     assert all(set(cell.metadata) <= {"jupyter", "slideshow", "tags"} for cell in notebook.cells)
-    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
-    # A widget without its kernel is an error message; its still picture is shown instead.
     assert not any("widget" in kind for output in outputs for kind in output.get("data", {}))
 
 
-def test_functions_in_notebooks_are_short(notebook: nbformat.NotebookNode) -> None:
-    for cell in code_cells(notebook):
-        for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.FunctionDef):
-                assert node.end_lineno - node.lineno < MANY_LINES_OF_A_FUNCTION, node.name
-
-
-def test_outputs_are_those_of_one_run_from_top_to_bottom(notebook: nbformat.NotebookNode) -> None:
-    cells = code_cells(notebook)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    outputs = [output for cell in cells for output in cell.outputs]
-    assert all(output.output_type != "error" for output in outputs)
-    assert all(output.get("name") != "stderr" for output in outputs)
-
-
-def test_the_last_cell_asserts_what_the_text_claims(notebook: nbformat.NotebookNode) -> None:
-    last = notebook.cells[-1]
-    assert last.cell_type == "code"
-    assert "assert " in last.source
-
-
-def test_notebooks_stay_short(notebook: nbformat.NotebookNode) -> None:
+def test_notebooks_stay_short_and_their_last_cell_asserts_what_they_claim(
+    notebook: nbformat.NotebookNode,
+) -> None:
     cells = code_cells(notebook)
     assert len(cells) <= MANY_CODE_CELLS
     assert sum(len(cell.source.splitlines()) for cell in cells) <= MANY_CODE_LINES
     assert sum(cell.cell_type == "markdown" for cell in notebook.cells) >= len(cells)
+    for cell in cells:
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < MANY_LINES_OF_A_FUNCTION, node.name
+    last = notebook.cells[-1]
+    assert last.cell_type == "code"
+    assert "assert " in last.source
     assert len(json.dumps(notebook)) < MANY_BYTES_WITH_PICTURES
     assert len(json.dumps(without_pictures(notebook))) < MANY_BYTES
 
@@ -199,56 +171,25 @@ def test_the_index_ends_with_the_glossary() -> None:
     assert LESSONS.ROW.findall(markdown(nbformat.read(INDEX, as_version=4))) == rows
 
 
-def nbval(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(path.parent)]
-    command += ["--nbval", "--nbval-sanitize-with", str(SANITIZE), str(path)]
+@pytest.mark.slow
+def test_nbval_rejects_a_corrupted_output_and_accepts_another_address(tmp_path: Path) -> None:
+    code = "import numpy as np\nprint(np.mean([1, 2, 4]).round(3), hex(id(np)))"
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    for name, output in (("right", "2.333 0x7f0000000000\n"), ("wrong", "2.334 0x7f0000000000\n")):
+        cell = nbformat.v4.new_code_cell(code, execution_count=1)
+        cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=output)]
+        notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel})
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    command += ["--nbval", "--nbval-sanitize-with", str(SANITIZE), str(tmp_path)]
     # Tests draw with a backend of their own, with which a notebook would show no pictures.
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
-    return subprocess.run(
-        command, cwd=path.parent, env=environment, capture_output=True, text=True, check=False
+    result = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-
-
-def small_notebook(tmp_path: Path, output: str) -> Path:
-    """A notebook that prints a mean and an address, with the given text stored as its output."""
-    code = "import numpy as np\nprint(np.mean([1, 2, 4]).round(3), hex(id(np)))"
-    cell = nbformat.v4.new_code_cell(code, execution_count=1)
-    cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=output)]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    path = tmp_path / "small.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel}), path)
-    return path
-
-
-@pytest.mark.slow
-def test_nbval_accepts_the_right_output_at_another_address(tmp_path: Path) -> None:
-    result = nbval(small_notebook(tmp_path, "2.333 0x7f0000000000\n"))
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.slow
-def test_nbval_rejects_a_corrupted_output(tmp_path: Path) -> None:
-    result = nbval(small_notebook(tmp_path, "2.334 0x7f0000000000\n"))
-    assert result.returncode == 1
+    assert "1 failed, 1 passed" in result.stdout, result.stdout + result.stderr
+    assert "wrong.ipynb" in result.stdout
     assert "2.334" in result.stdout
-
-
-@pytest.mark.slow
-def test_nbval_rejects_a_corrupted_output_of_a_real_notebook(tmp_path: Path) -> None:
-    """The first cells of a lesson, as stored and with one digit of a result changed."""
-    notebook = nbformat.read(REPOSITORY / "notebooks" / "06_exact_posterior.ipynb", as_version=4)
-    printing = next(k for k, cell in enumerate(notebook.cells) if "0.2061" in str(cell.get("outputs")))
-    notebook.cells = notebook.cells[: printing + 1]
-    path = tmp_path / "posterior.ipynb"
-    nbformat.write(notebook, path)
-    result = nbval(path)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (output,) = notebook.cells[printing].outputs
-    output.text = output.text.replace("0.2061", "0.2071")
-    nbformat.write(notebook, path)
-    result = nbval(path)
-    assert result.returncode == 1
-    assert "0.2071" in result.stdout
 
 
 def classroom_questions(kind: str) -> list[str]:
@@ -338,21 +279,19 @@ def test_wrong_answers_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
         course.check("99.E1", 1.0)
 
 
-def test_a_new_digest_recognises_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = course.digest("99.E1", 0.25, 0.01)
-    monkeypatch.setattr(course, "DIGESTS", ast.literal_eval("{" + line + "}"))
-    course.check("99.E1", 0.26)
-
-
-def test_a_guess_is_taken_before_the_result_and_shown_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_guesses_are_shown_beside_results_and_new_digests_recognise_answers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     course.predict(None)
     course.reveal(None, 3.776)
     course.predict("B")
     course.reveal("B", "A")
+    line = course.digest("99.E1", 0.25, 0.01)
+    monkeypatch.setattr(course, "DIGESTS", ast.literal_eval("{" + line + "}"))
+    course.check("99.E1", 0.26)
     printed = capsys.readouterr().out
-    assert "No guess yet" in printed
-    assert "The result is 3.78.\n" in printed
-    assert "The result is A; your guess was B.\n" in printed
+    for said in ("No guess yet", "is 3.78.\n", "is A; your guess was B.\n", "99.E1: right\n"):
+        assert said in printed
 
 
 def teaching_kernels() -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 import ast
 import json
-import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
 
 import ewens_widgets as ew
@@ -69,30 +67,3 @@ def test_a_name_outside_the_reference_would_be_seen(code: str) -> None:
     known = documented()
     found = set(used_names(ast.parse(code)))
     assert found - known or not found
-
-
-def test_the_examples_of_the_page_on_tables_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == page.count("```python") == 3
-    names: dict[str, object] = {}
-    for code, expected in examples:
-        exec(code, names)  # noqa: S102 - our own page
-        assert capsys.readouterr().out == expected
-
-
-def test_tutorials_become_pages_that_can_be_run_and_a_gallery(tmp_path: Path) -> None:
-    runpy.run_path(str(ROOT / "docs" / "tutorial_pages.py"))["write_tutorials"](ROOT / "notebooks", tmp_path)
-    gallery = (tmp_path / "gallery.md").read_text(encoding="utf-8")
-    shown = re.findall(r"\]\((figures/[\w-]+\.png)\)\]\(#([\w-]+)\)", gallery)
-    stored = sum(path.read_text(encoding="utf-8").count('"image/png": "') for path in NOTEBOOKS)
-    assert len(set(shown)) == len(shown) == stored > 40
-    texts = []
-    for path in NOTEBOOKS:
-        cells = nbformat.read(tmp_path / path.name, as_version=4).cells
-        texts.append("\n".join(cell.source for cell in cells))
-        assert f"try/notebooks/index.html?path={path.name}" in cells[0].source
-    for picture, anchor in shown:
-        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
-        assert sum(f"({anchor})=" in text for text in texts) == 1
-    assert all(f"\n{path.stem}\n" in texts[0] for path in NOTEBOOKS[1:])

@@ -1,12 +1,12 @@
 """What a stranger looks for in a repository: workflows, citation, releases, one name of the account."""
 
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,16 +14,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+Script = Callable[[str], ModuleType]
 WORKFLOWS = ["ci", "docs", "nightly", "release"]
-
-
-def script(repository: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, repository / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def workflow(repository: Path, name: str) -> dict[str, Any]:
@@ -59,10 +51,6 @@ def test_files_follow_their_schemas(repository: Path, schema: str, pattern: str)
     assert result.returncode == 0, result.stdout
 
 
-def test_every_workflow_is_known(repository: Path) -> None:
-    assert sorted(path.stem for path in (repository / ".github/workflows").iterdir()) == WORKFLOWS
-
-
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_workflows_call_targets_that_exist_and_pinned_actions(repository: Path, name: str) -> None:
     known, called = targets(repository), set()
@@ -75,14 +63,11 @@ def test_workflows_call_targets_that_exist_and_pinned_actions(repository: Path, 
     assert called <= known
     permissions = workflow(repository, name)["permissions"]
     assert permissions == {"contents": "read"}  # jobs ask for more, one by one
-
-
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_the_comment_behind_a_pin_says_its_version(repository: Path, name: str) -> None:
     text = (repository / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
     pins = re.findall(r"uses: (\S+)(.*)", text)
     assert pins
     assert all(re.fullmatch(r" # v\d+\.\d+\.\d+", comment) for _, comment in pins)
+    assert sorted(path.stem for path in (repository / ".github/workflows").iterdir()) == WORKFLOWS
 
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
@@ -91,17 +76,17 @@ def test_actionlint_is_content(repository: Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_supported_versions_are_the_tested_ones(repository: Path, python: str) -> None:
+def test_the_supported_versions_are_the_tested_ones(repository: Path) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"Programming Language :: Python :: {python}" in project["classifiers"]
     jobs = workflow(repository, "ci")["jobs"]
-    assert python in {one["python"] for one in jobs["tests"]["strategy"]["matrix"]["include"]}
-    assert python in jobs["packages"]["strategy"]["matrix"]["python"]
+    for python in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Programming Language :: Python :: {python}" in project["classifiers"]
+        assert python in {one["python"] for one in jobs["tests"]["strategy"]["matrix"]["include"]}
+        assert python in jobs["packages"]["strategy"]["matrix"]["python"]
 
 
-def test_the_account_has_one_name_everywhere(repository: Path) -> None:
-    address = script(repository, "address")
+def test_the_account_has_one_name_everywhere(repository: Path, script: Script) -> None:
+    address = script("address")
     name = address.owner((repository / "pyproject.toml").read_text(encoding="utf-8"))
     named = {
         str(path.relative_to(repository)): address.owners(path.read_text(encoding="utf-8"))
@@ -128,8 +113,8 @@ def test_the_account_has_one_name_everywhere(repository: Path) -> None:
         ("https://github.com/somebody/else", "https://github.com/somebody/else"),
     ],
 )
-def test_an_address_is_set_where_it_stands(repository: Path, text: str, expected: str) -> None:
-    assert script(repository, "address").renamed(text, "me-too") == expected
+def test_an_address_is_set_where_it_stands(script: Script, text: str, expected: str) -> None:
+    assert script("address").renamed(text, "me-too") == expected
 
 
 @pytest.fixture
@@ -147,8 +132,8 @@ def project(repository: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_release_writes_version_and_date_everywhere(repository: Path, project: Path) -> None:
-    release = script(repository, "release")
+def test_a_release_writes_version_and_date_everywhere(project: Path, script: Script) -> None:
+    release = script("release")
     changes = (project / "CHANGELOG.md").read_text(encoding="utf-8")
     (project / "CHANGELOG.md").write_text(
         re.sub(r"^## .*", "## 9.8.7 (not released yet)", changes, count=1, flags=re.MULTILINE)
@@ -166,17 +151,17 @@ def test_a_release_writes_version_and_date_everywhere(repository: Path, project:
         release.prepare(project, "9.8.8", "2031-02-04")
 
 
-def test_citations_agree(repository: Path) -> None:
+def test_citations_agree(repository: Path, script: Script) -> None:
     citation = YAML(typ="safe").load((repository / "CITATION.cff").read_text(encoding="utf-8"))
     zenodo = json.loads((repository / ".zenodo.json").read_text(encoding="utf-8"))
-    version = script(repository, "release").current(repository)
+    version = script("release").current(repository)
     assert citation["version"] == zenodo["version"] == version
     assert citation["title"] in zenodo["title"]
     assert citation["license"] == zenodo["license"] == "BSD-3-Clause"
     assert citation["references"][0]["doi"] in {one["identifier"] for one in zenodo["related_identifiers"]}
 
 
-def test_the_recipe_asks_for_what_the_package_needs(repository: Path) -> None:
+def test_the_recipe_asks_for_what_the_package_needs(repository: Path, script: Script) -> None:
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = {text.partition(";")[0].strip().replace(">=", " >=", 1) for text in project["dependencies"]}
     text = (repository / "recipe" / "meta.yaml").read_text(encoding="utf-8")
@@ -184,7 +169,7 @@ def test_the_recipe_asks_for_what_the_package_needs(repository: Path) -> None:
     recipe = YAML(typ="safe").load(plain)
     asked = {text.replace("matplotlib-base", "matplotlib") for text in recipe["requirements"]["run"]}
     assert asked == needed | {"python >=0"}
-    assert f'version = "{script(repository, "release").current(repository)}"' in text
+    assert f'version = "{script("release").current(repository)}"' in text
 
 
 def test_the_image_copies_what_exists_and_compiles(repository: Path) -> None:
