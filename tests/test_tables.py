@@ -119,7 +119,7 @@ def test_a_messy_table_is_understood(case: messy_tables.Messy) -> None:
     assert {column.name: column.role for column in data.summary.columns} == case.roles
     assert data.feature_names == data.summary.named("feature")
     assert data.row_names == case.row_names
-    assert data.classes == case.classes
+    assert data.classes == case.found
     assert data.summary.notes == case.notes
     for name, reason in case.reasons.items():
         assert data.summary[name].reason == reason

@@ -143,26 +143,22 @@ class _Reader:
     @classmethod
     def read(cls, source: Any, name: str | None, header: int | bool | None) -> "_Reader":  # noqa: ANN401 - as above
         """Read a file or a frame."""
-        notes: list[str] = []
         if _frames.is_frame(source):
-            frame, code, separator = _frames.as_pandas(source), "frame", ""
-            index, labels = frame.index, _frames.row_names(frame)
+            frame, code = _frames.as_pandas(source), "frame"
             origin = name or f"a {type(source).__module__.split('.')[0]} {type(source).__name__}"
-            title = name or "table"
+            title, layout = name or "table", {"index": frame.index, "row_names": _frames.row_names(frame)}
         else:
             content, path, code = _content(source)
             frame, separator, notes = read_layout(content, header)
-            index = labels = None
             origin = name or path or "table.csv"
-            title = PurePath(origin).stem or "table"
+            title, layout = PurePath(origin).stem or "table", {"separator": separator, "notes": notes}
         if len(frame) < 2:
             raise TableError(f"the table has {len(frame)} row(s) of data; clustering needs at least 2.")
         columns = [
             TableColumn.from_series(frame.iloc[:, place], column, frame.columns[place])
             for place, column in enumerate(_frames.column_names(frame))
         ]
-        origin, title = short_name(origin), short_name(title)
-        return cls(columns, len(frame), title, origin, code, separator, notes, index, labels)
+        return cls(columns, len(frame), short_name(title), short_name(origin), code, **layout)
 
     def named(self, argument: str, wanted: Iterable[object]) -> list[TableColumn]:
         """Columns that an argument names, as the table or its summary calls them."""
@@ -319,12 +315,12 @@ class _Reader:
         texts = [column for column in undecided if column.reason == "text"]
         told = []
         if texts:
-            names = ", ".join(repr(column.name) for column in texts[:_MOST_NAMED])
-            subject = f"columns {names} hold" if len(texts) > 1 else f"column {names} holds"
+            subject = f"column{'s' * (len(texts) > 1)} {_quoted([column.name for column in texts])}"
             shown = _listed([f"{column.name!r}: {column.shown}" for column in texts])
             told.append(
-                f"{subject} text ({shown}), which may be classes, names or neither. Say which: "
-                f"{self._call(classes=texts[0].name)}, names=…, or drop=[…] for what is to be left out"
+                f"{subject} hold{'s' * (len(texts) == 1)} text ({shown}), which may be classes, names or "
+                f"neither. Say which: {self._call(classes=texts[0].name)}, names=…, or drop=[…] for what is "
+                "to be left out"
             )
         for column in [column for column in undecided if column not in texts][:2]:
             ways = [
@@ -406,18 +402,12 @@ class _Reader:
 
     def summary(self) -> TableSummary:
         """What was done so far."""
-        columns = [
-            ColumnSummary(
-                column.name,
-                column.role or "undecided",
-                column.reason,
-                tuple(column.first_three),
-                tuple(column.choices),
-                column.model_kind if column.role == "feature" else "",
-            )
-            for column in self.columns
-        ]
-        notes = [*self.notes, *(["The index of the frame names the rows."] if self.row_names else [])]
+        columns = []
+        for column in self.columns:
+            kind = column.model_kind if column.role == "feature" else ""
+            told = column.name, column.role or "undecided", column.reason
+            columns.append(ColumnSummary(*told, tuple(column.first_three), tuple(column.choices), kind))
+        notes = [*self.notes, *["The index of the frame names the rows."] * (self.row_names is not None)]
         return TableSummary(self.origin, tuple(columns), tuple(notes), tuple(self.warnings))
 
     def _matrix(self, features: list[TableColumn]) -> FloatArray:
@@ -430,11 +420,12 @@ class _Reader:
         ]
         if wrong:
             problem = f"{_count(len(wrong), 'value')} that cannot be read as a number: {_listed(wrong)}"
+            below = "; a value below a limit, such as <0.5, may be half of it" * ("('<" in problem)
+            advice = f"Correct these cells or empty them{below}"
             raise TableError(
-                f"{problem}. Correct these cells or empty them, drop the column with drop=…, or keep it with "
-                "classes=….",
+                f"{problem}. {advice}, drop the column with drop=…, or keep it with classes=….",
                 self.summary(),
-                problem=problem,
+                problem=f"{problem}. {advice}, or leave the column out",
             )
         return np.column_stack([column.numbers for column in features])
 
@@ -450,24 +441,22 @@ class _Reader:
                 raise TableError(
                     f"only {len(X) - n_lost} row(s) have no missing value; clustering needs at least 2."
                 )
-            if n_lost:
-                verb = "is" if n_lost == 1 else "are"
-                self.notes.append(f"{_count(n_lost, 'row')} with missing values {verb} left out.")
+            self.notes += [f"{_count(n_lost, 'row')} with missing values {_be(n_lost)} left out."] * bool(
+                n_lost
+            )
             return ~lost
+        leave_out = self._call(missing="drop rows")
         if n_gaps and missing == "refuse":
             places = [(features[place], row) for place, row in np.argwhere(gaps.T).tolist()]
-            counts = {
-                column.name: int(count)
-                for column, count in zip(features, gaps.sum(axis=0), strict=True)
-                if count
-            }
+            counts = zip(features, gaps.sum(axis=0).tolist(), strict=True)
+            by_column = {column.name: count for column, count in counts if count}
+            tally = _listed([f"{name!r} {count}" for name, count in by_column.items()], ", ")
             told = _listed([f"{self._row(row)}, column {column.name!r}" for column, row in places])
-            by_column = _listed([f"{name!r} {count}" for name, count in counts.items()], ", ")
             problem = f"{_count(n_gaps, 'missing value')}: {told}"
             raise TableError(
-                f"{problem}. By column: {by_column}. Leave the {_count(n_lost, 'row')} out: "
-                f"{self._call(missing='drop rows')}; or the columns: "
-                f"{self._call(drop=list(counts)[:_MOST_NAMED])}; or put the column's median there: "
+                f"{problem}. By column: {tally}. Leave the {_count(n_lost, 'row')} out: {leave_out}; "
+                "or the columns: "
+                f"{self._call(drop=list(by_column)[:_MOST_NAMED])}; or put the column's median there: "
                 f"{self._call(missing='median')}.",
                 self.summary(),
                 n_lost,
@@ -478,15 +467,13 @@ class _Reader:
             empty = _listed([self._row(row) for row in np.flatnonzero(unknown).tolist()])
             raise TableError(
                 f"column {name!r}, read as the known classes, is empty in {empty}. Fill these cells, leave "
-                f"the rows out, {self._call(missing='drop rows')}, or drop the column, "
-                f"{self._call(drop=[name])}.",
+                f"the rows out, {leave_out}, or drop the column, {self._call(drop=[name])}.",
                 self.summary(),
                 int(unknown.sum()),
             )
         if n_gaps:
-            verb = "is" if n_gaps == 1 else "are"
-            self.notes.append(f"{_count(n_gaps, 'missing value')} {verb} the column's median.")
-        return ~lost | True
+            self.notes.append(f"{_count(n_gaps, 'missing value')} {_be(n_gaps)} the column's median.")
+        return np.ones(len(X), dtype=bool)
 
     def _row(self, place: int) -> str:
         """Name a row in a message: by its name in a frame, by its number below the header in a file."""
@@ -536,3 +523,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"

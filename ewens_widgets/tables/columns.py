@@ -331,8 +331,8 @@ class TableColumn:
         elif len(counts) == 1:
             problem = "" if _is_known(common) else f"is {common!r} a unit, or part of a name?"
         elif common or any(other and _is_known(other) for other in counts.index):
-            odd = shortened(self.cells[units.index[units == counts.index[-1]][0]])
-            problem = f"not all cells have the same unit; see {odd!r}."
+            row = units.index[units == counts.index[-1]][0]
+            problem = f"not all cells have the same unit; row {row + 1} has {shortened(self.texts[row])!r}."
         else:
             # A few odd cells among plain numbers are faults, which the error names by their row.
             values = values[units == ""]
