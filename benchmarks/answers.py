@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.predictive import predict_clusters
-from ewens_widgets.paper.simulations import gaussian_mixture, k_means, our_answer
+from ewens_widgets.paper.reproduction import gaussian_mixture, k_means, our_answer
 
 SEEDS = 3
 DATA = {

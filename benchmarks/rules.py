@@ -4,7 +4,7 @@
     python benchmarks/rules.py draw judge FOLDER     # … for other seeds, to judge them
     python benchmarks/rules.py compare tune FOLDER   # a table of rules, from these draws
 
-The families are those of `ewens_widgets.paper.simulations` and forms that no Gaussian describes, made here.
+The families are those of `simulations.py` and forms that no Gaussian describes, made here.
 No real data are used for tuning. Fixed thresholds are compared with the one that `analysis.groups` chooses.
 For each rule the table has the adjusted Rand index and the number of groups. The last lines have means, how
 often the number is right, and how often a verdict of trust goes with a wrong number.
@@ -18,12 +18,12 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+import simulations
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
 from ewens_widgets.analysis import groups
 from ewens_widgets.analysis.answer import typical_draw
-from ewens_widgets.paper import simulations
 
 Data = tuple[NDArray[np.float64], NDArray[np.intp]]
 Rng = np.random.Generator

@@ -9,12 +9,14 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from ewens_widgets.paper.published import ALL
 from ewens_widgets.paper.reproduction import METHODS, comparison_table, published_table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STORED, PAGE = REPOSITORY / "tests" / "paper" / "results.json", REPOSITORY / "docs" / "results.md"
+COLUMNS = (*METHODS, "mclust")
 TABLE = r"^\| {0} \|.*\n(?:\|.*\n)+"
 
 
@@ -25,14 +27,14 @@ def main(folder: str) -> None:
     if found["seeds"] != results["seeds"]:
         sys.exit(f"the stored numbers are of {results['seeds']} seeds, these of {found['seeds']}.")
     old, new = results["experiments"], found["experiments"]
+    write_results({**results, "experiments": {key: old.get(key, {}) | new.get(key, {}) for key in ALL}})
+
+
+def write_results(results: dict[str, Any]) -> None:
+    """Write the numbers, and the tables of the page."""
     results["experiments"] = {
         key: {"settings": entry.settings()}
-        | {
-            name: both[name]
-            for both in [old.get(key, {}) | new.get(key, {})]
-            for name in METHODS
-            if name in both
-        }
+        | {name: results["experiments"][key][name] for name in COLUMNS if name in results["experiments"][key]}
         for key, entry in ALL.items()
     }
     text = re.sub(

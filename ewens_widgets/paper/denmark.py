@@ -7,21 +7,16 @@ UCI's data set 246; that it answers was not checked when this was written.
 """
 
 import io
-import math
 import os
 import warnings
 import zipfile
 import zlib
-from array import array
-from collections.abc import Iterable
 from http.client import HTTPException
-from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 from urllib.request import Request, urlopen
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ewens_widgets.arguments import Seed, random_generator
 from ewens_widgets.datasets._dataset import Dataset
@@ -35,9 +30,6 @@ _TIMEOUT_SECONDS = 20.0
 # About ten times the real sizes: a guard against being sent something else.
 _LARGEST_DOWNLOAD = 64 * 2**20
 _LARGEST_FILE = 256 * 2**20
-
-# In quotes because array.array takes a type argument at run time from Python 3.12 on only.
-Roads: TypeAlias = "dict[int, array[float]]"
 
 _FEATURES = ("altitude", "latitude", "longitude")
 _LABEL_NAMES = ("cluster of eight roads", "cluster of two roads")
@@ -77,8 +69,19 @@ def denmark_roads(path: str | os.PathLike[str] | None = None, *, download: bool 
     ValueError
         When the file cannot be read as what it should be; the message names the line.
     """
-    chosen = _chosen_roads(find_road_network(path, download=download))
-    labels = np.concatenate([np.full(len(points), _nearest_cluster(points)) for points in chosen.values()])
+    points = _read_roads(*_file_content(path, download))
+    sizes = points["road"].value_counts(sort=False)  # in the order of the file
+    chosen = sizes.index[sizes >= _FEWEST_POINTS][:_N_ROADS]
+    if len(chosen) < _N_ROADS:
+        raise ValueError(
+            f"the file has {len(chosen)} roads (OSM ids) with at least {_FEWEST_POINTS} points, but the "
+            f"paper's rule takes the first {_N_ROADS} of these; is the file cut short?"
+        )
+    groups = [points.loc[points["road"] == road, list(_FEATURES)].to_numpy() for road in chosen]
+    variances = (_SIZES - 1) @ _DEVIATIONS**2 / (_SIZES - 1).sum()
+    gaps = np.array([group.mean(axis=0) for group in groups])[:, np.newaxis] - _MEANS
+    nearest = (gaps**2 / variances).sum(axis=2).argmin(axis=1)
+    labels = np.repeat(nearest, [len(group) for group in groups])
     counts = np.bincount(labels, minlength=2)
     note = ""
     if not np.array_equal(counts, _SIZES):
@@ -86,7 +89,7 @@ def denmark_roads(path: str | os.PathLike[str] | None = None, *, download: bool 
             f"Mind: the paper has {_SIZES[0]} and {_SIZES[1]} points, this file {counts[0]} and {counts[1]}. "
         )
     return Dataset(
-        X=np.concatenate(list(chosen.values())),
+        X=np.concatenate(groups),
         labels=labels,
         name="Denmark roads",
         feature_names=_FEATURES,
@@ -129,36 +132,23 @@ def denmark_roads_standin(seed: Seed = 0) -> Dataset:
     )
 
 
-def _chosen_roads(roads: Roads) -> dict[int, NDArray[np.float64]]:
-    matrices = ((road, np.array(values).reshape(-1, len(_FEATURES))) for road, values in roads.items())
-    long_enough = ((road, points) for road, points in matrices if len(points) >= _FEWEST_POINTS)
-    chosen = dict(islice(long_enough, _N_ROADS))
-    if len(chosen) < _N_ROADS:
-        raise ValueError(
-            f"the file has {len(chosen)} roads (OSM ids) with at least {_FEWEST_POINTS} points, but the "
-            f"paper's rule takes the first {_N_ROADS} of these; is the file cut short?"
-        )
-    return chosen
-
-
-def _nearest_cluster(points: NDArray[np.float64]) -> int:
-    weights = (_SIZES - 1)[:, np.newaxis]
-    pooled_variances = (weights * _DEVIATIONS**2).sum(axis=0) / weights.sum()
-    squared_distances = ((points.mean(axis=0) - _MEANS) ** 2 / pooled_variances).sum(axis=1)
-    return int(np.argmin(squared_distances))
-
-
-def find_road_network(path: str | os.PathLike[str] | None, *, download: bool) -> Roads:
-    """Return the roads from ``path``, or else from the cache, or else from the network."""
-    if path is not None:
-        return _read_path(Path(path).expanduser())
+def _file_content(path: str | os.PathLike[str] | None, download: bool) -> tuple[bytes, str]:
+    """The UCI file, from a path, or else from the cache, or else from the network; and what it is called."""
     cached = cache_directory() / FILE_NAME
-    if cached.is_file():
-        return _read_path(cached)
+    chosen = cached if path is None else Path(path).expanduser()
+    if chosen.is_file():
+        content = chosen.read_bytes()
+        is_archive = zipfile.is_zipfile(io.BytesIO(content))
+        return _unpacked(content, str(chosen)) if is_archive else content, str(chosen)
+    if path is not None:
+        raise FileNotFoundError(
+            f"no file {chosen}; path must name {FILE_NAME}, or the zip archive with it, from {_PAGE}. "
+            f"Without it there is {_STANDIN}"
+        )
     reason = "not tried, since download=False"
     if download:
         try:
-            return _download_into(cached)
+            return _download_into(cached), "the downloaded file"
         except (OSError, HTTPException, ValueError) as error:
             reason = f"failed with {type(error).__name__}: {error}"
     raise FileNotFoundError(
@@ -168,56 +158,34 @@ def find_road_network(path: str | os.PathLike[str] | None, *, download: bool) ->
     )
 
 
-def read_road_network(lines: Iterable[bytes], origin: str) -> Roads:
-    """Return altitude, latitude and longitude of each point, one flat array a road, in order of appearance.
+def _read_roads(content: bytes, origin: str) -> Any:  # noqa: ANN401 - a DataFrame
+    """One row per point: its road, altitude, latitude and longitude; the error names the line of a fault."""
+    import pandas as pd
 
-    Raises ValueError naming ``origin`` and the line for anything but an integer and three finite numbers.
-    """
-    roads: Roads = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        fields = line.split(b",")
-        try:
-            road = int(fields[0])
-            longitude, latitude, altitude = map(float, fields[1:])
-        except ValueError:
-            raise _malformed(origin, number, line) from None
-        if not math.isfinite(longitude + latitude + altitude):
-            raise _malformed(origin, number, line)
-        roads.setdefault(road, array("d")).extend((altitude, latitude, longitude))
-    return roads
-
-
-def _malformed(origin: str, number: int, line: bytes) -> ValueError:
-    seen = line.strip()[:60].decode("ascii", errors="backslashreplace")
-    return ValueError(
-        f"{origin}, line {number}: expected OSM_ID,LONGITUDE,LATITUDE,ALTITUDE (an integer and three finite "
-        f"numbers, no header), got {seen!r}; is this the UCI file {FILE_NAME}, whole and unchanged?"
-    )
-
-
-def _read_path(path: Path) -> Roads:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no file {path}; path must name {FILE_NAME}, or the zip archive with it, from {_PAGE}. "
-            f"Without it there is {_STANDIN}"
+    lines = pd.Series(content.decode("latin-1").splitlines()).str.strip()
+    cells = lines[lines != ""].str.split(",", expand=True).reindex(columns=range(5))
+    numbers = cells[[0, 3, 2, 1]].apply(pd.to_numeric, errors="coerce")
+    good = np.isfinite(numbers).all(axis=1) & (numbers[0] % 1 == 0) & cells[4].isna()
+    if not good.all():
+        number = good.index[~good][0]
+        seen = lines[number][:60].encode("ascii", errors="backslashreplace").decode("ascii")
+        raise ValueError(
+            f"{origin}, line {number + 1}: expected OSM_ID,LONGITUDE,LATITUDE,ALTITUDE (an integer and "
+            f"three finite numbers, no header), got {seen!r}; is this the UCI file {FILE_NAME}, whole and "
+            "unchanged?"
         )
-    if zipfile.is_zipfile(path):
-        return read_road_network(io.BytesIO(_unpacked(path.read_bytes(), str(path))), str(path))
-    with path.open("rb") as stream:
-        return read_road_network(stream, str(path))
+    return numbers.astype({0: np.int64}).set_axis(["road", *_FEATURES], axis=1)
 
 
-def _download_into(cached: Path) -> Roads:
+def _download_into(cached: Path) -> bytes:
     request = Request(DOWNLOAD_ADDRESS, headers={"User-Agent": "ewens_widgets"})
     with urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 (the address is our constant)
         archive = response.read(_LARGEST_DOWNLOAD + 1)
     if len(archive) > _LARGEST_DOWNLOAD:
         raise ValueError(f"the answer is larger than {_LARGEST_DOWNLOAD} bytes: not the expected archive")
     content = _unpacked(archive, "the downloaded archive")
-    roads = read_road_network(io.BytesIO(content), "the downloaded file")
-    # Only what could be read is kept, and failing to keep it is no reason to withhold it.
+    # Only what can be read is kept, and failing to keep it is no reason to withhold it.
+    _read_roads(content, "the downloaded file")
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(cached, content)
@@ -227,7 +195,7 @@ def _download_into(cached: Path) -> Roads:
             "set EWENS_WIDGETS_DATA to a folder that can be written to",
             stacklevel=4,
         )
-    return roads
+    return content
 
 
 def _unpacked(archive: bytes, origin: str) -> bytes:

@@ -19,9 +19,8 @@ printed error rate is a whole number of points.
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,25 +115,14 @@ class Experiment:
         return tree.cut(n_clusters=self.n_clusters)
 
 
-class Experiments(Mapping[str, Experiment]):
+class Experiments(dict[str, Experiment]):
     """A table of experiments, by key."""
 
     def __init__(self, *entries: Experiment) -> None:
-        self._entries = {entry.key: entry for entry in entries}
+        super().__init__({entry.key: entry for entry in entries})
 
-    def __getitem__(self, key: str) -> Experiment:
-        if key not in self._entries:
-            raise ValueError(f"there is no experiment {key!r}; choose from {', '.join(self)}.")
-        return self._entries[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+    def __missing__(self, key: str) -> Experiment:
+        raise ValueError(f"there is no experiment {key!r}; choose from {', '.join(self)}.")
 
     @property
     def table(self) -> list[list[str]]:
@@ -143,9 +131,9 @@ class Experiments(Mapping[str, Experiment]):
         rows = [[*header.split(", "), "the paper reports", "section"]]
         for entry in self.values():
             steps = "/".join(f"{value:g}" for value in entry.probabilities)
-            numbers = [f"{entry.core_jump:g}", str(entry.burn_in), str(entry.draws)]
-            names = [entry.key, entry.title, entry.model, entry.within, entry.between, steps]
-            rows.append([*names, *numbers, f"single, {entry.n_clusters}", entry.claim, entry.section])
+            cells = [entry.key, entry.title, entry.model, entry.within, entry.between, steps]
+            cells += [f"{entry.core_jump:g}", str(entry.burn_in), str(entry.draws)]
+            rows.append([*cells, f"single, {entry.n_clusters}", entry.claim, entry.section])
         return rows
 
     def __repr__(self) -> str:
@@ -173,73 +161,41 @@ def _moons(transformed: bool) -> Callable[[int], Dataset]:
     return lambda seed: datasets.half_moons(200, transformed=transformed, seed=seed)
 
 
+# Rows in the order of the fields of `Experiment`, from the title on.
 _MOST = "most points right"
-_MERGING = (0.019, 0.98, 0.001)
-_MOONS_2 = Experiment(
-    key="half-moons-2",
-    title="half-moons",
-    model="II",
-    section="5.1 and 6",
-    claim="error 0.115",
-    burn_in=610,
-    draws=1000,
-    n_clusters=2,
-    load=_moons(False),
-    within="minimum",
-    probabilities=_MERGING,
-    k_means_claim="0.23",
-    reading="single",
-)
-_MOONS_3 = replace(
-    _MOONS_2,
-    key="half-moons-3",
-    title="half-moons, sheared",
-    model="III",
-    section="5.1, Figure 4",
-    claim="error 0.11",
-    burn_in=400,
-    load=_moons(True),
-    within="maximum",
-    between="minimum",
-    k_means_claim="0.15",
-)
+_SQUARES = ("unit square, rescaled", "II", "5.1"), ("unit square, sheared", "III", "5.1, Figure 2")
+_MOONS = ("half-moons", "II", "5.1 and 6", "error 0.115", 610, 1000, 2, _moons(False), "minimum")
+_SHEARED = ("half-moons, sheared", "III", "5.1, Figure 4", "error 0.11", 400, 1000, 2, _moons(True))
+_MERGING: dict[str, Any] = {"probabilities": (0.019, 0.98, 0.001), "reading": "single"}
+_GENES = ("leukemia, 20 principal components", "I", "5.2, Figure 6", _MOST, 500, 1000, 2)
+_ROADS = ("Denmark roads", "III", "5.2, Figure 9", "two clusters", 500, 1000, 2, _roads)
+_MOONS_3 = Experiment("half-moons-3", *_SHEARED, "maximum", "minimum", k_means_claim="0.15", **_MERGING)
 _WINE_1 = Experiment(
-    key="wine-1",
-    title="wine",
-    model="I",
-    section="5.2, text; Figure 7",
-    claim=_MOST,
-    burn_in=1350,
-    draws=1500,
-    n_clusters=3,
-    load=lambda _: datasets.wine(),
+    *("wine-1", "wine", "I", "5.2, text; Figure 7", _MOST, 1350, 1500, 3, lambda _: datasets.wine()),
     within="minimum",
     probabilities=(0.09, 0.90, 0.01),
     thin=15,
 )
-_LEUKEMIA = ("leukemia-1", "leukemia, 20 principal components", "I", "5.2, Figure 6", _MOST, 500, 1000, 2)
-_ROADS = ("roads-3", "Denmark roads", "III", "5.2, Figure 9", "two clusters", 500, 1000, 2)
 
 experiments = Experiments(
     Experiment("unit-square-1", "unit square", "I", "5.1", _MOST, 500, 1000, 4, _square(None)),
-    Experiment("unit-square-2", "unit square, rescaled", "II", "5.1", _MOST, 500, 2000, 4, _square("II")),
-    Experiment(
-        "unit-square-3", "unit square, sheared", "III", "5.1, Figure 2", _MOST, 500, 2000, 4, _square("III")
-    ),
-    _MOONS_2,
+    Experiment("unit-square-2", *_SQUARES[0], _MOST, 500, 2000, 4, _square("II")),
+    Experiment("unit-square-3", *_SQUARES[1], _MOST, 500, 2000, 4, _square("III")),
+    Experiment("half-moons-2", *_MOONS, k_means_claim="0.23", **_MERGING),
     _MOONS_3,
     replace(_MOONS_3, key="half-moons-3-discussion", section="6", within="minimum", between="maximum"),
-    Experiment(*_LEUKEMIA, load=lambda _: datasets.leukemia(20)),
+    Experiment("leukemia-1", *_GENES, lambda _: datasets.leukemia(20)),
     _WINE_1,
     replace(_WINE_1, key="wine-2", model="II", section="5.2, heading", thin=1),
-    Experiment(*_ROADS, load=_roads, thin=10),
+    Experiment("roads-3", *_ROADS, thin=10),
 )
 """The paper's experiments, by key."""
 
-_WINE_3 = replace(
-    _WINE_1, key="wine-3", model="III", section="–", claim="–", burn_in=0, draws=0, thin=3
-)  # ours alone
-ALL = Experiments(*experiments.values(), _WINE_3)
+ALL = Experiments(
+    *experiments.values(),
+    # Ours alone.
+    replace(_WINE_1, key="wine-3", model="III", section="–", claim="–", burn_in=0, draws=0, thin=3),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +229,7 @@ class Runs:
     rhat: float
     trace: Trace = field(repr=False)
 
-    @cached_property
+    @property
     def data(self) -> Dataset:
         """The data of seed 0."""
         return self.experiment.load(0)

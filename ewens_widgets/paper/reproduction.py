@@ -7,40 +7,36 @@ page and of docs/results.md.
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 
 from ewens_widgets._version import __version__
 from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import GOOD_RHAT
 from ewens_widgets.analysis.plots import plot_scatter, plot_theta
 from ewens_widgets.arguments import check_count
+from ewens_widgets.estimator import AffineClustering
 from ewens_widgets.files import write_atomically
+from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.paper.published import ALL, Experiment, run
-from ewens_widgets.paper.simulations import (
-    ANSWERING,
-    SCENARIOS,
-    SEEDS,
-    Score,
-    Simulation,
-    gaussian_mixture,
-    k_means,
-    mclust_score,
-    our_answer,
-    run_rival,
-    simulation_table,
-)
-from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.sampler import progress_bar
 
 PAGE, RESULTS = "results.md", "results.json"
-SIMULATED = 5  # seeds of each kind of simulated data
 LENGTHS = (10_000, 100_000, 1_000_000)  # that the corrected algorithm is given until its chains agree
+CORRECTED = "metropolis-hastings"
 Found = dict[str, Any]
+Labels = NDArray[np.intp]
 
 
 def run_paper(
@@ -50,9 +46,7 @@ def run_paper(
     fast: bool = False,
     only: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
-    figures: bool = True,
     jobs: int | None = None,
-    progress: bool = True,
 ) -> Path:
     """Run the paper's experiments, and write tables, numbers and figures.
 
@@ -69,15 +63,11 @@ def run_paper(
     fast
         Two seeds and short runs, to see that everything works.
     only
-        Short names of the experiments to run; all by default, and the simulations too.
+        Short names of the experiments to run; all by default.
     methods
-        Columns to compute; all by default.
-    figures
-        Draw the figures too.
+        Columns to compute; all by default, and the figures too.
     jobs
         Number of processes; as many as there are processors by default.
-    progress
-        Show a progress bar.
 
     Returns
     -------
@@ -92,58 +82,33 @@ def run_paper(
     target.mkdir(parents=True, exist_ok=True)
     pool = Parallel(-1 if jobs is None else check_count("jobs", jobs, 1), return_as="generator")
     wanted = [(entry.key, name) for name in methods or METHODS for entry in chosen]
-    simulated = [
-        (scenario.key, method, seed)
-        for scenario in SCENARIOS
-        for method in ANSWERING
-        for seed in SEEDS["held-out"][: 0 if fast or only or methods else SIMULATED]
-    ]
-    tasks = [
-        *(delayed(_column)(*each, repeats, fast) for each in wanted),
-        *(delayed(run_rival)(*each) for each in simulated),
-        *(delayed(_draw)(entry.key, target) for entry in chosen if figures),
-    ]
-    with progress_bar(total=len(tasks), disable=not progress, unit="run", desc="paper") as bar:
-        found = []
-        for result in pool(tasks):
-            found.append(result)
-            bar.update()
-        results = _earlier(target / RESULTS, repeats)
-        for (key, name), result in zip(wanted, found, strict=False):
-            results["experiments"].setdefault(key, {"settings": ALL[key].settings()})[name] = result
-        if simulated:
-            results["simulations"] = found[len(wanted) : len(wanted) + len(simulated)]
-        pictures = found[len(wanted) + len(simulated) :]
-        page = markdown_page(results, dict(zip([entry.key for entry in chosen], pictures, strict=False)))
-    minutes = (time.perf_counter() - start) / 60
-    page += f"\nMade by ewens_widgets {__version__} with {_versions()}, in {minutes:.1f} minutes.\n"
+    drawn = [] if methods else chosen
+    tasks = [delayed(METHODS[name])(ALL[key], repeats, fast) for key, name in wanted]
+    tasks += [delayed(_draw)(entry.key, target) for entry in drawn]
+    found = list(progress_bar(iterable=pool(tasks), total=len(tasks), unit="run", desc="paper"))
+    results: Found = {"seeds": repeats, "experiments": {}}
+    if (target / RESULTS).is_file():
+        earlier = json.loads((target / RESULTS).read_text(encoding="utf-8"))
+        results = earlier if earlier["seeds"] == repeats else results
+    for (key, name), result in zip(wanted, found, strict=False):
+        results["experiments"].setdefault(key, {"settings": ALL[key].settings()})[name] = result
+    figures = dict(zip([entry.key for entry in drawn], found[len(wanted) :], strict=True))
+    page = markdown_page(results, figures)
+    versions = f"NumPy {np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+    took = f"in {(time.perf_counter() - start) / 60:.1f} minutes"
+    page += f"\nMade by ewens_widgets {__version__} with {versions}, {took}.\n"
     write_atomically(target / RESULTS, (json.dumps(results, indent=1) + "\n").encode())
     write_atomically(target / PAGE, page.encode())
     return target / PAGE
 
 
-def _earlier(path: Path, seeds: int) -> Found:
-    """The numbers of an earlier run with as many seeds, or none."""
-    if path.is_file():
-        found: Found = json.loads(path.read_text(encoding="utf-8"))
-        if found["seeds"] == seeds:
-            return found
-    return {"seeds": seeds, "experiments": {}, "simulations": []}
+def _as_published(acceptance: str) -> Callable[[Experiment, int, bool], Found]:
+    """The paper's settings, with an acceptance ratio."""
 
+    def found(experiment: Experiment, seeds: int, _fast: bool) -> Found:
+        return run(experiment.key, acceptance, seeds).plain() if experiment.draws else {}
 
-def _versions() -> str:
-    import scipy
-    import sklearn
-
-    return f"NumPy {np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-
-
-def _printed(experiment: Experiment, seeds: int, _fast: bool) -> Found:
-    return run(experiment.key, "as-printed", seeds).plain() if experiment.draws else {}
-
-
-def _corrected(experiment: Experiment, seeds: int, _fast: bool) -> Found:
-    return run(experiment.key, "metropolis-hastings", seeds).plain() if experiment.draws else {}
+    return found
 
 
 def _converged(experiment: Experiment, seeds: int, fast: bool) -> Found:
@@ -151,77 +116,79 @@ def _converged(experiment: Experiment, seeds: int, fast: bool) -> Found:
     if not experiment.draws:
         return {}
     for iterations in LENGTHS[: 1 if fast else None]:
-        if run(experiment.key, "metropolis-hastings", 1, iterations=iterations).has_converged:
+        if run(experiment.key, CORRECTED, 1, iterations=iterations).has_converged:
             break
-    return run(experiment.key, "metropolis-hastings", seeds, iterations=iterations).plain()
+    return run(experiment.key, CORRECTED, seeds, iterations=iterations).plain()
 
 
 def _default(experiment: Experiment, seeds: int, fast: bool) -> Found:
-    found = run(
-        experiment.key, "metropolis-hastings", seeds, moves="default", iterations=100 if fast else None
-    )
-    return found.plain()
+    short = 100 if fast else None
+    return run(experiment.key, CORRECTED, seeds, moves="default", iterations=short).plain()
 
 
-def known(experiment: Experiment, seed: int) -> Simulation:
-    """The data of a seed with their true clusters, as other methods are scored on."""
-    data = experiment.load(seed)
-    return Simulation(
-        np.asarray(data.X), canonical_labels(np.asarray(data.labels)), experiment.n_clusters, np.nan
-    )
+def k_means(X: FloatArray, n_clusters: int, seed: int) -> Labels:
+    """Labels by k-means, best of ten starts, given the number of clusters."""
+    return fit_predict(KMeans(n_clusters, n_init=10, random_state=seed), X)
 
 
-def _told(method: Callable[..., Any]) -> Callable[[Experiment, int, bool], Found]:
+def gaussian_mixture(X: FloatArray, n_clusters: int, seed: int) -> Labels:
+    """Labels by a Gaussian mixture, best of five starts, given the number of clusters."""
+    return fit_predict(GaussianMixture(n_clusters, n_init=5, random_state=seed), X)
+
+
+def our_answer(
+    X: FloatArray,
+    _n_clusters: int,
+    seed: int,
+    model: str = "III",
+    **settings: Any,  # noqa: ANN401 - what `AffineClustering` takes
+) -> Labels:
+    """Labels by `AffineClustering`, given nothing but the model."""
+    return fit_predict(AffineClustering(model, random_state=seed, **settings), X)
+
+
+def fit_predict(method: Any, X: FloatArray) -> Labels:  # noqa: ANN401 - any of scikit-learn's kind
+    """Fit and predict; rarely one of the starts stops early, and the best of them counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(method.fit_predict(X), dtype=np.intp)
+
+
+def _told(method: Callable[[FloatArray, int, int], Labels]) -> Callable[[Experiment, int, bool], Found]:
     """Errors of a method that is given the number of clusters."""
 
     def errors(experiment: Experiment, seeds: int, _fast: bool) -> Found:
         found = []
         for seed in range(seeds):
-            data = known(experiment, seed)
+            data = experiment.load(seed)
             labels = method(data.X, experiment.n_clusters, seed)
-            found.append(round(error_rate(data.labels, labels), 4))
+            found.append(round(error_rate(np.asarray(data.labels), labels), 4))
         return {"errors": found}
 
     return errors
 
 
 def _answer(experiment: Experiment, seeds: int, fast: bool) -> Found:
+    """Mean adjusted Rand index of our answer, and the smallest and the largest number of groups."""
     short = {"draws": 50, "burn_in": 50, "n_chains": 2} if fast else {}
-    scores = []
+    agreement, counts = [], []
     for seed in range(seeds):
-        data = known(experiment, seed)
+        data = experiment.load(seed)
         labels = our_answer(data.X, 0, seed, experiment.model, **short)
-        scores.append((adjusted_rand(data.labels, labels), len(np.unique(labels))))
-    return _summary(scores)
-
-
-def _mclust(experiment: Experiment, seeds: int, _fast: bool) -> Found:
-    scores = [mclust_score(experiment.key, seed, known(experiment, seed)) for seed in range(seeds)]
-    return _summary([score for score in scores if not np.isnan(score[0])])
-
-
-def _summary(scores: Sequence[tuple[float, int]]) -> Found:
-    """Mean adjusted Rand index, and the smallest and the largest number of groups."""
-    if not scores:
-        return {}
-    values, counts = zip(*scores, strict=True)
-    return {"adjusted_rand": round(float(np.mean(values)), 4), "groups": [min(counts), max(counts)]}
+        agreement.append(adjusted_rand(np.asarray(data.labels), labels))
+        counts.append(len(np.unique(labels)))
+    return {"adjusted_rand": round(float(np.mean(agreement)), 4), "groups": [min(counts), max(counts)]}
 
 
 METHODS: Mapping[str, Callable[[Experiment, int, bool], Found]] = {
-    "as printed": _printed,
-    "corrected": _corrected,
+    "as printed": _as_published("as-printed"),
+    "corrected": _as_published(CORRECTED),
     "converged": _converged,
     "default": _default,
     "k-means": _told(k_means),
     "Gaussian mixture": _told(gaussian_mixture),
     "our answer": _answer,
-    "mclust": _mclust,
 }
-
-
-def _column(key: str, method: str, seeds: int, fast: bool) -> Found:
-    return METHODS[method](ALL[key], seeds, fast)
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -251,10 +218,13 @@ def _chain_cell(found: Found) -> str:
 
 
 def comparison_table(results: Found) -> str:
-    """Our default and other methods given the number of clusters; our answer and mclust, not given it."""
-    told, untold = ("default", "k-means", "Gaussian mixture"), ("our answer", "mclust")
-    head = ["data", "model", "our default", "k-means, paper", "k-means", "Gaussian mixture", *untold]
-    rows = [head]
+    """Our default and other methods given the number of clusters; then those that are not given it.
+
+    R's mclust is among these where its figures are stored (by scripts/store_mclust.py).
+    """
+    told, untold = ("default", "k-means", "Gaussian mixture"), ["our answer"]
+    untold += ["mclust"] * any("mclust" in found for found in results["experiments"].values())
+    rows = [["data", "model", "our default", "k-means, paper", "k-means", "Gaussian mixture", *untold]]
     for key, found in results["experiments"].items():
         if key != "half-moons-3-discussion":  # the data of half-moons-3 again
             entry = ALL[key]
@@ -293,9 +263,6 @@ def markdown_page(results: Found, figures: Mapping[str, Sequence[tuple[str, str]
             "The real Denmark roads were not at hand: their rows are for a stand-in, drawn from the means "
             "and standard deviations that the paper prints. Name the file of the road network with `--roads`."
         )
-    if results["simulations"]:
-        scores = [Score(*each) for each in results["simulations"]]
-        parts += ["## Simulated data", _SIMULATIONS, simulation_table(scores)]
     for key, entries in figures.items():
         parts.append(f"## {ALL[key].title}, model {ALL[key].model}")
         parts += [f"![{caption}]({name})\n\n{caption}" for name, caption in entries]
@@ -315,29 +282,21 @@ Errors are shares of objects in the wrong cluster: the mean over {seeds} seeds, 
 largest in parentheses. K is the mean number of clusters of the draws. R-hat compares four chains from
 different starts; above {good} they have **not converged**, and errors depend on start and seed."""
 _COMPARED = """\
-Errors where the number of clusters is given, in the units of the data. The last two columns are not given the
-number: adjusted Rand index, and the numbers of groups that were found."""
-_SIMULATIONS = f"""\
-Adjusted Rand index and share of right numbers of clusters, over {SIMULATED} seeds of each kind that no
-rule was chosen on (`ewens_widgets.paper.simulations`). Each data set is multiplied by a random matrix. For
-k-means the number is given."""
+Errors where the number of clusters is given, in the units of the data. Our answer is not given the number:
+adjusted Rand index, and the numbers of groups that were found."""
 
 
 def _draw(key: str, folder: Path) -> list[tuple[str, str]]:
     """Draw the pictures of an experiment with seed 0; return names of files, with captions."""
     experiment = ALL[key]
-    ours = run(key, "metropolis-hastings", 1, moves="default")
-    drawings = {"default": (ours.plot(), "our default: distance between objects")}
-    for acceptance in ("as-printed", "metropolis-hastings") if experiment.draws else ():
-        drawings[acceptance] = (run(key, acceptance, 1).plot(), f"Algorithm 2, {acceptance}")
-    drawings["clusters"] = (
-        plot_scatter(ours.data, ours.labels[0], true=ours.data.labels),
-        f"our default, cut at {experiment.n_clusters} clusters",
-    )
-    drawings["theta"] = (plot_theta(ours.trace), "variance ratio")
-    for kind, (figure, _) in drawings.items():
+    ours = run(key, CORRECTED, 1, moves="default")
+    cut = plot_scatter(ours.data, ours.labels[0], true=ours.data.labels)
+    drawings = [("default", ours.plot(), "our default: distance between objects")]
+    ratios = ("as-printed", CORRECTED) if experiment.draws else ()
+    drawings += [(ratio, run(key, ratio, 1).plot(), f"Algorithm 2, {ratio}") for ratio in ratios]
+    drawings.append(("clusters", cut, f"our default, cut at {experiment.n_clusters} clusters"))
+    drawings.append(("theta", plot_theta(ours.trace), "variance ratio"))
+    about = f"{ours.data.name}, model {experiment.model}"
+    for kind, figure, _ in drawings:
         figure.savefig(folder / f"{key}-{kind}.png", dpi=150)
-    return [
-        (f"{key}-{kind}.png", f"{ours.data.name}, model {experiment.model}: {caption}")
-        for kind, (_, caption) in drawings.items()
-    ]
+    return [(f"{key}-{kind}.png", f"{about}: {caption}") for kind, _, caption in drawings]

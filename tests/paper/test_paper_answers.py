@@ -68,36 +68,3 @@ def test_the_tree_of_one_draw_is_less_sure_than_the_consensus() -> None:
     assert max(consensus) <= 0.03
     assert np.ptp(consensus) <= np.ptp(single)
     assert np.mean(consensus) <= np.mean(single)
-
-
-def mixed(X: np.ndarray) -> np.ndarray:
-    rng = np.random.default_rng(3)
-    return X @ rng.normal(size=(X.shape[1], X.shape[1])) + 10.0 * rng.normal(size=X.shape[1])
-
-
-def rescaled(X: np.ndarray) -> np.ndarray:
-    return X * 10.0 ** np.random.default_rng(4).uniform(-3, 3, X.shape[1])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("model", "change"), [("II", rescaled), ("III", rescaled), ("III", mixed)])
-def test_units_and_mixing_do_not_change_the_labels(model: str, change: object) -> None:
-    X = ew.datasets.wine().X
-    found = [
-        ew.AffineClustering(
-            model, n_clusters=3, shapes="common", n_chains=1, draws=200, burn_in=100, random_state=0
-        ).fit(data)
-        for data in (X, change(X))
-    ]
-    np.testing.assert_array_equal(found[0].trace_.labels, found[1].trace_.labels)
-    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-
-
-@pytest.mark.filterwarnings("ignore::ewens_widgets.model.checks.DataWarning")  # mixed units
-@pytest.mark.slow
-def test_mixing_does_change_what_model_two_finds() -> None:
-    X = ew.datasets.wine().X
-    plain, changed = (
-        ew.Sampler(data, model="II", seed=0).sample(200, 100, progress=False) for data in (X, mixed(X))
-    )
-    assert not np.array_equal(plain.labels, changed.labels)

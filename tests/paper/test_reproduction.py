@@ -20,7 +20,7 @@ def outcomes(key: str, rhat: float | None = 1.01) -> dict[str, Any]:
         "our answer": {"adjusted_rand": 0.6, "groups": [3, 4]},
         "mclust": {},
     }
-    return {"seeds": 2, "experiments": {key: {"settings": ALL[key].settings(), **found}}, "simulations": []}
+    return {"seeds": 2, "experiments": {key: {"settings": ALL[key].settings(), **found}}}
 
 
 def cells(table: str) -> list[str]:
@@ -50,7 +50,6 @@ def test_the_page_says_what_was_done_and_shows_figures() -> None:
     assert "over 2 seeds" in page
     assert "![a caption](a.png)" in page
     assert "stand-in" not in page
-    assert "Simulated data" not in page
 
 
 @pytest.mark.slow
@@ -71,9 +70,7 @@ def test_a_run_writes_numbers_a_page_and_figures(
     assert set(found["experiments"]["roads-3"]) == {"settings", *METHODS}
     assert found["experiments"]["roads-3"]["default"]["iterations"] == 100
     # Another run of a single method on two processes keeps the other numbers, and gives the same ones.
-    again = run_paper(
-        folder, fast=True, only=["roads-3"], methods=["k-means"], jobs=2, figures=False, progress=False
-    )
+    again = run_paper(folder, fast=True, only=["roads-3"], methods=["k-means"], jobs=2)
     assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == found
     assert published_table(found) in again.read_text(encoding="utf-8")
 

@@ -1,5 +1,9 @@
 r"""Data with known clusters, and how well methods find them that are not told how many there are.
 
+    python benchmarks/simulations.py        (or, with the paper's experiments, make paper)
+
+prints the table of docs/results.md: about an hour on two cores.
+
 A cluster k is y = m_k + L_k z, where z has mean zero and unit covariance: Gaussian, Student's t (heavy
 tails), or centred Gamma columns (skewed). Its density is known, so the share of objects that even the true
 densities misplace, the Bayes error, is known too: the centres are spread until it is at most
@@ -14,14 +18,12 @@ A seed belongs either to `tune` or to `held-out`: rules are chosen on the former
 the others choose it: Gaussian mixtures by the Bayesian information criterion (scikit-learn's, full
 covariances, and R's mclust, which also tries 13 restricted covariances; Scrucca et al. 2016), scikit-learn's
 variational mixture with ten components, and HDBSCAN (Campello et al. 2013). All get the data as they are.
-mclust needs R; where it is missing, figures that were computed with it (by scripts/store_mclust.py) are read
-from :data:`STORED`, which says the version.
+mclust needs R: its figures were computed by scripts/store_mclust.py and are read from :data:`STORED`, which
+says the version. The comparison on the paper's own data, `paper.reproduction`, shares k-means, the Gaussian
+mixture and our own answer.
 """
 
 import json
-import shutil
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,15 +32,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy import stats
+from sklearn.cluster import HDBSCAN
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from ewens_widgets.analysis.agreement import adjusted_rand
-from ewens_widgets.estimator import AffineClustering
+from ewens_widgets.paper.reproduction import fit_predict, k_means, our_answer
 
 BAYES_ERROR = 0.02
 NEAREST = 3.0
 MOST_CLUSTERS = 9  # as mclust tries by default
+SIMULATED = 5  # seeds of each kind in the table
 STORED = Path(__file__).with_name("mclust.json")
 SEEDS = {"tune": range(1005), "held-out": range(1005, 2000)}
 
@@ -92,19 +99,14 @@ class _Distribution(NamedTuple):
     log_density: Callable[[Array], Array]
 
 
-def _log_normal_density(z: Array) -> Array:
-    return np.asarray(-0.5 * np.sum(z * z, axis=1) - 0.5 * z.shape[1] * np.log(2 * np.pi))
-
-
 def _draw_student(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     mixing = rng.chisquare(_FREEDOM, (shape[0], 1)) / (_FREEDOM - 2.0)
     return np.asarray(rng.standard_normal(shape) / np.sqrt(mixing))
 
 
 def _log_student_density(z: Array) -> Array:
-    columns, free = z.shape[1], _FREEDOM
-    constant = gammaln((free + columns) / 2) - gammaln(free / 2) - columns / 2 * np.log(np.pi * (free - 2.0))
-    return np.asarray(constant - (free + columns) / 2 * np.log1p(np.sum(z * z, axis=1) / (free - 2.0)))
+    scale = (1.0 - 2.0 / _FREEDOM) * np.eye(z.shape[1])
+    return np.asarray(stats.multivariate_t.logpdf(z, shape=scale, df=_FREEDOM))
 
 
 def _draw_gamma(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -112,13 +114,13 @@ def _draw_gamma(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 
 def _log_gamma_density(z: Array) -> Array:
-    value = _SHAPE + np.sqrt(_SHAPE) * z
-    with np.errstate(divide="ignore"):
-        logs = np.where(value > 0, (_SHAPE - 1) * np.log(np.maximum(value, 0.0)) - value, -np.inf)
-    return np.asarray(np.sum(logs - gammaln(_SHAPE) + 0.5 * np.log(_SHAPE), axis=1))
+    densities = stats.gamma.logpdf(z, _SHAPE, loc=-np.sqrt(_SHAPE), scale=1.0 / np.sqrt(_SHAPE))
+    return np.asarray(densities.sum(axis=1))
 
 
-_GAUSSIAN = _Distribution(lambda rng, shape: rng.standard_normal(shape), _log_normal_density)
+_GAUSSIAN = _Distribution(
+    lambda rng, shape: rng.standard_normal(shape), lambda z: stats.norm.logpdf(z).sum(axis=1)
+)
 _STUDENT = _Distribution(_draw_student, _log_student_density)
 _GAMMA = _Distribution(_draw_gamma, _log_gamma_density)
 
@@ -248,120 +250,33 @@ def scenario_named(key: str) -> Scenario:
     raise ValueError(f"there is no scenario {key!r}; choose from {', '.join(s.key for s in SCENARIOS)}.")
 
 
-def k_means(X: Array, n_clusters: int, seed: int) -> Labels:
-    """Labels by k-means, best of ten starts, told the number of clusters."""
-    from sklearn.cluster import KMeans
-
-    return np.asarray(KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(X), dtype=np.intp)
-
-
-def gaussian_mixture(X: Array, n_clusters: int, seed: int) -> Labels:
-    """Labels by a Gaussian mixture, best of five starts, told the number of clusters."""
-    from sklearn.mixture import GaussianMixture
-
-    return _quietly(GaussianMixture(n_clusters, n_init=5, random_state=seed), X)
-
-
 def mixture_by_bic(X: Array, _n_clusters: int, seed: int) -> Labels:
     """Labels by the Gaussian mixture of least BIC among those of 1 to 9 components."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
+    counts = range(1, min(MOST_CLUSTERS + 1, len(X)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = [
-            GaussianMixture(count, n_init=3, random_state=seed).fit(X)
-            for count in range(1, MOST_CLUSTERS + 1)
-            if count < len(X)
-        ]
+        fits = [GaussianMixture(count, n_init=3, random_state=seed).fit(X) for count in counts]
     return np.asarray(min(fits, key=lambda fit: fit.bic(X)).predict(X), dtype=np.intp)
 
 
 def variational_mixture(X: Array, _n_clusters: int, seed: int) -> Labels:
     """Labels by scikit-learn's BayesianGaussianMixture with ten components, some of which stay empty."""
-    from sklearn.mixture import BayesianGaussianMixture
-
-    return _quietly(BayesianGaussianMixture(n_components=10, n_init=3, random_state=seed), X)
+    return fit_predict(BayesianGaussianMixture(n_components=10, n_init=3, random_state=seed), X)
 
 
 def hdbscan(X: Array, _n_clusters: int, _seed: int) -> Labels:
     """Labels by HDBSCAN as scikit-learn sets it up; −1 is noise."""
-    from sklearn.cluster import HDBSCAN
-
-    return np.asarray(HDBSCAN(copy=True).fit_predict(X), dtype=np.intp)
+    return fit_predict(HDBSCAN(copy=True), X)
 
 
-def mclust(X: Array, _n_clusters: int = 0, _seed: int = 0) -> Labels:
-    """Labels by R's mclust, number of clusters and shapes chosen by BIC; needs R with the package mclust."""
-    program = shutil.which("Rscript")
-    if program is None:
-        raise FileNotFoundError("Rscript was not found; install R and its package mclust.")
-    with tempfile.TemporaryDirectory() as folder:
-        data, found = Path(folder) / "data.csv", Path(folder) / "labels.csv"
-        np.savetxt(data, X, delimiter=",", fmt="%.17g")
-        script = (
-            'suppressPackageStartupMessages(library(mclust)); X <- as.matrix(read.csv("data.csv", '
-            'header=FALSE)); fit <- Mclust(X, verbose=FALSE); write(fit$classification, "labels.csv", 1)'
-        )
-        _run_r(program, script, folder)
-        return np.loadtxt(found, dtype=np.intp)
-
-
-def _run_r(program: str, script: str, folder: str | None = None) -> str:
-    # The script is ours, and the program is R's own.
-    done = subprocess.run(  # noqa: S603
-        [program, "--vanilla", "-e", script], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"mclust failed: {done.stderr.strip()[-500:]}")
-    return done.stdout
-
-
-@cache
-def mclust_version() -> str | None:
-    """Version of mclust that R has here, or None."""
-    program = shutil.which("Rscript")
-    if program is None:
-        return None
-    try:
-        return _run_r(program, 'cat(as.character(packageVersion("mclust")))').strip()
-    except RuntimeError:
-        return None
-
-
-def _quietly(method: object, X: Array) -> Labels:
-    """Fit and predict; rarely one of the starts stops early, and the best of them counts."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(method.fit_predict(X), dtype=np.intp)  # type: ignore[attr-defined]
-
-
-def our_answer(
-    X: Array,
-    _n_clusters: int,
-    seed: int,
-    model: str = "III",
-    **settings: Any,  # noqa: ANN401 - what `AffineClustering` takes
-) -> Labels:
-    """Labels by `AffineClustering`, told nothing but the model."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = AffineClustering(model, random_state=seed, **settings).fit_predict(X)
-    return np.asarray(found, dtype=np.intp)
-
-
-RIVALS: Mapping[str, Method] = {
+MCLUST = "mclust, BIC"
+METHODS: Mapping[str, Method] = {
+    "our answer": our_answer,
     "k-means, told K": k_means,
     "Gaussian mixture, BIC": mixture_by_bic,
     "variational mixture": variational_mixture,
     "HDBSCAN": hdbscan,
-    "mclust, BIC": mclust,
 }
-ANSWERING: Mapping[str, Method] = {"our answer": our_answer, **RIVALS}
 
 
 class Score(NamedTuple):
@@ -390,46 +305,50 @@ def score(simulation: Simulation, found: Labels) -> tuple[float, int]:
     return adjusted_rand(simulation.labels[inside], found[inside]), len(names)
 
 
-def run_rival(scenario: str, method: str, seed: int, methods: Mapping[str, Method] = ANSWERING) -> Score:
-    """Try a method on the simulation of a seed; without R, mclust's figures are the stored ones."""
+def run_method(scenario: str, method: str, seed: int) -> Score:
+    """Try one of `METHODS` on the simulation of a seed, or look up what `MCLUST` found there."""
     simulation = scenario_named(scenario).draw(seed)
-    if methods[method] is mclust:
-        agreement, count = mclust_score(scenario, seed, simulation)
+    if method == MCLUST:
+        agreement, count = stored_mclust(scenario, seed)
     else:
-        agreement, count = score(simulation, methods[method](simulation.X, simulation.n_clusters, seed))
+        agreement, count = score(simulation, METHODS[method](simulation.X, simulation.n_clusters, seed))
     return Score(scenario, method, seed, agreement, count, count == simulation.n_clusters)
 
 
-def mclust_score(key: str, seed: int, data: Simulation) -> tuple[float, int]:
-    """Score mclust on data; without R the stored one of that key and seed, or NaN and 0 if there is none."""
-    if mclust_version() is not None:
-        return score(data, mclust(data.X))
-    agreement, count = _stored().get(key, {}).get(str(seed), (float("nan"), 0))
+def stored_mclust(key: str, seed: int) -> tuple[float, int]:
+    """Score of mclust on the data of a scenario; NaN and 0 if it was not computed."""
+    agreement, count = _stored()["figures"].get(key, {}).get(str(seed), (float("nan"), 0))
     return float(agreement), int(count)
 
 
 @cache
-def _stored() -> dict[str, dict[str, tuple[float, int]]]:
-    figures: dict[str, dict[str, tuple[float, int]]] = json.loads(STORED.read_text(encoding="utf-8"))[
-        "figures"
-    ]
-    return figures
+def _stored() -> dict[str, Any]:
+    return dict(json.loads(STORED.read_text(encoding="utf-8")))
 
 
 def simulation_table(scores: Sequence[Score]) -> str:
     """Markdown: a row for each scenario, a column for each method, mean index and share of right numbers."""
     methods = list(dict.fromkeys(entry.method for entry in scores))
-    rows = [("simulation", *methods), ("---",) * (len(methods) + 1)]
+    rows = [["simulation", *methods], ["---"] * (len(methods) + 1)]
     for scenario in SCENARIOS:
-        cells = []
+        cells = [scenario.title]
         for method in methods:
             here = [entry for entry in scores if (entry.scenario, entry.method) == (scenario.key, method)]
-            known = [entry for entry in here if not np.isnan(entry.adjusted_rand)]
-            cells.append(
-                f"{np.mean([entry.adjusted_rand for entry in known]):.2f}, "
-                f"{100 * np.mean([entry.right for entry in known]):.0f} %"
-                if known
-                else "–"
-            )
-        rows.append((scenario.title, *cells))
+            known = [(entry.adjusted_rand, 100 * entry.right) for entry in here if entry.n_clusters]
+            cells.append("{:.2f}, {:.0f} %".format(*np.mean(known, axis=0)) if known else "–")
+        rows.append(cells)
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> None:
+    tasks = [
+        delayed(run_method)(scenario.key, method, seed)
+        for scenario in SCENARIOS
+        for method in (*METHODS, MCLUST)
+        for seed in SEEDS["held-out"][:SIMULATED]
+    ]
+    print(simulation_table(Parallel(-1, verbose=1)(tasks)))
+
+
+if __name__ == "__main__":
+    main()
