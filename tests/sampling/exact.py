@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sampling import by_hand
 from sampling.goodness import LEVEL, Fit, chi_square, explain, partition_names
 from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
@@ -26,7 +27,7 @@ import ewens_widgets as ew
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.enumeration import ExactPosterior
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.paper.moves import reassign, split_merge_proposal
+from ewens_widgets.paper.moves import split_merge_proposal
 from ewens_widgets.partition import all_partitions
 from ewens_widgets.sampling.moves import SplitMerge, gibbs, informed
 from ewens_widgets.sampling.moves.move import pair_distances
@@ -204,22 +205,13 @@ def split_merge_proposals(space: Space, move: SplitMerge) -> Floats:
     return proposals
 
 
-def relocations(space: Space) -> Iterator[tuple[int, int, int]]:
-    """Places of a partition and of another that one object's move makes of it, and that object."""
-    for place, labels in enumerate(space.labels):
-        for item in range(len(labels)):
-            for target in range(max(labels) + 2):
-                end = space.index[canonical([*labels[:item], target, *labels[item + 1 :]])]
-                if end != place:
-                    yield place, end, item
-
-
 @functools.cache
 def reassign_proposals(space: Space) -> Floats:
     """Probabilities that reassign proposes each partition at each other one."""
     proposals = np.zeros((len(space.labels),) * 2)
-    for start, end in {(start, end) for start, end, _ in relocations(space)}:
-        proposals[start, end] = math.exp(reassign.log_proposal(space.labels[start], space.labels[end]))
+    for start, labels in enumerate(space.labels):
+        for end, probability in by_hand.reassign_proposals(labels).items():
+            proposals[start, space.index[end]] = probability
     return proposals
 
 

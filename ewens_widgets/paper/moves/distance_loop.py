@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ewens_widgets.model.checks import FloatArray
-from ewens_widgets.paper.moves.distances import STALE, Distances, make_distances
+from ewens_widgets.paper.moves.distances import STALE, Distances
+from ewens_widgets.paper.moves.distances import make_distances as make_memory  # noqa: F401 - for the driver
 from ewens_widgets.paper.moves.reassign import reassign
 from ewens_widgets.paper.moves.split_merge import split_merge
 from ewens_widgets.paper.moves.split_merge_proposal import SplitMergeOptions
@@ -18,8 +18,8 @@ from ewens_widgets.sampling.draws import Records
 from ewens_widgets.sampling.driver import Schedule, begin, record
 from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace, Outcome
 
-REASSIGN, SPLIT_MERGE = 0, 1
-KERNELS: dict[Callable[..., int], int] = {reassign: REASSIGN, split_merge: SPLIT_MERGE}
+REASSIGN = 0
+KERNELS: dict[Callable[..., int], int] = {reassign: REASSIGN, split_merge: 1}
 
 
 @entry
@@ -62,13 +62,7 @@ def call(
     rest: tuple[Any, ...],
 ) -> tuple[Callable[..., None], tuple[Any, ...]]:
     """The compiled loop, and its arguments."""
-    given = SplitMergeOptions() if options is None else options
-    return advance_by_distance, (problem, workspace, memory, given, *rest)
-
-
-def make_memory(pairs: FloatArray | None) -> Distances:
-    """The cache of distances; empty for schedules that use none, so that no n × n array is made."""
-    return make_distances(np.zeros((0, 0)) if pairs is None else pairs)
+    return advance_by_distance, (problem, workspace, memory, options or SplitMergeOptions(), *rest)
 
 
 def forget(memory: Distances) -> None:

@@ -47,8 +47,9 @@ class Distances(NamedTuple):
     flags: NDArray[np.int64]
 
 
-def make_distances(pairs: FloatArray) -> Distances:
-    """Cache for a chain on these objects; it is filled by the first move."""
+def make_distances(given: FloatArray | None) -> Distances:
+    """Cache for a chain with these distances between objects, if any; it is filled by the first move."""
+    pairs = np.zeros((0, 0)) if given is None else given
     slots = pairs.shape[0] + 1
     floor = RELATIVE_FLOOR * float(pairs.max()) if pairs.size else 1.0
     return Distances(

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.compiled import jit
 from ewens_widgets.sampling.kernel.family import (
     attach,
@@ -48,7 +46,7 @@ from ewens_widgets.sampling.moves.move import (
     count,
 )
 
-__all__ = ["Reassign", "log_proposal", "reassign"]
+__all__ = ["Reassign", "reassign"]
 
 # A note: the object and the slot that it is to join, and how many options there were.
 _TARGET = OWN
@@ -65,17 +63,6 @@ def _note_choice(outcome: Outcome, item: int, target: int, options: int, movers:
             for place in range(1 + movers):
                 note(outcome, way, place, 0, factors[place])
     return factors[0] + factors[1] + factors[2]
-
-
-@jit
-def _log_change_of_joining(problem: AnyProblem, workspace: AnyWorkspace, item: int, target: int) -> float:
-    """Log π(after) − log π(before) of an object's joining another cluster, from its weights in both."""
-    tabulate(problem, workspace)
-    conditional_weights(problem, workspace, item)
-    here, there = workspace.weights[workspace.labels[item]], workspace.weights[target]
-    if there <= 0.0:
-        return -math.inf
-    return math.log(there) - math.log(here) if here > 0.0 else math.inf
 
 
 @jit
@@ -97,8 +84,13 @@ def reassign(problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng
     slot = own
     # A prior may allow no cluster more, not even in between: its steps there and back are infinite.
     is_closed = not alone and joins and log_opening(problem, workspace, n_clusters) == -math.inf
-    if is_closed:
-        log_ratio = _log_change_of_joining(problem, workspace, item, target)
+    if is_closed:  # The weights of the object in both clusters.
+        tabulate(problem, workspace)
+        conditional_weights(problem, workspace, item)
+        here, there = workspace.weights[own], workspace.weights[target]
+        log_ratio = -math.inf if there <= 0.0 else math.inf
+        if there > 0.0 and here > 0.0:
+            log_ratio = math.log(there) - math.log(here)
     if not alone:
         if not is_closed:
             log_ratio += log_change_of_detaching(problem, workspace, item)
@@ -172,19 +164,3 @@ class Reassign(Move):
             ringed=np.append(item.objects, target.objects),
             shares=target.by_object,
         )
-
-
-def log_proposal(labels: ArrayLike, proposed: ArrayLike) -> float:
-    """Log probability that a reassign move at partition `labels` proposes the partition `proposed`."""
-    start, end = check_labels(labels), check_labels(proposed)
-    n_objects, n_clusters = start.size, int(start.max()) + 1
-    paths = 0.0
-    for item in range(n_objects):
-        alone = int(np.sum(start == start[item])) == 1
-        options = n_clusters - 1 if alone else n_clusters
-        rest = np.arange(n_objects) != item
-        # The object is the one that moved if the others are grouped alike, but the whole is not.
-        alike = np.array_equal(check_labels(start[rest]), check_labels(end[rest]))
-        if alike and not np.array_equal(start, end):
-            paths += 1.0 / (n_objects * options)
-    return math.log(paths) if paths > 0.0 else -math.inf

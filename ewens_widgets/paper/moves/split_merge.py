@@ -30,11 +30,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ewens_widgets.paper.moves.distances import (
     BETWEEN,
-    FLOOR,
     PAIR_TOTAL,
     STALE,
     WITHIN,
@@ -63,7 +61,6 @@ from ewens_widgets.paper.moves.split_merge_proposal import (
     log_split_proposal,
     merged_within,
     note_sides,
-    split_total,
 )
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel.family import (
@@ -154,26 +151,29 @@ def _log_merge_back(
     return log_merge_proposal(options, chosen, total, outcome, BACKWARD)
 
 
-@inlined
-def _log_ratio(log_change: float, log_forward: float, log_backward: float, as_printed: bool) -> float:
-    """Log of π(B*) q(B | B*) over π(B) q(B* | B), or with the proposals as the paper prints them."""
-    if as_printed:
-        return log_change + log_forward - log_backward
-    return log_change + log_backward - log_forward
-
-
 @jit
-def _label_proposed(
-    members: NDArray[np.int64],
-    sides: NDArray[np.int64],
-    outcome: Outcome,
+def _decide(
+    workspace: AnyWorkspace,
+    as_printed: bool,
+    log_terms: tuple[float, float, float, float],
     count: int,
-    slot: int,
-    target: int,
-) -> None:
-    """Change the reported labels to the proposal: members on side 1 get the label `target`, others `slot`."""
-    for k in range(count):
-        outcome.labels[members[k]] = target if sides[k] == 1 else slot
+    slots: tuple[int, int],
+    outcome: Outcome,
+) -> bool:
+    """Decide by π(B*) q(B | B*) over π(B) q(B* | B), or with the proposals as the paper prints them.
+
+    `log_terms` are the logs of π(B*)/π(B), of the uniform draw, and of q there and back; `slots` are those
+    of sides 0 and 1 in the proposed partition.
+    """
+    log_change, log_uniform, log_forward, log_backward = log_terms
+    log_ratio = log_change + log_backward - log_forward
+    if as_printed:
+        log_ratio = log_change + log_forward - log_backward
+    if outcome.flags[WANTED] != NOTHING:
+        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
+        for k in range(count):
+            outcome.labels[workspace.members[k]] = slots[workspace.sides[k]]
+    return log_uniform < log_ratio  # A ratio that is not a number accepts nothing.
 
 
 @jit
@@ -187,7 +187,6 @@ def _split(
 ) -> int:
     """Propose a split and decide on it."""
     n_clusters = workspace.integers[CLUSTERS]
-    wanted = outcome.flags[WANTED]
     if n_clusters == problem.coordinates.shape[0]:
         return KEPT
     slot = choose_cluster(distances, workspace, options.within, outcome, rng)
@@ -196,24 +195,20 @@ def _split(
     moved = draw_sides(distances, workspace, count, cores, options.core_jump, outcome, rng)
     if moved == 0 or moved == count:
         return KEPT
-    others = split_total(distances, workspace, options.within, slot, slot)
     weight = workspace.weights[slot]  # left by the choice
     log_forward = log_split_proposal(
-        workspace, distances, options, weight, others, cores, count, outcome, FORWARD
+        workspace, distances, options, weight, (slot, slot), cores, count, outcome, FORWARD
     )
     weigh_sides(problem, workspace, count)
     log_change = log_change_of_split(problem, workspace, slot, moved)
     log_uniform = math.log(1.0 - rng.random())
     # The reverse proposal is at most as probable as a merge, which often decides already.
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.merge) <= log_uniform
-    if hopeless and wanted == NOTHING:
+    if hopeless and outcome.flags[WANTED] == NOTHING:
         return REJECTED
     log_backward = _log_merge_back(distances, workspace, options, slot, count, moved, outcome)
-    log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
-    if wanted != NOTHING:
-        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
-        _label_proposed(workspace.members, workspace.sides, outcome, count, slot, n_clusters)
-    if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
+    terms = (log_change, log_uniform, log_forward, log_backward)
+    if not _decide(workspace, options.as_printed, terms, count, (slot, n_clusters), outcome):
         return REJECTED
     fresh = make_split(problem, workspace, slot)
     install_row(distances, fresh + 1, slot, distances.scratch[0])
@@ -235,7 +230,6 @@ def _merge(
 ) -> int:
     """Propose a merge and decide on it."""
     n_clusters = workspace.integers[CLUSTERS]
-    wanted = outcome.flags[WANTED]
     if n_clusters == 1:
         return KEPT
     within, between = options.within, options.between
@@ -246,24 +240,19 @@ def _merge(
     log_change = log_change_of_merge(problem, workspace, slot, other)
     log_uniform = math.log(1.0 - rng.random())
     hopeless = not options.as_printed and log_change - log_forward + math.log(options.split) <= log_uniform
-    if hopeless and wanted == NOTHING:
+    if hopeless and outcome.flags[WANTED] == NOTHING:
         return REJECTED
     count = gather_members(workspace, slot, other)
     cores = union_farthest(distances, workspace, count, slot, other)
     statistic = merged_within(distances, workspace, options, slot, other, count)
     weight = within_weight(distances, within, statistic, size + other_size)
-    others = split_total(distances, workspace, within, slot, other)
     log_backward = log_split_proposal(
-        workspace, distances, options, weight, others, cores, count, outcome, BACKWARD
+        workspace, distances, options, weight, (slot, other), cores, count, outcome, BACKWARD
     )
-    log_ratio = _log_ratio(log_change, log_forward, log_backward, options.as_printed)
-    if wanted != NOTHING:
-        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
-        _label_proposed(workspace.members, workspace.sides, outcome, count, slot, slot)
-    if wanted == ACCOUNT:
-        pairs, floor = distances.pairs, distances.reals[FLOOR]
-        note_sides(pairs, floor, workspace.members, workspace.sides, count, cores, outcome)
-    if not log_uniform < log_ratio:  # A ratio that is not a number accepts nothing.
+    if outcome.flags[WANTED] == ACCOUNT:
+        note_sides(distances, workspace, count, cores, outcome)
+    terms = (log_change, log_uniform, log_forward, log_backward)
+    if not _decide(workspace, options.as_printed, terms, count, (slot, slot), outcome):
         return REJECTED
     make_merge(problem, workspace, slot, other)
     distances.within[slot] = statistic
@@ -330,16 +319,8 @@ class SplitMerge(Move):
     has_printed_ratio: ClassVar[bool] = True
     factors: ClassVar[tuple[str, ...]] = FACTORS
     choosable: ClassVar[tuple[Option, ...]] = (
-        Option(
-            "within", "within", "within", "Distance within a cluster: wide clusters are split", tuple(WITHIN)
-        ),
-        Option(
-            "between",
-            "between",
-            "between",
-            "Distance between clusters: near clusters are merged",
-            tuple(BETWEEN),
-        ),
+        Option("within", "within", "within", "Distance within clusters: wide ones are split", tuple(WITHIN)),
+        Option("between", "between", "between", "Distance between clusters: near ones merge", tuple(BETWEEN)),
         Option("core_jump", "jump", "core jump", "Probability that a core of a split changes sides"),
     )
 
@@ -349,23 +330,22 @@ class SplitMerge(Move):
             given = getattr(self, option)
             if not isinstance(given, str) or given not in known:
                 raise ValueError(f"{option} must be one of {', '.join(known)}; got {given!r}.")
-        probabilities = _as_floats(self.probabilities)
-        if len(probabilities) != 3 or min(probabilities) < 0.0 or abs(sum(probabilities) - 1.0) > 1e-9:
+        chances, jump = _as_floats(self.probabilities), _as_floats((self.core_jump,))
+        if len(chances) != 3 or min(chances) < 0.0 or abs(sum(chances) - 1.0) > 1e-9:
             raise ValueError(
                 "the probabilities of split, merge and keep must be three numbers, none negative, that sum "
                 f"to 1; got {self.probabilities!r}."
             )
-        if (probabilities[0] == 0.0) != (probabilities[1] == 0.0):
+        if (chances[0] == 0.0) != (chances[1] == 0.0):
             raise ValueError(
                 "split and merge undo each other: give both a positive probability, or neither; "
                 f"got {self.probabilities!r}."
             )
-        object.__setattr__(self, "probabilities", probabilities)
-        jump = _as_floats((self.core_jump,))
         if len(jump) != 1 or not 0.0 <= jump[0] < 1.0:
             raise ValueError(
                 f"the probability of a core jump must be at least 0 and below 1; got {self.core_jump!r}."
             )
+        object.__setattr__(self, "probabilities", chances)
         object.__setattr__(self, "core_jump", jump[0])
 
     def options(self, as_printed: bool = False) -> SplitMergeOptions:
@@ -391,12 +371,11 @@ class SplitMerge(Move):
             if allocation is not None and jumped >= 0:
                 allocation = replace(allocation, jumped=jumped)
         # What keeps a move from proposing: its choice, too few or too many clusters, or at last a core jump.
-        reason = "The core jump has emptied one side, so the partition stays as it is."
-        if _ACTIONS[action] == "nothing":
-            reason = "This time the move keeps the partition as it is."
-        elif _ACTIONS[action] == "merge":
-            reason = "A merge was to be proposed, but there is only one cluster."
-        elif notes.n_clusters == n_objects:
+        reason = {
+            "nothing": "This time the move keeps the partition as it is.",
+            "merge": "A merge was to be proposed, but there is only one cluster.",
+        }.get(_ACTIONS[action], "The core jump has emptied one side, so the partition stays as it is.")
+        if _ACTIONS[action] == "split" and notes.n_clusters == n_objects:
             reason = "A split was to be proposed, but every object is alone already."
         return notes.account(_ACTIONS[action], choices=tuple(choices), allocation=allocation, reason=reason)
 
@@ -483,13 +462,9 @@ def _tell_sides(account: BareProposal, allocation: Allocation) -> Iterator[Scene
     )
     log_sides = account.backward.factors[2].log_probability if back and account.backward else 0.0
     yield Scene.of_sides(account, allocation, rule, log_sides)
-    yield _tell_jump(allocation)
-
-
-def _tell_jump(allocation: Allocation) -> Scene:
     probability = f"{allocation.jump_probability:.3g}"
     jumped = [] if allocation.jumped is None else [allocation.jumped]
-    if allocation.is_replay:
+    if back:
         apart = len({int(allocation.sides[allocation.members == core][0]) for core in allocation.cores}) == 2
         text = (
             f"The cores are apart, so none may jump: probability {1 - allocation.jump_probability:.3g}."
@@ -500,6 +475,6 @@ def _tell_jump(allocation: Allocation) -> Scene:
     else:
         who = f"sides: object {jumped[0] + 1} did." if jumped else "sides. This time none did."
         text = f"With probability {probability} one of the cores changes {who}"
-    title = "The reverse proposal: core jump" if allocation.is_replay else "Core jump"
+    title = "The reverse proposal: core jump" if back else "Core jump"
     ringed = np.array(jumped, dtype=np.intp)
-    return Scene("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)
+    yield Scene("jump", title, text, focus=allocation.members, cores=allocation.cores, ringed=ringed)

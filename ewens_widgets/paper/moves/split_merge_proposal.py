@@ -74,32 +74,23 @@ class SplitMergeOptions(NamedTuple):
 
 
 @inlined
-def _to_core(pairs: FloatArray, floor: float, item: int, core: int) -> float:
+def _to_core(distances: Distances, item: int, core: int) -> float:
     """Distance of an object to a core."""
-    return max(pairs[item, core], floor)
+    return max(distances.pairs[item, core], distances.reals[FLOOR])
 
 
 @inlined
 def _log_assignment(
-    pairs: FloatArray,
-    floor: float,
-    members: NDArray[np.int64],
-    sides: NDArray[np.int64],
-    count: int,
-    cores: tuple[int, int],
-    low_side: int,
+    distances: Distances, workspace: AnyWorkspace, count: int, cores: tuple[int, int], low_side: int
 ) -> float:
     """Log probability of the sides of all members but the cores, if `low_side` is the first core's."""
-    low, high = cores
-    total = 0.0
-    product = 1.0
+    total, product = 0.0, 1.0
     for k in range(count):
-        i = members[k]
-        if i == low or i == high:
+        i = workspace.members[k]
+        if i == cores[0] or i == cores[1]:
             continue
-        to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
-        opposite = to_high if sides[k] == low_side else to_low
-        product *= opposite / (to_low + to_high)
+        to_low, to_high = _to_core(distances, i, cores[0]), _to_core(distances, i, cores[1])
+        product *= (to_high if workspace.sides[k] == low_side else to_low) / (to_low + to_high)
         if product < 1e-150:
             total += math.log(product)
             product = 1.0
@@ -108,10 +99,8 @@ def _log_assignment(
 
 @jit
 def _log_sides_probability(
-    pairs: FloatArray,
-    floor: float,
-    members: NDArray[np.int64],
-    sides: NDArray[np.int64],
+    distances: Distances,
+    workspace: AnyWorkspace,
     count: int,
     cores: tuple[int, int],
     core_jump: float,
@@ -119,17 +108,16 @@ def _log_sides_probability(
     way: int,
 ) -> float:
     """Log probability that a split of the gathered members gives the sides they are on."""
-    low, high = cores
     low_side = high_side = 0
     for k in range(count):
-        if members[k] == low:
-            low_side = sides[k]
-        elif members[k] == high:
-            high_side = sides[k]
+        if workspace.members[k] == cores[0]:
+            low_side = workspace.sides[k]
+        elif workspace.members[k] == cores[1]:
+            high_side = workspace.sides[k]
     is_noted = outcome.flags[WANTED] == ACCOUNT
     if low_side != high_side:
         log_stay = math.log(1.0 - core_jump)
-        log_sides = _log_assignment(pairs, floor, members, sides, count, cores, low_side)
+        log_sides = _log_assignment(distances, workspace, count, cores, low_side)
         if is_noted:
             note(outcome, way, SIDES, 0, log_sides)
             note(outcome, way, NO_JUMP, 0, log_stay)
@@ -137,8 +125,8 @@ def _log_sides_probability(
     if core_jump == 0.0 and not is_noted:
         return -np.inf
     # Both on one side: either the first core left the other side, or the second did.
-    first = _log_assignment(pairs, floor, members, sides, count, cores, 1 - low_side)
-    second = _log_assignment(pairs, floor, members, sides, count, cores, low_side)
+    first = _log_assignment(distances, workspace, count, cores, 1 - low_side)
+    second = _log_assignment(distances, workspace, count, cores, low_side)
     highest = max(first, second)
     log_ways = math.log(math.exp(first - highest) + math.exp(second - highest))
     log_jump = math.log(0.5 * core_jump) if core_jump > 0.0 else -np.inf
@@ -159,7 +147,6 @@ def draw_sides(
     rng: np.random.Generator,
 ) -> int:
     """Draw the sides of the gathered members and return how many are on side 1."""
-    pairs, floor = distances.pairs, distances.reals[FLOOR]
     low, high = cores
     moved = 0
     low_place = high_place = 0
@@ -170,7 +157,7 @@ def draw_sides(
         elif i == high:
             high_place, side = k, 1
         else:
-            to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
+            to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
             side = 0 if rng.random() * (to_low + to_high) < to_high else 1
         workspace.sides[k] = side
         moved += side
@@ -186,38 +173,22 @@ def draw_sides(
             jumped = high
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, JUMPED, jumped, 0, core_jump)
-        note_sides(pairs, floor, workspace.members, workspace.sides, count, cores, outcome)
+        note_sides(distances, workspace, count, cores, outcome)
     return moved
 
 
 @jit
 def note_sides(
-    pairs: FloatArray,
-    floor: float,
-    members: NDArray[np.int64],
-    sides: NDArray[np.int64],
-    count: int,
-    cores: tuple[int, int],
-    outcome: Outcome,
+    distances: Distances, workspace: AnyWorkspace, count: int, cores: tuple[int, int], outcome: Outcome
 ) -> None:
     """Note the cores, and for each gathered member its side and the probability of the second core's."""
     low, high = cores
     note(outcome, CORES, low, high, 0.0)
     for k in range(count):
-        i = members[k]
-        to_low, to_high = _to_core(pairs, floor, i, low), _to_core(pairs, floor, i, high)
+        i = workspace.members[k]
+        to_low, to_high = _to_core(distances, i, low), _to_core(distances, i, high)
         share = 0.0 if i == low else 1.0 if i == high else to_low / (to_low + to_high)
-        note(outcome, MEMBER, i, sides[k], share)
-
-
-@inlined
-def split_total(distances: Distances, workspace: AnyWorkspace, within: int, slot: int, other: int) -> float:
-    """Sum of the split weights of all clusters but two (or twice the same)."""
-    total = 0.0
-    for b in range(workspace.integers[CLUSTERS]):
-        if b != slot and b != other:
-            total += within_weight(distances, within, distances.within[b], workspace.sizes[b])
-    return total
+        note(outcome, MEMBER, i, workspace.sides[k], share)
 
 
 @inlined
@@ -226,7 +197,7 @@ def log_split_proposal(
     distances: Distances,
     options: SplitMergeOptions,
     weight: float,
-    others: float,
+    slots: tuple[int, int],
     cores: tuple[int, int],
     count: int,
     outcome: Outcome,
@@ -234,24 +205,18 @@ def log_split_proposal(
 ) -> float:
     """Log probability of proposing to split a cluster into the sides that its gathered members are on.
 
-    `weight` is the split weight of the cluster, and `others` the sum of those of all others.
+    `weight` is the split weight of the cluster; its members are in two slots now, or in one, named twice.
     """
+    others = 0.0
+    for b in range(workspace.integers[CLUSTERS]):
+        if b != slots[0] and b != slots[1]:
+            others += within_weight(distances, options.within, distances.within[b], workspace.sizes[b])
     log_try, log_share = math.log(options.split), math.log(weight / (weight + others))
     if outcome.flags[WANTED] == ACCOUNT:
         note(outcome, way, TRY_SPLIT, 0, log_try)
         note(outcome, way, THIS_CLUSTER, 0, log_share)
-    # A call of its own, with few arguments: compiled into its callers it would take seconds more.
-    log_sides = _log_sides_probability(
-        distances.pairs,
-        distances.reals[FLOOR],
-        workspace.members,
-        workspace.sides,
-        count,
-        cores,
-        options.core_jump,
-        outcome,
-        way,
-    )
+    # A call of its own: compiled into its callers it would take seconds more.
+    log_sides = _log_sides_probability(distances, workspace, count, cores, options.core_jump, outcome, way)
     return log_try + log_share + log_sides
 
 
@@ -325,20 +290,13 @@ def choose_pair(
             weights[b] = between_weight(distances, between, distances.cross[slot, b], size, other_size)
     other = choose(weights, n_clusters, rng.random())
     if outcome.flags[WANTED] == ACCOUNT:
-        _note_pairs(distances, workspace.sizes, n_clusters, between, outcome)
+        sizes = workspace.sizes
+        for a in range(n_clusters):
+            for b in range(a + 1, n_clusters):
+                weight = between_weight(distances, between, distances.cross[a, b], sizes[a], sizes[b])
+                note(outcome, OPTION, a, b, weight)
         note(outcome, CHOSEN, slot, other, 0.0)
     return slot, other
-
-
-@jit
-def _note_pairs(
-    distances: Distances, sizes: NDArray[np.int64], n_clusters: int, between: int, outcome: Outcome
-) -> None:
-    """Note the merge weights of all pairs of slots."""
-    for a in range(n_clusters):
-        for b in range(a + 1, n_clusters):
-            weight = between_weight(distances, between, distances.cross[a, b], sizes[a], sizes[b])
-            note(outcome, OPTION, a, b, weight)
 
 
 @entry
@@ -361,9 +319,10 @@ def _log_proposal(
     for k in range(count):
         workspace.sides[k] = 1 if moved[workspace.members[k]] else 0
     weight = within_weight(distances, options.within, distances.within[slot], size)
-    others = split_total(distances, workspace, options.within, slot, slot)
     cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
-    return log_split_proposal(workspace, distances, options, weight, others, cores, count, outcome, FORWARD)
+    return log_split_proposal(
+        workspace, distances, options, weight, (slot, slot), cores, count, outcome, FORWARD
+    )
 
 
 def log_proposal(
