@@ -100,12 +100,10 @@ def test_the_printed_chain_has_another_limit() -> None:
 
 
 def test_members_favour_the_nearer_core() -> None:
-    # Five points: cores at 0 and 10, and a member at 1.
+    # Cores at 0 and 10, and a member at 1.
     line = np.array([[0.0], [10.0], [1.0]])
     side = {
-        favour: proposals_by_hand(
-            line, (0, 0, 0), probabilities=(1.0, 0.0, 0.0), core_jump=0.0, favour=favour
-        )
+        favour: proposals_by_hand(line, (0, 0, 0), core_jump=0.0, favour=favour, **ONLY_SPLITS)
         for favour in ("nearer", "farther")
     }
     assert side["nearer"][0, 1, 0] == pytest.approx(0.9)
@@ -118,6 +116,15 @@ def test_two_paths_lead_to_a_core_jump() -> None:
         total = sum(proposals_by_hand(FIVE, whole, core_jump=0.3, paths=paths).values())
         assert (abs(total - 1.0) < 1e-12) == (paths == 2)
         assert total <= 1.0 + 1e-12
+
+
+def test_a_core_jump_keeps_a_pair_together() -> None:
+    proposals = proposals_by_hand(FIVE[:2], (0, 0), **ONLY_SPLITS)
+    assert proposals == pytest.approx({(0, 1): 0.99, (0, 0): 0.01})
+    space = make_space(FIVE[:2], "I")
+    found = split_merge_proposals(space, ew.moves.SplitMerge())
+    assert found[space.index[0, 0], space.index[0, 1]] == pytest.approx(0.475 * 0.99)
+    assert found[space.index[0, 1], space.index[0, 0]] == pytest.approx(0.475)
 
 
 def test_a_quarter_is_a_standard_deviation() -> None:
@@ -189,9 +196,7 @@ def test_the_centre_costs_three_nats() -> None:
 def test_minimum_within_is_our_reading() -> None:
     assert set(WITHIN) == {"average", "maximum", "minimum"}
     line = np.array([[0.0], [1.0], [1.5], [9.0], [9.9]])
-    proposals = proposals_by_hand(
-        line, (0, 0, 0, 1, 1), within="minimum", probabilities=(1.0, 0.0, 0.0), core_jump=0.0
-    )
+    proposals = proposals_by_hand(line, (0, 0, 0, 1, 1), within="minimum", core_jump=0.0, **ONLY_SPLITS)
     second = sum(value for labels, value in proposals.items() if labels[3] != labels[4])
     assert second == pytest.approx(0.9 / (0.5 + 0.9))
     assert sum(entry.within == "minimum" for entry in ew.paper.experiments.values()) == 4
@@ -230,3 +235,9 @@ def test_the_printed_priors_are_right() -> None:
     for labels, value in zip(partitions, values, strict=True):
         assert np.exp(prior.log_pmf(labels)) == pytest.approx(value)
         assert limit.log_pmf(labels) == pytest.approx(ew.priors.Ewens(lam).log_pmf(labels), abs=1e-5)
+    # A sixth object does not change the distribution of the first five, in whatever order they come.
+    for labels in partitions:
+        alone = np.exp(ew.ewens.log_pmf(labels, lam))
+        seated = [np.append(labels, seat) for seat in range(max(labels) + 2)]
+        assert sum(np.exp(ew.ewens.log_pmf(each, lam)) for each in seated) == pytest.approx(alone)
+        assert np.exp(ew.ewens.log_pmf(np.asarray(labels)[::-1], lam)) == pytest.approx(alone)
