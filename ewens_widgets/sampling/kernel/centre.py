@@ -92,11 +92,12 @@ def release(problem: Problem, workspace: Workspace) -> None:
     sum_clusters(problem.origin, workspace)
 
 
-@jit
+@inlined
 def fill_residual(problem: Problem, workspace: Workspace, theta_index: int) -> float:
     """Write S/n to `scatter`, of model III to `matrix`, and v to `first`; return c.
 
-    The sums must be those of `release`, and of model I their squares known.
+    The sums must be those of `release`, and of model I their squares known. Compiled into its callers: called
+    for every θ, it would take as long for its arguments as for the sums.
     """
     n_objects, n_features = problem.coordinates.shape
     total, pull = _pull(problem, workspace, theta_index), workspace.first
