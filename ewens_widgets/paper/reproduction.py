@@ -113,12 +113,13 @@ def _as_published(acceptance: str) -> Callable[[Experiment, int, bool], Found]:
 
 def _converged(experiment: Experiment, seeds: int, fast: bool) -> Found:
     """The corrected algorithm, ten times longer until chains from different starts agree."""
-    if not experiment.draws:
-        return {}
-    for iterations in LENGTHS[: 1 if fast else None]:
-        if run(experiment.key, CORRECTED, 1, iterations=iterations).has_converged:
+    found: Found = {}
+    for iterations in LENGTHS[: 1 if fast else None] if experiment.draws else ():
+        runs = run(experiment.key, CORRECTED, seeds, iterations=iterations)
+        found = runs.plain()
+        if runs.has_converged:
             break
-    return run(experiment.key, CORRECTED, seeds, iterations=iterations).plain()
+    return found
 
 
 def _default(experiment: Experiment, seeds: int, fast: bool) -> Found:

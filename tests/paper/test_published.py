@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import ewens_widgets as ew
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.paper.published import ALL, ROADS_VARIABLE
 from ewens_widgets.paper.reproduction import comparison_table, published_table
+from ewens_widgets.sampling.moves.schedule import resolve_schedule
+from ewens_widgets.views.explorer.presets import DATA, PAPER_SCHEDULES, PRESETS
 
 STORED = Path(__file__).with_name("results.json")
 EVEN, MERGING, WINE = (0.475, 0.475, 0.05), (0.019, 0.98, 0.001), (0.09, 0.90, 0.01)
@@ -108,6 +111,25 @@ def test_a_run_tells_errors_clusters_and_convergence() -> None:
     assert found.plot().axes
     longer = ew.paper.run("half-moons-2", "metropolis-hastings", seeds=1, iterations=5000)
     assert (longer.iterations, len(longer.trace)) == (5000, 1250)
+
+
+def test_the_example_of_the_explorer_shows_the_reported_error() -> None:
+    state = dict(parse_qsl(PRESETS["as the authors may have seen it"].state))
+    experiment = ALL["half-moons-2"]
+    assert PAPER_SCHEDULES[state["moves"]] == resolve_schedule([experiment.move()])
+    assert (int(state["burn_in"]), int(state["iterations"])) == (610, 1610)
+    settings = {"moves": [experiment.move()], "metric": state["metric"], "acceptance": state["ratio"]}
+    data, traces = DATA[state["data"]](), []
+    for seed in (int(state["seed"]), 0):
+        with pytest.warns(UserWarning, match="as-printed"):
+            sampler = ew.Sampler(data, model=state["model"], seed=seed, **settings)
+        traces.append(sampler.sample(1000, 610, progress=False))
+    found = (
+        traces[0].similarity_tree("single").cut(n_clusters=int(state["cut"]), min_size=int(state["least"]))
+    )
+    assert ew.error_rate(data.labels, found) == pytest.approx(0.115)
+    assert traces[0].n_clusters.mean() < 10
+    assert np.all(traces[1].n_clusters == 1)
 
 
 def test_the_stored_numbers_are_of_these_settings_and_fill_the_page(
