@@ -9,23 +9,14 @@ import messy_tables
 import numpy as np
 import pytest
 
-from ewens_widgets.tables import LARGEST_FILE, DataWarning, TableError, read_table
-
-
-def test_header_classes_and_numbers_are_recognised() -> None:
-    data = read_table(b"length,width,species\n1,2,setosa\n3,4,virginica\n5,6.5,setosa\n", "iris.csv")
-    assert data.name == "iris"
-    assert data.feature_names == ("length", "width")
-    assert data.label_names == ("setosa", "virginica")
-    np.testing.assert_array_equal(data.labels, [0, 1, 0])
-    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4], [5, 6.5]])
-    assert "3 rows, 2 numeric columns; known classes from column species" in data.description
+from ewens_widgets.tables import DataWarning, TableError, read_table
 
 
 @pytest.mark.parametrize(
     ("content", "X", "names", "classes"),
     [
         (b"1,2\n3,4\n", [[1, 2], [3, 4]], ("x1", "x2"), None),
+        (b"x,y,species\n1,2,u\n3,4,v\n5,6.5,u\n", [[1, 2], [3, 4], [5, 6.5]], ("x", "y"), ("u", "v", "u")),
         (b"1.5,a\n2.5,b\n3.5,a\n", [[1.5], [2.5], [3.5]], ("x1",), ("a", "b", "a")),
         (b"Class,x\n1,10\n2,20\n2,30\n", [[10], [20], [30]], ("x",), ("1", "2", "2")),
         (b"country,x,class\nA,1,u\nB,2,v\nC,3,u\n", [[1], [2], [3]], ("x",), ("u", "v", "u")),
@@ -40,16 +31,12 @@ def test_header_classes_and_numbers_are_recognised() -> None:
 def test_small_tables(
     content: bytes, X: list[list[float]], names: tuple[str, ...], classes: tuple[str, ...] | None
 ) -> None:
-    data = read_table(content)
+    data = read_table(content, "small.csv")
     np.testing.assert_array_equal(data.X, X)
-    assert data.feature_names == names
+    assert (data.name, data.feature_names) == ("small", names)
+    assert f"{len(X)} rows, {len(names)} numeric columns" in data.description
     assert data.classes == classes
     assert ("column country names the objects" in data.description) == content.startswith(b"country")
-
-
-def test_missing_values_are_reported_by_row_and_column() -> None:
-    with pytest.raises(TableError, match=r"2 missing values: row 2, column 'a'; row 1, column 'b'"):
-        read_table(b"a,b,c\n1,NA,3\n,5,6\n7,8,9\n")
 
 
 def test_many_missing_values_are_counted() -> None:
@@ -58,14 +45,9 @@ def test_many_missing_values_are_counted() -> None:
         read_table(("a,b\n" + rows).encode())
 
 
-def test_a_wrong_value_is_shown() -> None:
-    with pytest.raises(TableError, match=r"1 value that cannot be read .*row 2, column 'a' \('1\.2\.3'\)"):
-        read_table(b"a,b\n1,2\n1.2.3,4\n5,6\n")
-
-
-@pytest.mark.parametrize("value", [b"inf", b"1e999", b"0x10", b"=1+1", b"1_000"])
+@pytest.mark.parametrize("value", [b"inf", b"1e999", b"0x10", b"=1+1", b"1_000", b"1.2.3"])
 def test_what_python_might_take_for_a_number_is_none(value: bytes) -> None:
-    with pytest.raises(TableError, match="row 2, column 'a'"):
+    with pytest.raises(TableError, match=r"1 value that cannot be read .*row 2, column 'a'"):
         read_table(b"a,b\n1,2\n" + value + b",4\n5,6\n7,8\n")
 
 
@@ -76,13 +58,7 @@ def test_what_python_might_take_for_a_number_is_none(value: bytes) -> None:
         (b" \n\n", "empty"),
         (b"a,b\n", "0 row"),
         (b"a,b\n1,2\n", "1 row"),
-        (b"a,b\n1,2\n3\n", "1 missing value: row 2, column 'b'"),
-        (b'a,b\n1,"2\n', "a quote in line 2 is not closed"),
-        (b"a,b\nx,y\nz,y\nx,w\n", "hold text"),
-        (b"name\nx\ny\nx\n", "no column of numbers"),
-        (b"a,class\n1,u\n2,\n", "empty in row 2"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
-        (b"PK\x03\x04\x14\x00", "not a text file"),
         (",".join(["1"] * 1001).encode(), "1001 columns"),
     ],
 )
@@ -94,10 +70,6 @@ def test_what_is_no_table_is_refused(content: bytes, complaint: str) -> None:
 def test_too_large_a_file_is_refused_before_it_is_read() -> None:
     with pytest.raises(TableError, match=r"6\.0 MB; at most 5 MB"):
         read_table(b"\x00" * 6_000_000)
-    assert LARGEST_FILE == 5_000_000
-
-
-def test_too_many_rows_are_refused() -> None:
     with pytest.raises(TableError, match="more than 20000 rows"):
         read_table(b"1,2\n" * 20_001)
 

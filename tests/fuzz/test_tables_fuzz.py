@@ -25,21 +25,7 @@ EXAMPLES = [
 # Letters, and cells, that mean something to some reader of tables.
 LETTERS = "0123456789.,;\t\n\r\"'eE+-=@ aNn/?\x85\u2028\x00\ufeff٣é"
 CELLS = [
-    "1",
-    "2.5",
-    "-3e4",
-    "1e999",
-    "",
-    "NA",
-    "a",
-    "a",
-    "class",
-    "a (2)",
-    "x1",
-    "1,5",
-    '"',
-    "=1+1",
-    "٣",
+    *["1", "2.5", "-3e4", "1e999", "", "NA", "a", "a", "class", "a (2)", "x1", "1,5", '"', "=1+1", "٣"],
     "9" * 400,
 ]
 

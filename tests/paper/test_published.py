@@ -102,11 +102,8 @@ def test_a_run_tells_errors_clusters_and_convergence() -> None:
     assert found.errors.shape == found.n_clusters.shape == (2,)
     assert len(found.trace) == 1000
     assert str(found).splitlines()[0].startswith("half-moons, model II, as-printed, 1610 iterations: R-hat ")
-    assert str(found).splitlines()[-1].split() == [
-        "mean",
-        f"{found.errors.mean():.3f}",
-        f"{found.n_clusters.mean():.1f}",
-    ]
+    means = [f"{found.errors.mean():.3f}", f"{found.n_clusters.mean():.1f}"]
+    assert str(found).splitlines()[-1].split() == ["mean", *means]
     assert "<table" in found._repr_html_()
     assert found.plot().axes
     longer = ew.paper.run("half-moons-2", "metropolis-hastings", seeds=1, iterations=5000)
@@ -164,11 +161,7 @@ def test_a_stored_column_is_what_is_computed(
 
 def test_what_the_error_of_print_does_with_the_printed_settings(stored: dict[str, Any]) -> None:
     """With equal probabilities the chain stays at singletons; with the paper's own, merges win."""
-    found = {
-        key: entry["as printed"]["n_clusters"]
-        for key, entry in stored["experiments"].items()
-        if key in PRINTED
-    }
+    found = {key: stored["experiments"][key]["as printed"]["n_clusters"] for key in PRINTED}
     for key in ("unit-square-1", "unit-square-2", "unit-square-3"):
         assert min(found[key]) > 79
     assert max(found["half-moons-2"]) < 25
