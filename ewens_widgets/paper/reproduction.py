@@ -9,19 +9,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
-from ewens_widgets._version import __version__
 from ewens_widgets.analysis.agreement import adjusted_rand, error_rate
 from ewens_widgets.analysis.convergence import GOOD_RHAT
 from ewens_widgets.analysis.plots import plot_scatter, plot_theta
@@ -94,9 +89,8 @@ def run_paper(
         results["experiments"].setdefault(key, {"settings": ALL[key].settings()})[name] = result
     figures = dict(zip([entry.key for entry in drawn], found[len(wanted) :], strict=True))
     page = markdown_page(results, figures)
-    versions = f"NumPy {np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-    took = f"in {(time.perf_counter() - start) / 60:.1f} minutes"
-    page += f"\nMade by ewens_widgets {__version__} with {versions}, {took}.\n"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("ewens_widgets", "numpy", "scikit-learn"))
+    page += f"\nMade by {versions}, in {(time.perf_counter() - start) / 60:.1f} minutes.\n"
     write_atomically(target / RESULTS, (json.dumps(results, indent=1) + "\n").encode())
     write_atomically(target / PAGE, page.encode())
     return target / PAGE
@@ -129,11 +123,15 @@ def _default(experiment: Experiment, seeds: int, fast: bool) -> Found:
 
 def k_means(X: FloatArray, n_clusters: int, seed: int) -> Labels:
     """Labels by k-means, best of ten starts, given the number of clusters."""
+    from sklearn.cluster import KMeans
+
     return fit_predict(KMeans(n_clusters, n_init=10, random_state=seed), X)
 
 
 def gaussian_mixture(X: FloatArray, n_clusters: int, seed: int) -> Labels:
     """Labels by a Gaussian mixture, best of five starts, given the number of clusters."""
+    from sklearn.mixture import GaussianMixture
+
     return fit_predict(GaussianMixture(n_clusters, n_init=5, random_state=seed), X)
 
 
@@ -150,6 +148,8 @@ def our_answer(
 
 def fit_predict(method: Any, X: FloatArray) -> Labels:  # noqa: ANN401 - any of scikit-learn's kind
     """Fit and predict; rarely one of the starts stops early, and the best of them counts."""
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(method.fit_predict(X), dtype=np.intp)
