@@ -174,7 +174,7 @@ _WINE_1 = Experiment(
     *("wine-1", "wine", "I", "5.2, text; Figure 7", _MOST, 1350, 1500, 3, lambda _: datasets.wine()),
     within="minimum",
     probabilities=(0.09, 0.90, 0.01),
-    thin=15,
+    thin=100,
 )
 
 experiments = Experiments(
