@@ -49,17 +49,9 @@ DIGESTS: dict[str, tuple[float, str]] = {
 }
 """For each exercise the step to which its answer is rounded, and the digest of the right one."""
 
-_NEAR = 2
-_LENGTH = 16
-
 
 def predict(guess: float | str | None) -> None:
-    """Say whether a guess has been written down, before the result is shown.
-
-    Parameters
-    ----------
-    guess
-        A number or a short text; None as long as there is none.
+    """Say whether a guess (a number or a short text) has been written down, before the result is shown.
 
     Examples
     --------
@@ -68,21 +60,12 @@ def predict(guess: float | str | None) -> None:
     >>> predict(5)
     Your guess is 5. Now run the next cell.
     """
-    if guess is None:
-        print("No guess yet: write yours in place of None, and run this cell again before you go on.")  # noqa: T201
-    else:
-        print(f"Your guess is {guess}. Now run the next cell.")  # noqa: T201 - for the reader of a notebook
+    none = "No guess yet: write yours in place of None, and run this cell again before you go on."
+    print(none if guess is None else f"Your guess is {guess}. Now run the next cell.")  # noqa: T201
 
 
 def reveal(guess: float | str | None, result: float | str) -> None:
-    """Print a result, beside the guess if there was one.
-
-    Parameters
-    ----------
-    guess
-        What was given to `predict`.
-    result
-        What was computed.
+    """Print a result, beside the guess that was given to `predict`, if there was one.
 
     Examples
     --------
@@ -92,18 +75,11 @@ def reveal(guess: float | str | None, result: float | str) -> None:
     The result is B.
     """
     shown = result if isinstance(result, str) else f"{result:.3g}"
-    print(f"The result is {shown}" + (".\n" if guess is None else f"; your guess was {guess}.\n"), end="")  # noqa: T201
+    print(f"The result is {shown}" + ("." if guess is None else f"; your guess was {guess}."))  # noqa: T201
 
 
 def check(exercise: str, answer: float | None) -> None:
-    """Say whether a number is the answer to an exercise, or within two steps of it.
-
-    Parameters
-    ----------
-    exercise
-        Number of the lesson and of the exercise, e.g. ``"04.E1"``.
-    answer
-        The number that you found; None as long as there is none.
+    """Say whether a number is the answer to an exercise, e.g. ``"04.E1"``, or within two steps of it.
 
     Examples
     --------
@@ -116,25 +92,15 @@ def check(exercise: str, answer: float | None) -> None:
     if answer is None:
         verdict = "no answer yet"
     else:
-        near = [_digest(exercise, round(answer / step) + shift) for shift in range(-_NEAR, _NEAR + 1)]
+        near = [_digest(exercise, round(answer / step) + shift) for shift in (-2, -1, 0, 1, 2)]
         verdict = "right" if right in near else "not yet, try again"
     print(f"{exercise}: {verdict}")  # noqa: T201 - for the reader of a notebook
 
 
 def digest(exercise: str, answer: float, step: float) -> str:
-    """Make the line of `DIGESTS` for a new exercise.
-
-    Parameters
-    ----------
-    exercise
-        Number of the lesson and of the exercise.
-    answer
-        The right number.
-    step
-        Answers within two of these steps are accepted.
-    """
+    """Make the line of `DIGESTS` for a new exercise; answers may be two steps from the right one."""
     return f'"{exercise}": ({step:g}, "{_digest(exercise, round(answer / step))}"),'
 
 
 def _digest(exercise: str, rounded: int) -> str:
-    return sha256(f"{exercise}: {rounded}".encode()).hexdigest()[:_LENGTH]
+    return sha256(f"{exercise}: {rounded}".encode()).hexdigest()[:16]

@@ -145,6 +145,8 @@ class Engine(Generic[FrameT, StatusT]):
 
     Attributes
     ----------
+    work
+        What is being done.
     status
         Progress of the work; a frozen value, safe to read from any thread.
     error
@@ -161,7 +163,7 @@ class Engine(Generic[FrameT, StatusT]):
         self.mailbox = Mailbox(after=self._resume)
         self.post = self.mailbox.post
         self.error: Exception | None = None
-        self._work = work
+        self.work = work
         self._fan_out = fan_out
         self._display = Display(pacing)
         self._frame_times = FrameTimes(_checked(speed), 1.0 / pacing.frames_per_second)
@@ -350,7 +352,7 @@ class Engine(Generic[FrameT, StatusT]):
 
     def _may_run(self) -> bool:
         """Whether there is something to run; if so, begin to measure the rate."""
-        if self._work.is_done:
+        if self.work.is_done:
             return False
         if not self._state.is_running:
             self._meter.restart(self._clock())
@@ -359,7 +361,7 @@ class Engine(Generic[FrameT, StatusT]):
 
     def _take_up(self, work: Work) -> None:
         """Change to other work, whose steps may take more or less time."""
-        self._work = work
+        self.work = work
         self._sizer.restart()
         self._display.outdate(urgently=True)
 
@@ -411,7 +413,7 @@ class Engine(Generic[FrameT, StatusT]):
         try:
             with self.mailbox.held():
                 with self._guarded():
-                    if self._state.is_running and self._is_announced and can_work(self._work):
+                    if self._state.is_running and self._is_announced and can_work(self.work):
                         self._run_blocks()
                     self._publish()
                     self._send_if_due()
@@ -440,7 +442,7 @@ class Engine(Generic[FrameT, StatusT]):
         elif self._is_paced:
             limits += [self._frame_times.remaining]
         started = self._clock()
-        done = self._work.advance(min(limit for limit in limits if limit is not None))
+        done = self.work.advance(min(limit for limit in limits if limit is not None))
         now = self._clock()
         if not self._is_prepared:
             # The first block may have included compilation, so its time does not predict the next one.
@@ -452,11 +454,11 @@ class Engine(Generic[FrameT, StatusT]):
         self._display.outdate()
         self._frame_times.count(done)
         self._steps -= min(done, self._steps)
-        if self._work.is_done:
+        if self.work.is_done:
             self._enter(PlayerState.FINISHED)
         elif done == 0:
             raise RuntimeError(
-                f"{type(self._work).__name__}.advance() did no step although is_done is False; it must do at "
+                f"{type(self.work).__name__}.advance() did no step although is_done is False; it must do at "
                 "least one"
             )
         elif self._state is PlayerState.STEPPING and self._steps == 0:
@@ -542,16 +544,6 @@ class Worker(Engine[Tick, WorkerStatus]):
 
     def __init__(self, work: Work, *, speed: float | None = None, pacing: Pacing | None = None) -> None:
         super().__init__(work, FanOut(strict=True), speed, pacing)
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether there is an event loop to work on."""
-        return self.mailbox.capture_loop()
-
-    @property
-    def work(self) -> Work:
-        """What is being done."""
-        return self._work
 
     def run_sync(self, steps: int = 2**31) -> None:
         """Do at most `steps` steps in the foreground, with or without a loop; errors of the work raise."""

@@ -183,7 +183,7 @@ class TransformPanel(Panel):
         show_if(self.use, comparison is not None)
         self.worker.replace(_Compared(comparison, self._write))
         self._write()
-        if comparison is not None and self.worker.has_loop:
+        if comparison is not None and self.worker.mailbox.capture_loop():
             self.worker.play()
 
     @property

@@ -254,7 +254,7 @@ class AffineLab(Dashboard):
         self.original.place(X[:, columns])
         self.transformed.place(transformed[:, columns])
         self._worker.replace(self._comparison)
-        if self._worker.has_loop:
+        if self._worker.mailbox.capture_loop():
             self._worker.play()
 
     def show(self, tick: Tick) -> None:  # noqa: ARG002 - the state itself is shown
