@@ -22,7 +22,8 @@ from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.datasets._frames import as_pandas, column_names, is_frame, row_names
 from ewens_widgets.group_profile import Profile, profile
-from ewens_widgets.model.checks import check_data
+from ewens_widgets.model.checks import check_data, check_finite
+from ewens_widgets.model.mixed_columns import check_rows
 from ewens_widgets.model.priors.ewens import Concentration
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.chains.result import Chains, Until, until
@@ -225,6 +226,12 @@ class AffineClustering(
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn has no types
+        """Missing cells are part of the model."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike | Dataset, y: object = None) -> "AffineClustering":
         """Run the chains and report a partition.
@@ -278,8 +285,7 @@ class AffineClustering(
     def score_samples(self, X: ArrayLike | Dataset) -> FloatArray:
         """Log predictive density of each row, treated as a new object, in the units of the data."""
         check_is_fitted(self)
-        coordinates, categories = self._canonical(X)
-        density = log_predictive_density(self.trace_, coordinates, categories=categories)
+        density = log_predictive_density(self.trace_, **self._new_rows(X))
         return density + float(self.trace_.posterior.map.log_jacobian)
 
     def score(self, X: ArrayLike | Dataset, y: object = None) -> float:  # noqa: ARG002 - there by convention
@@ -334,13 +340,23 @@ class AffineClustering(
 
     def _checked(self, X: ArrayLike | Dataset, reset: bool) -> FloatArray:
         given = X.X if isinstance(X, Dataset) else X
-        # A category may be missing; gaps elsewhere are found when the kinds of the columns are known.
-        gaps: dict[str, Any] = {"ensure_all_finite": "allow-nan" if self.kinds is not None else True}
-        least = {"ensure_min_samples": 2, **gaps} if reset else gaps
+        options: dict[str, Any] = {"dtype": np.float64, "reset": reset, "ensure_all_finite": "allow-nan"}
+        if reset:
+            options["ensure_min_samples"] = 2
         if is_frame(given) or isinstance(X, Dataset):
-            check_data(X, finite=self.kinds is None)  # whose errors name columns and rows
+            matrix = check_data(X, finite=False)  # whose errors name columns and rows
+            check_finite(matrix, X, allow_gaps=True)
+            if np.isnan(matrix).any() and is_frame(given):  # scikit-learn does not know every sign of a gap
+                frame = as_pandas(given)
+                given = type(frame)(matrix, index=frame.index, columns=frame.columns)
+        elif isinstance(given, np.ma.MaskedArray):
+            given = check_data(given, finite=False)
         try:
-            return np.asarray(validate_data(self, given, dtype=np.float64, reset=reset, **least))
+            return np.asarray(validate_data(self, given, **options))
+        except TypeError as fault:
+            if "NAType" not in str(fault):
+                raise
+            return np.asarray(validate_data(self, check_data(given, finite=False), **options))
         except ValueError as fault:
             if "could not convert" in str(fault):
                 check_data(X)  # the same error with the way out
@@ -470,14 +486,15 @@ class AffineClustering(
 
     def _predicted(self, X: ArrayLike | Dataset) -> Prediction:
         check_is_fitted(self)
-        coordinates, categories = self._canonical(X)
-        return predict_clusters(self.trace_, np.asarray(self.labels_), coordinates, categories=categories)
+        return predict_clusters(self.trace_, np.asarray(self.labels_), **self._new_rows(X))
 
-    def _canonical(self, X: ArrayLike | Dataset) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Canonical coordinates of rows, and the places of their categories."""
+    def _new_rows(self, X: ArrayLike | Dataset) -> dict[str, Any]:
+        """Canonical coordinates of rows, their numbers, and the places of their categories."""
         matrix, posterior = self._checked(X, reset=False), self.trace_.posterior
-        posterior.columns.check_finite(matrix, X)
-        return posterior.map(matrix), posterior.columns.places_of(matrix)
+        check_finite(matrix, X, allow_gaps=True)
+        numbers, categories = posterior.numbers_of(matrix), posterior.columns.places_of(matrix)
+        check_rows(numbers, categories)
+        return {"new": posterior.map(matrix), "numbers": numbers, "categories": categories}
 
 
 def _with_names(X: ArrayLike | Dataset, matrix: FloatArray) -> FloatArray | Dataset:

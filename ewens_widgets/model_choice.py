@@ -309,10 +309,14 @@ def _compared(
         # E.g. model III with as many columns as rows; other models may fit.
         return ComparedModel(chosen["model"], chosen["shapes"], read_only(np.empty(0)), None, str(fault))
     for part, sampler in samplers:
-        canonical, categories = sampler.posterior.map, sampler.posterior.columns.places_of(matrix[part])
-        trace = sampler.sample(**chain)
-        density = log_predictive_density(trace, canonical(matrix[part]), categories=categories)
-        found[part] = density + canonical.log_jacobian
+        posterior, rows, trace = sampler.posterior, matrix[part], sampler.sample(**chain)
+        density = log_predictive_density(
+            trace,
+            posterior.map(rows),
+            categories=posterior.columns.places_of(rows),
+            numbers=posterior.numbers_of(rows),
+        )
+        found[part] = density + posterior.map.log_jacobian
         bar.update(1)
     number = whole.sample(**chain).answer().n_clusters
     bar.update(1)

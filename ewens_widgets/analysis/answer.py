@@ -376,7 +376,7 @@ def answer(trace: "Trace") -> Answer:
     bent = bool(within and following < max(within))
     lost = 0.0 if bent else sum(max(loss, 0.0) for loss in within)
     memberships = robust_memberships(
-        trace.posterior.coordinates, memberships, trace.posterior.model, lost, trace.posterior.columns
+        trace.best_posterior.coordinates, memberships, trace.posterior.model, lost, trace.posterior.columns
     )
     # Groups are numbered in the order in which they first appear, as labels are.
     seen, first = np.unique(memberships.argmax(axis=1), return_index=True)
@@ -628,8 +628,9 @@ def tree_to_cut(trace: "Trace", n_clusters: int, kind: str, min_size: int = 1) -
         # The highest posterior among the draws that have enough clusters, or nearly.
         enough = trace.n_clusters >= min(n_clusters, int(trace.n_clusters.max()))
         best = int(np.argmax(np.where(enough, trace.log_posterior, -np.inf)))
-        evidence = by_evidence.evidence_of(trace.posterior, trace)
-        return by_evidence.evidence_tree(trace.posterior, trace.labels[best], evidence), min_size
+        posterior = trace.posterior_at(best)
+        evidence = by_evidence.evidence_of(posterior, trace)
+        return by_evidence.evidence_tree(posterior, trace.labels[best], evidence), min_size
     return trace.similarity_tree(kind), min_size
 
 

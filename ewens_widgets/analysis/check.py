@@ -152,7 +152,7 @@ def check(trace: "Trace", data: ArrayLike | Dataset | None = None) -> ModelCheck
     """
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
-    posterior = trace.posterior
+    posterior = trace.best_posterior
     columns, names = _columns(posterior, data)
     labels = _labels(trace)
     clusters = _large_clusters(posterior, labels)
@@ -185,14 +185,16 @@ def _columns(
     if matrix.shape != posterior.data_shape:
         n_rows, n_columns = posterior.data_shape
         raise ValueError(f"the trace is of {n_rows} × {n_columns} data; got {matrix.shape}.")
-    if np.sum((posterior.map(matrix) - Y) ** 2) > _FOREIGN * np.sum(Y * Y):
+    if np.nansum((posterior.map(matrix) - Y) ** 2) > _FOREIGN * np.sum(Y * Y):
         raise ValueError(
             "these are not the data that the trace is of: give the same rows and columns, in the same units."
         )
     names = column_names(data)
+    numbers = posterior.numbers_of(matrix).copy()
+    numbers[tuple(posterior.gaps.T)] = posterior.imputed_values(Y[tuple(posterior.gaps.T)])
     if columns is None:
-        return matrix, names
-    return posterior.numbers_of(matrix), tuple(posterior.columns.kinds[place].name for place in columns)
+        return numbers, names
+    return numbers, tuple(posterior.columns.kinds[place].name for place in columns)
 
 
 def _labels(trace: "Trace") -> IntArray:

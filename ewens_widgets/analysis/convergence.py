@@ -5,7 +5,8 @@ cannot contradict each other.
 
 **Monitored quantities** (`QUANTITIES`) do not depend on the numbering of clusters: the number of clusters,
 the index of θ on its grid (whose steps are ratios), the log posterior and the size of the largest cluster. If
-they are sampled, the concentration and the logarithm of the pooling ν of own shapes are monitored too.
+they are sampled, the concentration and the logarithm of the pooling ν of own shapes are monitored too, and
+where cells are missing the mean of up to five imputed ones.
 
 **R-hat and effective sample size** are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), taken
 from arviz-stats: chains are split into halves, values are replaced by normal scores of their ranks, and then,
@@ -74,6 +75,7 @@ QUANTITIES = {
     "largest_cluster": "size of the largest cluster",
     "concentration": "concentration",
     "nu": "pooling ν",
+    "imputed_cells": "mean of some imputed cells",
 }
 """Monitored quantities and their names."""
 
@@ -370,6 +372,7 @@ def followed(source: DrawTable, rows: slice = slice(None)) -> dict[str, FloatArr
         "largest_cluster": _largest(source.labels[rows]),
         "concentration": source.concentration[rows],
         "nu": np.log2(source.column("nu")[rows]),
+        "imputed_cells": source.column("imputed_cells")[rows],
     }
     return {name: np.asarray(columns[name], dtype=np.float64) for name in followed_names(source.posterior)}
 

@@ -87,7 +87,7 @@ class Evidence:
         """Log posterior lost by merging pairs of clusters, negative where a merge gains."""
         posterior, sizes = self.posterior, clusters.sizes
         n_objects, n_features = posterior.n_objects, posterior.n_features
-        if posterior.centre == "unknown":
+        if posterior.centre == "unknown" or posterior.total is not None:
             return self._losses_of_orbit(clusters, left, right) + self._other_losses(clusters, left, right)
         theta = posterior.theta_grid[:, None]
         log_grown, shrinkage = np.log1p(theta * sizes), theta / (1.0 + theta * sizes) / n_objects
@@ -108,11 +108,14 @@ class Evidence:
         return numbers + self._other_losses(clusters, left, right)
 
     def _losses_of_orbit(self, clusters: AnyStatistics, left: IntArray, right: IntArray) -> FloatArray:
-        """The same without the prior where the centre is unknown: each merged partition is evaluated."""
-        posterior, (sizes, sums) = self.posterior, clusters[:2]
+        """The same without the prior where the centre is unknown or cells are missing.
+
+        Each merged partition is evaluated.
+        """
+        posterior, (sizes, sums), total = self.posterior, clusters[:2], self.posterior.total
 
         def log_total(sizes: FloatArray, sums: FloatArray) -> FloatArray:
-            known = posterior.n_objects, posterior.theta_grid, posterior.model, posterior.centre
+            known = posterior.n_objects, posterior.theta_grid, posterior.model, posterior.centre, total
             values = log_likelihoods_from_statistics(sizes, sums, *known)
             return np.asarray(logsumexp(values + posterior.log_theta_prior, axis=-1))
 
@@ -290,7 +293,7 @@ def consensus_tree(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAW
     """
     distance = consensus_distance(trace, n_clusters, draws)
     method = f"consensus of evidence trees down to {n_clusters}"
-    return tree_of_distance(distance, "average", trace.posterior.coordinates, method)
+    return tree_of_distance(distance, "average", trace.best_posterior.coordinates, method)
 
 
 def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_DRAWS) -> FloatArray:
@@ -301,7 +304,7 @@ def consensus_distance(trace: "Trace", n_clusters: int, draws: int = _CONSENSUS_
         )
     if not len(trace):
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
-    n_objects, posterior = trace.n_objects, trace.posterior
+    n_objects, posterior = trace.n_objects, trace.best_posterior
     check_consensus_fits(n_objects)
     mean = float(np.mean(trace.n_clusters))
     if posterior.shapes == "own":

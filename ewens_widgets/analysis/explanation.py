@@ -167,6 +167,11 @@ def explain(
     as_printed
         Decide by the ratio that the paper prints, if it differs.
     """
+    if len(posterior.gaps):
+        raise ValueError(
+            "proposals are explained for tables without missing cells, whose moves are the same; fill the "
+            "gaps, e.g. with trace.imputed(), or drop the rows that have any."
+        )
     if posterior.shapes == "common" and posterior.centre == "unknown":
         raise ValueError(
             'proposals are explained for a known centre, whose moves are the same; use centre="mean" here.'

@@ -204,7 +204,7 @@ def _is_bent(trace: "Trace", found: DrawGroups, place: int) -> bool:
 
 def merge_losses(trace: "Trace", found: DrawGroups, place: int) -> FloatArray:
     """Log posterior lost by each merge of a draw, with one Gaussian component in the place of two."""
-    posterior, labels = trace.posterior, found.labels[place].astype(np.intp)
+    posterior, labels = trace.posterior_at(int(found.draws[place])), found.labels[place].astype(np.intp)
     pairs = iter(found.paths[place].pairs.tolist())
     clusters = posterior.mixed_statistics(labels)
     return merge_down(evidence_of(posterior, trace), clusters, lambda _losses: next(pairs))[:, 2]
@@ -212,7 +212,7 @@ def merge_losses(trace: "Trace", found: DrawGroups, place: int) -> FloatArray:
 
 def _losses(trace: "Trace", draw: int, labels: IntArray, path: MergePath) -> FloatArray:
     """Log posterior lost by each merge of a draw, given its parameters."""
-    posterior = trace.posterior
+    posterior = trace.posterior_at(draw)
     evidence = evidence_of(posterior, trace[draw : draw + 1])
     clusters = posterior.mixed_statistics(labels)
     found = []

@@ -31,6 +31,10 @@ Completing the square gives :math:`\hat y_b = -(n + 1) \, v_b`, :math:`w_b = (n 
 With an unknown centre (see `model.likelihood`) :math:`A_b = S` for all clusters, their masses are equal,
 :math:`\hat m = v/c`, :math:`\hat y_b = \hat m + q_b (s_b - n_b \hat m)` and
 :math:`w_b = 1 + q_b + (1 + \theta n_b)^{-2} / c`.
+
+**Missing cells.** Where a new row has some, its density is that of its observed cells (`model.partial_rows`).
+Where the table has some, a draw's own table has its imputed cells, the centre is that of the observed cells,
+and :math:`A_b = M`, :math:`\hat y_b = q_b s_b`, :math:`w_b = 1 + q_b`.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,6 +46,7 @@ from scipy.special import gammaln, logsumexp
 
 from ewens_widgets.model.likelihood import cluster_statistics
 from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of
+from ewens_widgets.model.partial_rows import Students, log_densities_of_observed, own_students
 from ewens_widgets.model.priors.ewens import Ewens
 
 if TYPE_CHECKING:
@@ -76,6 +81,7 @@ def predict_clusters(
     new: FloatArray,
     draws: int = 100,
     categories: NDArray[np.int64] | None = None,
+    numbers: FloatArray | None = None,
 ) -> Prediction:
     """Probabilities of new objects for the clusters of a partition.
 
@@ -94,11 +100,13 @@ def predict_clusters(
         How many draws, evenly spaced along the chain, to average over at most.
     categories
         Places of their categories (`Columns.places_of`), if some columns are categorical.
+    numbers
+        The numbers that `new` was made of, in the units of the data; required where they have missing cells.
     """
     n_reported = int(labels.max()) + 1
     log_known = np.full((len(new), n_reported), -np.inf)
     log_novel = np.full(len(new), -np.inf)
-    for own, log_masses, log_densities in _conditionals(trace, new, draws, categories):
+    for own, log_masses, log_densities in _conditionals(trace, new, draws, categories, numbers):
         log_weights = log_masses + log_densities
         log_novel = np.logaddexp(log_novel, log_weights[:, -1])
         counts = np.zeros((int(own.max()) + 1, n_reported))
@@ -115,7 +123,11 @@ def predict_clusters(
 
 
 def log_predictive_density(
-    trace: "Trace", new: FloatArray, draws: int = 100, categories: NDArray[np.int64] | None = None
+    trace: "Trace",
+    new: FloatArray,
+    draws: int = 100,
+    categories: NDArray[np.int64] | None = None,
+    numbers: FloatArray | None = None,
 ) -> FloatArray:
     """Log density of each new object given the data, in canonical coordinates; parameters as before.
 
@@ -123,20 +135,24 @@ def log_predictive_density(
     """
     found = [
         logsumexp(log_masses + log_densities, axis=1) - logsumexp(log_masses)
-        for _, log_masses, log_densities in _conditionals(trace, new, draws, categories)
+        for _, log_masses, log_densities in _conditionals(trace, new, draws, categories, numbers)
     ]
     return np.asarray(logsumexp(found, axis=0) - np.log(len(found)), dtype=np.float64)
 
 
 def _conditionals(
-    trace: "Trace", new: FloatArray, draws: int, categories: NDArray[np.int64] | None
+    trace: "Trace",
+    new: FloatArray,
+    draws: int,
+    categories: NDArray[np.int64] | None,
+    numbers: FloatArray | None,
 ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
     """Labels of at most `draws` draws, evenly spaced along the chain, with their masses and densities."""
     theta, concentration, nu, sigma = trace.theta, trace.concentration, trace.nu, trace.sigma
     for k in np.unique(np.linspace(0, len(trace) - 1, min(draws, len(trace))).astype(np.intp)).tolist():
         labels = trace.labels[k].astype(np.intp)
         found = masses_and_densities(
-            trace.posterior,
+            trace.posterior_at(k),
             labels,
             float(theta[k]),
             float(concentration[k]),
@@ -144,6 +160,7 @@ def _conditionals(
             float(nu[k]),
             sigma[k],
             categories,
+            numbers,
         )
         yield labels, *found
 
@@ -157,6 +174,7 @@ def masses_and_densities(
     nu: float = np.inf,
     sigma: FloatArray | None = None,
     categories: NDArray[np.int64] | None = None,
+    numbers: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Log weights of joining each cluster of a draw and of opening one, in two factors.
 
@@ -170,7 +188,7 @@ def masses_and_densities(
         Canonical coordinates of the new objects, a row each.
     nu, sigma
         Of own shapes: the draw's pooling ν and packed scale Σ.
-    categories
+    categories, numbers
         As of `predict_clusters`.
 
     Returns
@@ -190,9 +208,19 @@ def masses_and_densities(
             new - posterior.shift(sigma),
             log_masses.size,
         )
+        students = own_students(posterior, clusters, theta, nu, sigma)
     else:
-        added, student = _common_shape(posterior, labels, theta)
-        log_masses, log_densities = log_masses + added, _in_blocks(student, new, log_masses.size)
+        shape = _common_shape(posterior, labels, theta)
+        log_masses = log_masses + shape.log_masses
+        log_densities = _in_blocks(
+            lambda rows: shape.log_densities(rows, posterior.model), new, log_masses.size
+        )
+        students = shape.students(posterior.model)
+    partial = np.isnan(new).any(axis=1)
+    if partial.any():
+        if numbers is None:
+            raise ValueError("rows with missing cells need their numbers in the units of the data")
+        log_densities[partial] = log_densities_of_observed(posterior, students, numbers[partial])
     if categories is not None and posterior.columns.has_categories:
         counts = np.pad(posterior.columns.counts(labels), ((0, 1), (0, 0)))
         log_densities = log_densities + posterior.columns.log_weights(counts, categories)
@@ -213,7 +241,7 @@ def member_log_weights(trace: "Trace", draw: int, rows: IntArray) -> FloatArray:
     m others with sum s is then normal, with mean :math:`\theta s / (1 + \theta m)` and covariance
     :math:`(1 + \theta / (1 + \theta m)) M / n`.
     """
-    posterior, labels = trace.posterior, trace.labels[draw].astype(np.intp)
+    posterior, labels = trace.posterior_at(draw), trace.labels[draw].astype(np.intp)
     model, theta, Y = posterior.model, float(trace.theta[draw]), posterior.coordinates
     own, new = labels[rows], Y[rows]
     clusters = statistics_of(Y, labels, model)
@@ -247,23 +275,59 @@ def member_log_weights(trace: "Trace", draw: int, rows: IntArray) -> FloatArray:
     return np.asarray(log_prior - 0.5 * form, dtype=np.float64)
 
 
-def _common_shape(
-    posterior: "Posterior", labels: IntArray, theta: float
-) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """With one shape: log mass of each cluster and of a new one, and the log Student densities of rows."""
+class _CommonShape(NamedTuple):
+    """With one shape: log masses, A, ŷ and w of each cluster and of a new one; the power of the densities."""
+
+    log_masses: FloatArray
+    volumes: FloatArray
+    centres: FloatArray
+    widths: FloatArray
+    power: float
+
+    def students(self, model: str) -> Students:
+        """The Student densities."""
+        d = self.centres.shape[1]
+        volumes = self.volumes
+        if model != "III":
+            volumes = (volumes.sum(axis=1)[:, None, None] if model == "I" else volumes[:, None]) * np.eye(d)
+        degrees = 2.0 * self.power - (1 if model == "II" else d)
+        scales = volumes * (self.widths / degrees)[:, None, None]
+        return Students(self.centres, scales, np.full(len(scales), degrees))
+
+    def log_densities(self, rows: FloatArray, model: str) -> FloatArray:
+        """Log Student densities of rows."""
+        d, power, volumes = self.centres.shape[1], self.power, self.volumes
+        if model == "II":
+            log_constant = d * (gammaln(power) - gammaln(power - 0.5))
+        else:
+            log_constant = gammaln(power) - gammaln(power - 0.5 * d)
+        log_constant = log_constant - 0.5 * (d * np.log(np.pi * self.widths) + _log_scale(volumes, model))
+        gaps = rows[:, None] - self.centres
+        if model == "II":
+            grown = np.log1p(gaps**2 / self.widths[:, None] / volumes).sum(axis=2)
+        elif model == "III":
+            columns = np.moveaxis(gaps, 0, -1)
+            grown = np.log1p(np.sum(columns * np.linalg.solve(volumes, columns), axis=1).T / self.widths)
+        else:
+            grown = np.log1p(np.sum(gaps**2, axis=2) / self.widths / volumes.sum(axis=1))
+        return np.asarray(log_constant - power * grown, dtype=np.float64)
+
+
+def _common_shape(posterior: "Posterior", labels: IntArray, theta: float) -> _CommonShape:
     Y, model = posterior.coordinates, posterior.model
     n, d = Y.shape
     sizes, sums = cluster_statistics(Y, labels)
     sizes, sums = np.append(sizes, 0.0), np.vstack([sums, np.zeros(d)])
     shrinkage = theta / (1.0 + theta * sizes)
-    if posterior.centre == "unknown":
-        weights = 1.0 / (1.0 + theta * sizes)
-        total = weights @ sizes
+    if posterior.centre == "unknown" or len(posterior.gaps):
+        weights, is_unknown = 1.0 / (1.0 + theta * sizes), posterior.centre == "unknown"
+        total = weights @ sizes if is_unknown else np.inf
         centre = weights @ sums / total
         Y, sums = Y - centre, sums - sizes[:, None] * centre
-        volumes = _total(Y, np.ones(n), model)[None] - _total(sums, shrinkage, model)
+        scatter = _total(Y, np.ones(n), model) - _total(sums, shrinkage, model)
+        volumes = np.repeat(scatter[None], sizes.size, axis=0)
         centres, widths = centre + shrinkage[:, None] * sums, 1.0 + shrinkage + weights**2 / total
-        count, log_masses = n, np.zeros(sizes.size)
+        count, log_masses = n if is_unknown else n + 1, np.zeros(sizes.size)
     else:
         scatter = _total(Y, np.ones(n), model) - _total(sums, shrinkage, model)
         after = theta / (1.0 + theta * (sizes + 1.0))
@@ -278,24 +342,7 @@ def _common_shape(
         log_scales = _log_scale(volumes, model) - _log_scale(scatter, model)
         log_masses = -0.5 * (d * log_det + n * log_scales - d * np.log(widths))
     power = 0.5 * count * (d if model == "I" else 1)
-    if model == "II":
-        log_constant = d * (gammaln(power) - gammaln(power - 0.5))
-    else:
-        log_constant = gammaln(power) - gammaln(power - 0.5 * d)
-    log_constant = log_constant - 0.5 * (d * np.log(np.pi * widths) + _log_scale(volumes, model))
-
-    def student(rows: FloatArray) -> FloatArray:
-        gaps = rows[:, None] - centres
-        if model == "II":
-            grown = np.log1p(gaps**2 / widths[:, None] / volumes).sum(axis=2)
-        elif model == "III":
-            columns = np.moveaxis(gaps, 0, -1)
-            grown = np.log1p(np.sum(columns * np.linalg.solve(volumes, columns), axis=1).T / widths)
-        else:
-            grown = np.log1p(np.sum(gaps**2, axis=2) / widths / volumes.sum(axis=1))
-        return np.asarray(log_constant - power * grown, dtype=np.float64)
-
-    return log_masses, student
+    return _CommonShape(log_masses, volumes, centres, widths, power)
 
 
 def _total(vectors: FloatArray, weights: FloatArray, model: str) -> FloatArray:

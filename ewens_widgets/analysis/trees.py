@@ -312,7 +312,7 @@ def similarity_tree(trace: Trace, method: str = "single", rows: ArrayLike | None
     if n_leaves < 2:
         raise ValueError("a tree needs at least 2 objects; give more rows.")
     check_tree_fits(n_leaves)
-    coordinates = trace.posterior.coordinates
+    coordinates = trace.best_posterior.coordinates
     coordinates = coordinates if chosen is None else coordinates[chosen]
     return tree_of_distance(trace.distance(rows=chosen), method, coordinates)
 

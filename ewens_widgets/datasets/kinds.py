@@ -68,8 +68,11 @@ class ColumnKind:
 
     @property
     def n_levels(self) -> int:
-        """Number of categories; "another value" is one of them where only one value has a name."""
-        return max(len(self.levels), 2) if self.kind == "category" else 0
+        """Number of categories; "another value" is one of them where only one value has a name.
+
+        A two-part column has two, zero and not zero.
+        """
+        return {"category": max(len(self.levels), 2), "two-part": 2}.get(self.kind, 0)
 
     def __str__(self) -> str:
         return f"column {self.name!r} is {_SPELLED[self.kind]}" + (f": {self.reason}" if self.reason else "")
@@ -136,10 +139,15 @@ def examine(
 
 
 def coded(X: FloatArray, kinds: Sequence[ColumnKind]) -> FloatArray:
-    """Put the codes of categories in place of their values; other columns stay as they are."""
+    """Put the codes of categories in place of their values; other columns stay as they are.
+
+    The categories of a two-part column are 0 (zero) and 1.
+    """
     matrix = np.array(X, dtype=np.float64)
     for place, kind in enumerate(kinds):
-        if kind.kind == "category":
+        if kind.kind == "two-part":
+            matrix[:, place] = np.where(np.isnan(matrix[:, place]), np.nan, matrix[:, place] != 0.0)
+        elif kind.kind == "category":
             column, levels = matrix[:, place].copy(), np.array(kind.levels)
             codes = np.minimum(np.searchsorted(levels, column), len(levels) - 1)
             matrix[:, place] = np.where(levels[codes] == column, codes, len(levels))

@@ -100,7 +100,8 @@ def _first_values(values: FloatArray) -> str:
 def check_data(data: ArrayLike | Dataset, finite: bool = True) -> FloatArray:
     """Return the data as an n × d matrix of finite floats, n ≥ 2; refuse other data.
 
-    With `finite` false, NaN and infinity are left for others to judge.
+    With `finite` false, NaN (also for None, pandas.NA and masked cells) and infinity are left for others to
+    judge.
 
     Such a matrix, perhaps memory-mapped from a file, is returned itself and not copied: do not write to it.
     """
@@ -108,7 +109,7 @@ def check_data(data: ArrayLike | Dataset, finite: bool = True) -> FloatArray:
     if hasattr(source, "toarray"):
         raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
     if np.ma.is_masked(source):
-        raise ValueError("data have masked values; drop these rows, or fill the gaps, before clustering.")
+        source = np.ma.filled(source.astype(np.float64), np.nan)
     if _frames.is_frame(source):
         source = _frames.numeric_matrix(_frames.as_pandas(source))
     try:
@@ -149,6 +150,8 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
         raise TypeError(
             f"data must be numeric; got dates (dtype {raw.dtype}). Turn them into numbers, e.g. days."
         )
+    if raw.dtype.kind == "O":  # pandas.NA, which is no float
+        raw = np.where(np.frompyfunc(lambda value: type(value).__name__ == "NAType", 1, 1)(raw), np.nan, raw)
     try:
         # Row by row, so that sums are rounded identically for any memory layout of the data.
         return np.asarray(raw, dtype=np.float64, order="C")
@@ -161,9 +164,9 @@ def _as_floats(raw: NDArray[Any]) -> FloatArray:
         ) from fault
 
 
-def check_finite(matrix: FloatArray, data: ArrayLike | Dataset) -> None:
+def check_finite(matrix: FloatArray, data: ArrayLike | Dataset, allow_gaps: bool = False) -> None:
     """Refuse NaN and infinity, with the first place, the number by column, and ways out."""
-    bad = ~np.isfinite(matrix)
+    bad = np.isinf(matrix) if allow_gaps else ~np.isfinite(matrix)
     if not bad.any():
         return
     rows = data.row_names if isinstance(data, Dataset) else None
@@ -193,10 +196,12 @@ def check_finite(matrix: FloatArray, data: ArrayLike | Dataset) -> None:
             f"np.delete(X, [{listed}], axis=1)",
             "np.where(np.isnan(X), np.nanmedian(X, axis=0), X)",
         )
+    named = "infinity" if allow_gaps else "NaN or infinity"
     raise ValueError(
-        f"data contain {kind} (Input contains NaN or infinity) at {where}; {int(bad.sum())} such value(s) in "
+        f"data contain {kind} (Input contains {named}) at {where}; {int(bad.sum())} such value(s) in "
         f"all ({by_column} by column). Drop the {int(bad.any(axis=1).sum())} row(s), {ways[0]}; or drop the "
-        f"columns, {ways[1]}; or fill the gaps, e.g. {ways[2]}, before clustering."
+        f"columns, {ways[1]}; "
+        + ("or make these cells missing (NaN)." if allow_gaps else f"or fill the gaps, e.g. {ways[2]}.")
     )
 
 
@@ -216,11 +221,18 @@ def check_spread(
     """
     n_objects, n_features = matrix.shape
     constant = constant_columns(matrix)
+    n_objects -= int(np.isnan(matrix).any(axis=1).sum())
     if len(constant) == n_features:
         raise ValueError("all rows are equal, so there is nothing to cluster; check the input.")
     if model != "I" and constant:
         listed = named_columns(constant, names)
         raise ValueError(f'column(s) {listed} are constant; drop them, or use model "I".')
+    if model == "III" and n_objects < n_features + fewest <= len(matrix):
+        raise ValueError(
+            f"model III needs at least d + {fewest} = {n_features + fewest} rows without a missing cell, as "
+            f"incomplete ones do not determine a full covariance; there are {n_objects}. Leave out the "
+            'columns with most gaps, or use model "II".'
+        )
     if model == "III" and n_objects < n_features + fewest:
         raise ValueError(
             f"model III estimates a full covariance and needs more than d + {fewest - 1} = "
@@ -231,7 +243,7 @@ def check_spread(
 
 def constant_columns(matrix: FloatArray) -> list[int]:
     """Numbers of the columns in which all rows are equal."""
-    return np.flatnonzero(matrix.max(axis=0) == matrix.min(axis=0)).tolist()
+    return np.flatnonzero(np.nanmax(matrix, axis=0) == np.nanmin(matrix, axis=0)).tolist()
 
 
 def dependent_columns(

@@ -27,6 +27,11 @@ related, such as one that is the sum of two others, each rounded, a direction ma
 whitening would make it one of d equal directions. With :math:`R = \operatorname{diag}(\delta_j^2/12)`,
 directions with less than 10 times the variance of R (by the generalised eigenvalues of the covariance and R)
 are left out of the coordinates of model III, and named.
+
+*Missing cells.* They tie a table to its columns: a linear map of a row needs all its cells. Columns with gaps
+are centred and scaled by their observed cells (I: by the one scale of all), and they are coordinates. For III
+those without gaps are whitened as above, for themselves. In place of a direction of rounding a column is left
+out.
 """
 
 from collections.abc import Sequence
@@ -39,6 +44,7 @@ from ewens_widgets.model.checks import (
     FloatArray,
     ModelName,
     check_spread,
+    constant_columns,
     dependence_error,
     named_columns,
     warn_of_dependence,
@@ -69,6 +75,8 @@ class AffineMap:
         The columns of the data that are numbers to the model; None: all of them.
     rounding
         What is said of the directions of rounding.
+    parted
+        Which of the columns are missing where they are zero, because they are read in two parts; None: none.
     """
 
     centre: FloatArray = field(default_factory=lambda: np.zeros(1))
@@ -77,11 +85,21 @@ class AffineMap:
     n_kept: int | None = None
     columns: Sequence[int] | None = None
     rounding: tuple[str, ...] = ()
+    parted: NDArray[np.bool_] | None = None
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Canonical coordinates of rows."""
-        scaled = ((X if self.columns is None else X[:, self.columns]) - self.centre) / self.scale
-        return scaled if self.matrix is None else (scaled @ self.matrix)[:, : self.n_kept]
+        numbers = X if self.columns is None else X[:, self.columns]
+        if self.parted is not None:
+            numbers = np.where(self.parted & (numbers == 0.0), np.nan, numbers)
+        scaled = (numbers - self.centre) / self.scale
+        if self.matrix is None:
+            return scaled
+        missing = np.isnan(scaled)
+        found = (np.where(missing, 0.0, scaled) @ self.matrix)[:, : self.n_kept]
+        if missing.any():  # A coordinate is known where all columns are that it is made of.
+            found[(missing @ (self.matrix != 0.0))[:, : self.n_kept]] = np.nan
+        return np.asarray(found)
 
     def pulled_back(self, weights: FloatArray) -> FloatArray:
         """Weights of y in linear functions of the data (d × any), given the weights of x in them."""
@@ -121,7 +139,10 @@ def canonical_coordinates(
     Messages use the `names` of the columns, or their numbers. Columns that depend linearly on others are
     refused by model III; I and II warn of them.
     """
-    check_spread(matrix, model, names, fewest=1 if has_axes else 2)
+    has_gaps = bool(np.isnan(matrix).any())
+    check_spread(matrix, model, names, fewest=1 if has_axes and not has_gaps else 2)
+    if has_gaps:
+        return _with_gaps(matrix, model, names)
     centred, centre, exponents, precision = _centred(matrix, common_scale=model == "I")
     _check_precision(precision, model, names)
     n_objects, n_features = matrix.shape
@@ -147,7 +168,8 @@ def canonical_coordinates(
         if n_left:
             whitening, n_kept = whitening @ turn, n_features - n_left
             representative = representative @ turn[:, :n_kept]
-            rounding = _relations((whitening[:, n_kept:] / scale[:, None]).T, scale, names)
+            relations = _relations((whitening[:, n_kept:] / scale[:, None]).T, scale, names)
+            rounding = tuple(f"{relation}: this direction is left out" for _, relation in relations)
     if has_axes or is_oriented:
         axes = _axes(representative)
         representative, kept = np.asarray(representative @ axes.T), whitening[:, :n_kept] @ axes.T
@@ -157,6 +179,57 @@ def canonical_coordinates(
     return np.ascontiguousarray(representative), AffineMap(
         centre, scale, whitening, n_kept, rounding=rounding
     )
+
+
+def _with_gaps(
+    matrix: FloatArray, model: ModelName, names: Sequence[str] | None
+) -> tuple[FloatArray, AffineMap]:
+    """Coordinates of a table with missing cells, which are NaN in them too."""
+    missing, has_gaps = np.isnan(matrix), np.isnan(matrix).any(axis=0)
+    centred, centre, exponents, precision = _centred(matrix, common_scale=model == "I")
+    _check_precision(precision, model, names)
+    complete = matrix[~missing.any(axis=1)]
+    if model != "III":
+        warn_of_dependence(complete, model, names)
+    else:
+        try:
+            canonical_coordinates(complete, model, names)
+        except ValueError as fault:
+            raise ValueError(f"among the rows without missing cells, {fault}") from fault
+    squares = np.nanmean(centred * centred, axis=0)
+    lengths = np.sqrt(np.full_like(squares, squares.mean()) if model == "I" else squares)
+    coordinates, scale = centred / lengths, np.ldexp(lengths, exponents)
+    turn = np.diag(_signs(np.where(missing, 0.0, coordinates)))
+    whole = np.flatnonzero(~has_gaps)
+    if model == "III" and whole.size:
+        own = None if names is None else [names[place] for place in whole.tolist()]
+        block, own_map = canonical_coordinates(matrix[:, whole], model, own, has_axes=True)
+        coordinates[:, whole], centre[whole], scale[whole] = block, own_map.centre, own_map.scale
+        turn[np.ix_(whole, whole)] = own_map.matrix
+        coordinates[:, has_gaps] *= np.diag(turn)[has_gaps]
+    else:
+        coordinates = coordinates * np.diag(turn)
+    return coordinates, AffineMap(centre, scale, turn)
+
+
+def columns_of_rounding(
+    matrix: FloatArray, names: Sequence[str], resolution: FloatArray
+) -> list[tuple[int, str]]:
+    """Columns of a table with gaps that others determine up to rounding, each with what is said of it.
+
+    Directions are found in the complete rows; of each, the column that it has most of is left out.
+    """
+    complete = matrix[~np.isnan(matrix).any(axis=1)]
+    if len(complete) < matrix.shape[1] + 2 or constant_columns(complete):
+        return []
+    found = canonical_coordinates(complete, "III", names, resolution=resolution)[1]
+    if found.n_kept is None or found.matrix is None:
+        return []
+    weights = (found.matrix[:, found.n_kept :] / found.scale[:, None]).T
+    return [
+        (lead, f"{relation}, and cells are missing")
+        for lead, relation in _relations(weights, found.scale, names)
+    ]
 
 
 def _rounding_last(whitening: FloatArray, steps: FloatArray) -> tuple[FloatArray, int]:
@@ -172,8 +245,11 @@ def _rounding_last(whitening: FloatArray, steps: FloatArray) -> tuple[FloatArray
     return turn, min(n_left, len(shares) - 1)
 
 
-def _relations(weights: FloatArray, scale: FloatArray, names: Sequence[str] | None) -> tuple[str, ...]:
-    """Say which columns determine which, given functions of the columns (a row each) that are constant."""
+def _relations(weights: FloatArray, scale: FloatArray, names: Sequence[str] | None) -> list[tuple[int, str]]:
+    """Say which columns determine which, given functions of the columns (a row each) that are constant.
+
+    Each sentence comes with the number of the column that it begins with.
+    """
     rows, sentences = weights * scale, []
     leads: list[int] = []
     for place in range(len(rows)):
@@ -192,10 +268,8 @@ def _relations(weights: FloatArray, scale: FloatArray, names: Sequence[str] | No
             size = "" if abs(abs(factor) - 1.0) < _NEGLIGIBLE else f"{abs(factor):.3g} "
             sign = ("−" if factor < 0.0 else "") if not text else (" − " if factor < 0.0 else " + ")
             text += f"{sign}{size}{named[place]}"
-        sentences.append(
-            f"{named[lead]} = {text or 'a constant'}, up to rounding: this direction is left out"
-        )
-    return tuple(sentences)
+        sentences.append((lead, f"{named[lead]} = {text or 'a constant'}, up to rounding"))
+    return sentences
 
 
 def _centred(
@@ -207,10 +281,10 @@ def _centred(
     are the means, the exponents of the powers, and the input's rounding error.
     """
     scaled, outer = _scaled_to_one(matrix, common_scale)
-    first = scaled.mean(axis=0)
+    first = _means(scaled)
     scaled -= first
     # The mean itself was rounded; a second pass removes the rest.
-    second = scaled.mean(axis=0)
+    second = _means(scaled)
     scaled -= second
     centred, inner = _scaled_to_one(scaled, common_scale)
     return (
@@ -221,9 +295,14 @@ def _centred(
     )
 
 
+def _means(matrix: FloatArray) -> FloatArray:
+    """Means of the columns, over their observed cells."""
+    return np.asarray(np.nanmean(matrix, axis=0) if np.isnan(matrix).any() else matrix.mean(axis=0))
+
+
 def _scaled_to_one(matrix: FloatArray, common_scale: bool) -> tuple[FloatArray, NDArray[np.int32]]:
     """Divide each column, or all by the same, by the power of two above its largest absolute value."""
-    peak = np.abs(matrix).max(axis=0)
+    peak = np.nanmax(np.abs(matrix), axis=0)
     if common_scale:
         peak = np.full_like(peak, peak.max())
     _, exponent = np.frexp(peak)
@@ -316,9 +395,22 @@ def on_exact_grid(coordinates: FloatArray) -> FloatArray:
     return np.ascontiguousarray(rounded)
 
 
-def check_canonical(coordinates: FloatArray, model: ModelName) -> None:
+def check_canonical(coordinates: FloatArray, model: ModelName, gaps: NDArray[np.int64]) -> None:
     """Refuse coordinates that are not canonical for a model; its formulas require that."""
     n_objects, n_features = coordinates.shape
+    if len(gaps):
+        is_sound = gaps.dtype == np.int64 and gaps.shape[1:] == (2,) and gaps.min() >= 0
+        if not (is_sound and np.all(gaps.max(axis=0) < coordinates.shape)):
+            raise ValueError("the missing cells are not among the coordinates")
+        observed = coordinates.copy()
+        observed[tuple(gaps.T)] = np.nan
+        squares = np.nanmean(observed * observed, axis=0)
+        apart = squares.mean() if model == "I" else squares
+        if np.all(np.abs(np.nanmean(observed, axis=0)) < _CANONICAL) and np.all(
+            np.abs(apart - 1.0) < _CANONICAL
+        ):
+            return
+        raise ValueError(f"the coordinates are not canonical for model {model}")
     if np.abs(coordinates).max() <= 2.0 * np.sqrt(n_objects * n_features):  # squares cannot overflow
         gram = coordinates.T @ coordinates / n_objects
         centred = bool(np.all(np.abs(coordinates.mean(axis=0)) < _CANONICAL))

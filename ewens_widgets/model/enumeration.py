@@ -86,6 +86,10 @@ def exact_posterior(
         X, model, concentration, alpha, theta_grid, prior=prior, centre=centre, theta_prior=theta_prior
     )
     n_objects = posterior.n_objects
+    if len(posterior.gaps):
+        raise ValueError(
+            "partitions are enumerated for tables without missing cells; use ew.Sampler, or drop these rows."
+        )
     if n_objects > LARGEST_EXACT:
         size = f"{bell_number(n_objects):.3g}" if n_objects <= 200 else "too many"
         raise ValueError(

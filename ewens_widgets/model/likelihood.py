@@ -85,6 +85,7 @@ def log_likelihoods_from_statistics(
     theta_grid: FloatArray,
     model: ModelName,
     centre: CentreName = "mean",
+    total: FloatArray | None = None,
 ) -> FloatArray:
     """Log-likelihoods over a grid of θ, in canonical coordinates: profiled, or with an unknown centre.
 
@@ -99,30 +100,33 @@ def log_likelihoods_from_statistics(
         Variance ratios, G of them.
     model, centre
         Covariance model, and whether the centre is known.
+    total
+        YᵀY/n, where it is not that of canonical coordinates: of tables with imputed cells.
 
     Returns
     -------
     array of shape (…, G)
     """
     n_features, n_degrees = sums.shape[-1], n_objects
+    whole = np.eye(n_features) if total is None else total
     grown = 1.0 + theta_grid[:, None] * sizes[..., None, :]
     log_det_gamma = np.log(grown).sum(axis=-1)
     shrinkage = theta_grid[:, None] / grown / n_objects
     off = np.zeros((*log_det_gamma.shape, n_features))  # the square root of v vᵀ / (c n)
     if centre == "unknown":
-        total, n_degrees = np.sum(sizes[..., None, :] / grown, axis=-1), n_objects - 1
-        log_det_gamma = log_det_gamma + np.log(total)
-        off = np.matmul(1.0 / grown, sums) / np.sqrt(total * n_objects)[..., None]
+        c, n_degrees = np.sum(sizes[..., None, :] / grown, axis=-1), n_objects - 1
+        log_det_gamma = log_det_gamma + np.log(c)
+        off = np.matmul(1.0 / grown, sums) / np.sqrt(c * n_objects)[..., None]
     if model == "I":
         squares = np.sum(sums * sums, axis=-1)
         trace = np.sum(shrinkage * squares[..., None, :], axis=-1) + np.sum(off * off, axis=-1)
-        log_scale = n_features * np.log(1.0 - trace / n_features)
+        log_scale = n_features * np.log((np.trace(whole) - trace) / n_features)
     elif model == "II":
-        diagonal = 1.0 - np.matmul(shrinkage, sums * sums) - off * off
+        diagonal = np.diag(whole) - np.matmul(shrinkage, sums * sums) - off * off
         log_scale = np.log(diagonal).sum(axis=-1)
     else:
         weighted = np.swapaxes(shrinkage[..., None] * sums[..., None, :, :], -1, -2)
-        scatter = np.eye(n_features) - np.matmul(weighted, sums[..., None, :, :])
+        scatter = whole - np.matmul(weighted, sums[..., None, :, :])
         log_scale = np.linalg.slogdet(scatter - off[..., :, None] * off[..., None, :])[1]
     return np.asarray(-0.5 * n_features * log_det_gamma - 0.5 * n_degrees * log_scale, dtype=np.float64)
 

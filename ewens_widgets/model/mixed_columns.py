@@ -13,8 +13,11 @@ Dirichlet(a, …, a) prior with a = 1/2 and are integrated out:
 An object in category c of each column that joins cluster b gains
 :math:`\sum_j \log \{(a + n_{bjc}) / (L_j a + n_{bj})\}`. None of this depends on θ, ν or Σ, on the names of
 the categories, or on how the numbers are transformed.
+
+A *two-part* column is both: a category "zero or not", and a number that is missing where it is zero.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,7 +29,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets.kinds import ColumnKind, Kinds, coded, examine
 from ewens_widgets.model.checks import FloatArray, check_data, check_finite, column_names
 
-__all__ = ["PSEUDO_COUNT", "Columns", "read_columns"]
+__all__ = ["PSEUDO_COUNT", "Columns", "check_rows", "read_columns"]
 
 IntArray = NDArray[np.int64]
 
@@ -56,7 +59,7 @@ class Columns:
     @cached_property
     def levels(self) -> IntArray:
         """Number of categories L of each categorical column."""
-        return np.array([kind.n_levels for kind in self.kinds if kind.kind == "category"], dtype=np.int64)
+        return np.array([kind.n_levels for kind in self.kinds if kind.n_levels], dtype=np.int64)
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -75,25 +78,26 @@ class Columns:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What a report says about columns that are not taken as Gaussian."""
-        texts = [str(kind) for kind in self.kinds if kind.kind in {"category", "left out"}]
-        texts += [
-            f"column {kind.name!r} is read as a number, although {kind.reason}"
-            for kind in self.kinds
-            if kind.kind == "two-part"
-        ]
+        texts = [str(kind) for kind in self.kinds if kind.kind != "number"]
         return tuple(f"{text[0].upper()}{text[1:]}." for text in [*texts, *self.rounding])
 
     def places_of(self, X: FloatArray) -> IntArray:
         """Places of the categories of rows with all columns; −1 where one is missing or was never seen."""
-        among = [place for place, kind in enumerate(self.kinds) if kind.kind == "category"]
+        among = [place for place, kind in enumerate(self.kinds) if kind.n_levels]
         codes = coded(X, self.kinds)[:, among] if among else np.empty((len(X), 0))
         known = ~np.isnan(codes) & (codes < self.levels)
         return np.where(known, np.where(known, codes, 0.0) + self._starts, -1).astype(np.int64)
 
-    def check_finite(self, X: FloatArray, data: ArrayLike | Dataset) -> None:
-        """Refuse gaps, except in categories, and infinite values; `data` has the names for the error."""
-        is_category = np.array([kind.kind == "category" for kind in self.kinds] or [False])
-        check_finite(np.where(is_category & ~np.isinf(X), 0.0, X), data)
+    def numbers_of(self, X: FloatArray) -> FloatArray:
+        """The columns that are numbers; those in two parts are missing where they are zero."""
+        numbers = X if self.numbers is None else X[:, self.numbers]
+        return numbers if self.parted is None else np.where(self.parted & (numbers == 0.0), np.nan, numbers)
+
+    @property
+    def parted(self) -> NDArray[np.bool_] | None:
+        """Which of the numbers are read in two parts; None: none of them."""
+        found = np.array([self.kinds[place].kind == "two-part" for place in self.numbers or []], dtype=bool)
+        return found if found.any() else None
 
     def counts(self, labels: NDArray[np.integer]) -> FloatArray:
         """Number of objects of each cluster in each category, those of all columns side by side (K × ΣL)."""
@@ -141,9 +145,11 @@ def read_columns(data: ArrayLike | Dataset, kinds: Kinds) -> tuple[FloatArray, l
     """
     if kinds is None and isinstance(data, Dataset):
         kinds = data.kinds
-    if kinds is None:
-        return check_data(data), None, Columns()
     whole, names = check_data(data, finite=False), column_names(data)
+    check_finite(whole, data, allow_gaps=True)
+    if kinds is None:
+        _check_gaps(whole, names, Columns().places)
+        return whole, None, Columns()
     if isinstance(kinds, str) and kinds == "auto" and isinstance(data, Dataset) and data.kinds is not None:
         kinds = data.kinds
     if isinstance(kinds, str | dict) or not all(isinstance(kind, ColumnKind) for kind in kinds):
@@ -159,13 +165,31 @@ def read_columns(data: ArrayLike | Dataset, kinds: Kinds) -> tuple[FloatArray, l
                 'have an order, e.g. kinds={"' + found[0].name + '": "number"}.'
             )
         found, used = examine(whole, names, "numeric"), list(range(whole.shape[1]))
-    absent = [found[place].name for place in used if np.isnan(whole[:, place]).all()]
-    if absent:
-        raise ValueError(f"column {absent[0]!r} has no values, all its cells are missing; drop it.")
     columns = Columns(tuple(found))
-    columns.check_finite(whole, data)
     columns = Columns(columns.kinds, columns.places_of(whole))
-    return np.ascontiguousarray(whole[:, used]), used, columns
+    numbers = np.ascontiguousarray(columns.numbers_of(whole))
+    _check_gaps(numbers, [found[place].name for place in used], columns.places)
+    return numbers, used, columns
+
+
+def _check_gaps(numbers: FloatArray, names: Sequence[str] | None, places: IntArray) -> None:
+    """Refuse columns of gaps, and rows in which nothing is observed."""
+    for place in np.flatnonzero(np.isnan(numbers).all(axis=0)).tolist():
+        column = place if names is None else repr(names[place])
+        raise ValueError(f"column {column} has no values, all its cells are missing; drop it.")
+    check_rows(numbers, places)
+
+
+def check_rows(numbers: FloatArray, places: IntArray) -> None:
+    """Refuse rows in which nothing is observed."""
+    is_empty = np.isnan(numbers).all(axis=1)
+    if places.size:
+        is_empty &= (places < 0).all(axis=1)
+    if rows := np.flatnonzero(is_empty).tolist():
+        raise ValueError(
+            f"row {rows[0]} has no values, all its cells are missing, and so {len(rows) - 1} other row(s): "
+            "nothing says where they belong. Drop these rows, X[~np.isnan(X).all(axis=1)]."
+        )
 
 
 def _is_used(kind: ColumnKind) -> bool:

@@ -210,6 +210,13 @@ def _volumes(
     return base, np.asarray(base + squares - np.sum(sums * sums, axis=-1) / kappa)
 
 
+def volumes(
+    clusters: ClusterStatistics, theta: float, nu: float, sigma: ArrayLike, model: ModelName
+) -> FloatArray:
+    """A of clusters at one value of each parameter, in the form of the model."""
+    return _volumes(clusters, np.array([theta]), np.array([nu]), sigma, model)[1]
+
+
 def log_sigma_prior(sigma: ArrayLike, model: ModelName) -> FloatArray:
     """Log of the invariant prior density of the scale, which has no constant."""
     values = np.asarray(sigma, dtype=np.float64)
@@ -251,8 +258,8 @@ def log_predictive(
     member of; its density there is then the one given the other members.
     """
     n_features = rows.shape[1]
-    ratio, likeness = np.array([theta]), np.array([nu])
-    volume = _volumes(clusters, ratio, likeness, sigma, model)[1]
+    likeness = np.array([nu])
+    volume = volumes(clusters, theta, nu, sigma, model)
     kappa = 1.0 / theta + clusters.sizes
     gaps = rows[:, None, :] - clusters.sums / kappa[:, None]
     sizes = clusters.sizes

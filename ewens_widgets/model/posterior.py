@@ -24,7 +24,12 @@ from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets.kinds import Kinds
 from ewens_widgets.model.checks import FloatArray, ModelName, check_model, check_theta_grid, column_names
-from ewens_widgets.model.coordinates import AffineMap, canonical_coordinates, on_exact_grid
+from ewens_widgets.model.coordinates import (
+    AffineMap,
+    canonical_coordinates,
+    columns_of_rounding,
+    on_exact_grid,
+)
 from ewens_widgets.model.likelihood import (
     CentreName,
     check_centre,
@@ -48,6 +53,7 @@ from ewens_widgets.model.priors.ewens import Concentration, Ewens, Gamma, check_
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.partition import check_labels
 
+IntArray = NDArray[np.int64]
 ShapesName = Literal["common", "own"]
 THETA_PRIORS = ("as-printed", "symmetric-F")
 
@@ -84,6 +90,10 @@ class Posterior:
         shapes, a parameter that stands behind Σ wherever that is packed.
     columns
         What the columns of the data are; the categorical ones are part of the likelihood.
+    gaps
+        Row and column of each missing cell among the coordinates, row by row (cells × 2). The imputed cells
+        are parameters, which stand behind Σ and the centre wherever these are packed; the coordinates have
+        the mean of the observed cells in their places.
     """
 
     coordinates: FloatArray = field(repr=False)
@@ -97,12 +107,14 @@ class Posterior:
     theta_prior: str = "as-printed"
     centre: CentreName = "mean"
     columns: Columns = field(default_factory=Columns, repr=False)
+    gaps: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
 
     def __post_init__(self) -> None:
         """Make the arrays read-only: a posterior is shared by samplers, traces and views."""
         for array in (self.coordinates, self.theta_grid, self.nu_grid):
             _read_only(array)
         self.columns.places.setflags(write=False)
+        self.gaps.setflags(write=False)
         _ = self.log_theta_prior  # refuses a grid and an alpha that do not go together
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -132,6 +144,8 @@ class Posterior:
         if family == "common" and nu_grid is not None:
             raise ValueError('nu_grid goes with shapes="own"; with common shapes there is no pooling ν.')
         matrix, used, columns = read_columns(X, kinds)
+        if name == "III" and used is not None and np.isnan(matrix).any():
+            matrix, used, columns = _without_rounding(X, matrix, used, columns)
         names, resolution = column_names(X), None
         if used is not None:
             names = tuple(columns.kinds[place].name for place in used)
@@ -145,17 +159,18 @@ class Posterior:
             resolution=resolution,
         )
         return cls(
-            coordinates=on_exact_grid(coordinates),
+            coordinates=on_exact_grid(np.nan_to_num(coordinates)),
             model=name,
             prior=resolve_prior(prior, concentration),
             alpha=check_positive("alpha", alpha),
             theta_grid=default_theta_grid() if theta_grid is None else check_theta_grid(theta_grid),
             shapes=family,
             nu_grid=np.array([np.inf]) if family == "common" else check_nu_grid(nu_grid),
-            map=replace(own_map, columns=used),
+            map=replace(own_map, columns=used, parted=columns.parted),
             centre=checked_centre,
             theta_prior=theta_prior,
             columns=replace(columns, rounding=own_map.rounding),
+            gaps=np.argwhere(np.isnan(coordinates)),
         )
 
     @property
@@ -175,14 +190,15 @@ class Posterior:
 
     def numbers_of(self, X: FloatArray) -> FloatArray:
         """The columns of a table that are numbers to the model."""
-        return X if self.map.columns is None else np.asarray(X[:, self.map.columns])
+        return self.columns.numbers_of(X)
 
     @property
     def sigma_length(self) -> int:
-        """Length of the packed scale Σ, and the centre behind it if that is unknown; 0 for common shapes."""
+        """Length of the packed parameters: Σ and an unknown centre (own shapes only), and imputed cells."""
         if self.shapes == "common":
-            return 0
-        return packed_length(self.n_features, self.model) + self.n_features * (self.centre == "unknown")
+            return len(self.gaps)
+        length = packed_length(self.n_features, self.model) + self.n_features * (self.centre == "unknown")
+        return length + len(self.gaps)
 
     @property
     def concentration(self) -> Concentration | None:
@@ -250,9 +266,11 @@ class Posterior:
             scales = np.broadcast_to(scale, (nu.size, *scale.shape))
             by_cluster = log_marginals(clusters, self.theta_grid, nu, scales, self.model)
             return np.asarray(by_cluster.sum(axis=-1) + self.log_categories(checked))
-        sizes, sums = cluster_statistics(self.coordinates, checked)
+        table = self.table(sigma)
+        sizes, sums = cluster_statistics(table, checked)
+        total = table.T @ table / self.n_objects if len(self.gaps) else None
         values = log_likelihoods_from_statistics(
-            sizes, sums, self.n_objects, self.theta_grid, self.model, self.centre
+            sizes, sums, self.n_objects, self.theta_grid, self.model, self.centre, total
         )
         return values + self.log_categories(checked)
 
@@ -321,13 +339,14 @@ class Posterior:
             clusters = self.statistics(checked, sigma)
             found = cluster_shapes(clusters, theta, nu, self.scale(sigma), self.model)
             return found._replace(centres=found.centres + self.shift(sigma))
-        sizes, sums = cluster_statistics(self.coordinates, checked)
+        table = self.table(sigma)
+        sizes, sums = cluster_statistics(table, checked)
         pull, weights = theta / (1.0 + theta * sizes), 1.0 / (1.0 + theta * sizes)
         shift, n_degrees = np.zeros(self.n_features), self.n_objects
         if self.centre == "unknown":  # Its posterior mean, v/c.
             shift, n_degrees = weights @ sums / (weights @ sizes), self.n_objects - 1
             sums = sums - sizes[:, None] * shift
-        own = self.coordinates - shift
+        own = table - shift
         common = (own.T @ own - (pull[:, None] * sums).T @ sums) / n_degrees
         if self.model == "I":
             common = np.trace(common) / self.n_features * np.eye(self.n_features)
@@ -340,24 +359,63 @@ class Posterior:
         """The scale Σ, or several along leading axes, in the form of the model."""
         if sigma is None:
             raise ValueError("own shapes need the scale Σ besides the partition.")
-        packed = np.asarray(sigma, dtype=np.float64)
-        if self.centre == "unknown":
-            packed = packed[..., : -self.n_features]
+        packed = np.asarray(sigma, dtype=np.float64)[..., : packed_length(self.n_features, self.model)]
         return unpack_sigma(packed, self.n_features, self.model)
 
     def shift(self, sigma: ArrayLike | None) -> FloatArray:
         """The centre that is packed behind Σ; zero where it is known."""
-        if sigma is None or self.centre == "mean":
+        if sigma is None or self.centre == "mean" or self.shapes == "common":
             return np.zeros(self.n_features)
-        return np.asarray(sigma, dtype=np.float64)[..., -self.n_features :]
+        first = packed_length(self.n_features, self.model)
+        return np.asarray(sigma, dtype=np.float64)[..., first : first + self.n_features]
+
+    def table(self, sigma: ArrayLike | None = None) -> FloatArray:
+        """The coordinates with the imputed cells that are packed behind Σ, if these are given."""
+        if sigma is None or not len(self.gaps):
+            return self.coordinates
+        filled = self.coordinates.copy()
+        filled[tuple(self.gaps.T)] = np.asarray(sigma, dtype=np.float64)[-len(self.gaps) :]
+        return filled
+
+    def imputed_values(self, sigma: ArrayLike) -> FloatArray:
+        """The imputed cells of draws (T × cells), packed behind Σ, in the units of the data."""
+        packed = np.asarray(sigma, dtype=np.float64)
+        rows, columns = self.gaps.T
+        signs = 1.0 if self.map.matrix is None else np.diag(self.map.matrix)[columns]
+        centre, scale = (
+            np.broadcast_to(values, self.n_features)[columns] for values in (self.map.centre, self.map.scale)
+        )
+        return np.asarray(centre + scale * signs * packed[..., packed.shape[-1] - rows.size :])
+
+    @property
+    def total(self) -> FloatArray | None:
+        """YᵀY/n of a table with gaps; None where it is that of canonical coordinates."""
+        return self.coordinates.T @ self.coordinates / self.n_objects if len(self.gaps) else None
+
+    def filled(self, sigma: ArrayLike | None) -> "Posterior":
+        """The same posterior whose coordinates have the imputed cells of a draw."""
+        return self if not len(self.gaps) else replace(self, coordinates=self.table(sigma))
 
     def statistics(self, labels: NDArray[np.intp], sigma: ArrayLike | None) -> ClusterStatistics:
         """Statistics of the clusters of a partition, about the centre of own shapes."""
-        coordinates = self.coordinates if self.centre == "mean" else self.coordinates - self.shift(sigma)
+        coordinates = self.table(sigma)
+        if self.centre == "unknown":
+            coordinates = coordinates - self.shift(sigma)
         return statistics_of(coordinates, labels, self.model)
 
     def _checked(self, labels: ArrayLike) -> NDArray[np.intp]:
         return check_labels(labels, self.n_objects)
+
+
+def _without_rounding(
+    X: ArrayLike | Dataset, matrix: FloatArray, used: list[int], columns: Columns
+) -> tuple[FloatArray, list[int] | None, Columns]:
+    """What `read_columns` gives, less columns that others determine up to rounding."""
+    kinds = list(columns.kinds)
+    names, steps = zip(*((kinds[place].name, kinds[place].resolution) for place in used), strict=True)
+    for lead, relation in columns_of_rounding(matrix, names, np.array(steps)):
+        kinds[used[lead]] = replace(kinds[used[lead]], kind="left out", reason=relation)
+    return read_columns(X, kinds)
 
 
 def _normalised(log_weights: FloatArray) -> FloatArray:

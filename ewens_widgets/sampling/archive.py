@@ -239,6 +239,8 @@ def pack_posterior(posterior: Posterior) -> tuple[dict[str, Any], dict[str, NDAr
         "map.centre": posterior.map.centre,
         "map.scale": posterior.map.scale,
     }
+    if len(posterior.gaps):
+        arrays["gaps"] = posterior.gaps
     if posterior.columns.kinds:
         arrays["categories"] = posterior.columns.places
     if posterior.map.matrix is not None:
@@ -268,7 +270,8 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
     """Put a posterior together again; its coordinates are kept as they are."""
     shapes, model = check_shapes(settings["shapes"]), check_model(settings["model"])
     coordinates = np.ascontiguousarray(check_data(arrays["coordinates"]))
-    check_canonical(coordinates, model)
+    gaps = arrays.get("gaps", np.zeros((0, 2), dtype=np.int64))
+    check_canonical(coordinates, model, gaps)
     columns = _columns(settings, arrays, len(coordinates))
     prior = _unpack_prior(settings["prior"])
     if not isinstance(prior, priors.PartitionPrior):
@@ -285,6 +288,7 @@ def unpack_posterior(settings: Metadata, arrays: Arrays) -> Posterior:
         theta_prior=settings.get("theta_prior", "as-printed"),
         centre=check_centre(settings.get("centre", "mean")),
         columns=columns,
+        gaps=gaps,
     )
 
 
@@ -334,7 +338,9 @@ def _affine_map(arrays: Mapping[str, NDArray[Any]], n_kept: int, columns: Column
         raise ValueError("the map from the data to their coordinates has a scale that is not positive")
     if used is not None and len(used) != n_features:
         raise ValueError("the map from the data to their coordinates is of other columns")
-    return AffineMap(centre, scale, matrix, None if n_kept == n_features else n_kept, used)
+    return AffineMap(
+        centre, scale, matrix, None if n_kept == n_features else n_kept, used, (), columns.parted
+    )
 
 
 def same_posterior(first: Posterior, second: Posterior) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ewens_widgets.sampling.trace import Trace
 
 _EVENTS_AT_ONCE = 4096  # Events made from columns together: bounds the memory of going through many draws.
+_WATCHED_CELLS = 5  # Imputed cells whose mean convergence diagnostics watch.
 _COUNTS = ("proposals", "acceptances")
 
 
@@ -89,6 +90,15 @@ def _is_own(posterior: Posterior) -> bool:
     return posterior.shapes == "own"
 
 
+def _mean_of_cells(draws: "DrawTable") -> NDArray[np.float64]:
+    """Up to five cells, evenly spread over the missing ones."""
+    n_gaps = len(draws.posterior.gaps)
+    if not n_gaps:
+        return np.zeros(len(draws))
+    chosen = np.unique(np.linspace(0, n_gaps - 1, _WATCHED_CELLS).astype(np.intp))
+    return np.asarray(draws.sigma[:, chosen - n_gaps].mean(axis=1), dtype=np.float64)
+
+
 def _on_grid(name: str, meaning: str, **optional: Any) -> Iterator[Column]:  # noqa: ANN401 - of Column
     """Columns of a parameter that is drawn from a grid: index, value, and the probabilities of the values."""
 
@@ -138,12 +148,21 @@ _TABLE = (
     *_on_grid("nu", "Pooling ν of own shapes; infinite for common shapes.", varies=_is_own),
     Column(
         "sigma",
-        "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`); an unknown centre.",
+        "Common scale Σ of own shapes, canonical and packed (see `model.own_shapes`); behind it an unknown "
+        "centre, and imputed cells, also of common shapes.",
         ("scale",),
         written=np.float64,
         constant=0.0,
         arviz="sample_stats",
-        varies=_is_own,
+        varies=lambda posterior: posterior.sigma_length > 0,
+    ),
+    Column(
+        "imputed_cells",
+        "Mean of a few imputed cells, in canonical coordinates; 0 where none is missing.",
+        make=_mean_of_cells,
+        saved=False,
+        arviz="posterior",
+        varies=lambda posterior: len(posterior.gaps) > 0,
     ),
     *(
         Column(name, meaning, ("move",), kept=np.int64, written=np.int64, make=_no_counts)
@@ -245,7 +264,8 @@ class Event(NamedTuple):
         Pooling ν of own shapes, its index on the grid, and the exact conditional probabilities that it was
         drawn from. For common shapes: infinite, 0 and empty.
     sigma
-        Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`).
+        Common scale Σ of own shapes in canonical coordinates, packed (see `model.own_shapes`), an unknown
+        centre, and imputed cells.
     more
         Pairs of name and value of all other recorded quantities; each is an attribute too.
     """
@@ -381,6 +401,13 @@ class DrawTable(Sequence[Event]):
             self._computed[key] = make()
         return cast("Value", self._computed[key])
 
+    def posterior_at(self, draw: int | None = None) -> Posterior:
+        """The posterior whose coordinates have the imputed cells of a draw; None: their means over draws."""
+        if not len(self.posterior.gaps):
+            return self.posterior
+        cells = self.sigma[:, -len(self.posterior.gaps) :]
+        return self.posterior.filled(cells.mean(axis=0) if draw is None else cells[draw])
+
     @property
     def move_counts(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Proposals and acceptances of each draw by move, which a schedule may hold several times."""
@@ -446,7 +473,7 @@ class DrawTable(Sequence[Event]):
         for name, entry in SCHEMA.items():
             field = "iteration" if name == "iterations" else name
             if field not in Event._fields:
-                further += [] if name in _COUNTS else [name]
+                further += [name] if name not in _COUNTS and entry.varies(self.posterior) else []
             elif field not in defaults or entry.varies(self.posterior):  # a constant costs nothing
                 told[field] = values(name)
         if further:

@@ -48,7 +48,9 @@ from ewens_widgets.sampling.kernel.workspace import (
     AnyProblem,
     AnyWorkspace,
     Outcome,
+    OwnProblem,
     OwnWorkspace,
+    Problem,
     Workspace,
     make_outcome,
     make_problem,
@@ -136,13 +138,25 @@ def begin(
 
 
 @jit
-def _record_nothing(records: Records, workspace: Workspace, row: int) -> None:
-    """Common shapes have no parameters besides θ."""
+def _record_common(problem: Problem, workspace: Workspace, records: Records, row: int) -> None:
+    """Write down imputed cells: common shapes have no other parameters besides θ."""
+    _record_gaps(problem, workspace, records, row, 0)
+
+
+@inlined
+def _record_gaps(
+    problem: AnyProblem, workspace: AnyWorkspace, records: Records, row: int, place: int
+) -> None:
+    """Write down the imputed cells of the table, behind all else."""
+    last = workspace.rows.shape[0] - problem.coordinates.shape[0]
+    for cell in range(problem.gaps.shape[0]):
+        value = workspace.rows[last + problem.gaps[cell, 0], problem.gaps[cell, 1]]
+        records.sigma[row, place + cell] = value
 
 
 @jit
-def _record_own(records: Records, workspace: OwnWorkspace, row: int) -> None:
-    """Write down ν, its conditional probabilities, and Σ as it is packed."""
+def _record_own(problem: OwnProblem, workspace: OwnWorkspace, records: Records, row: int) -> None:
+    """Write down ν, its conditional probabilities, and Σ as it is packed, with what is behind it."""
     records.nu_index[row] = workspace.integers[at.NU]
     for v in range(workspace.nu_weights.shape[0]):
         records.nu_weights[row, v] = workspace.nu_weights[v]
@@ -152,11 +166,14 @@ def _record_own(records: Records, workspace: OwnWorkspace, row: int) -> None:
         for c in range(r + 1 if sigma.shape[0] > 1 else sigma.shape[1]):
             records.sigma[row, place] = sigma[r, c]
             place += 1
-    for r in range(records.sigma.shape[1] - place):  # behind Σ, where the centre is unknown
-        records.sigma[row, place + r] = workspace.centre[r]
+    if problem.origin.shape[0] > 0:
+        for r in range(workspace.centre.shape[0]):
+            records.sigma[row, place] = workspace.centre[r]
+            place += 1
+    _record_gaps(problem, workspace, records, row, place)
 
 
-_record_shapes: Callable[..., None] = by_family({Workspace: _record_nothing, OwnWorkspace: _record_own})
+_record_shapes: Callable[..., None] = by_family({Workspace: _record_common, OwnWorkspace: _record_own})
 
 
 @jit
@@ -168,7 +185,7 @@ def record(
     records.n_clusters[row] = workspace.integers[at.CLUSTERS]
     records.concentration[row] = math.exp(workspace.reals[at.LOG_CONCENTRATION])
     records.log_posterior[row] = _log_posterior(problem, workspace, schedule)
-    _record_shapes(records, workspace, row)
+    _record_shapes(problem, workspace, records, row)
     names, following = workspace.members, 0  # Scratch between moves; labels are named as they first appear.
     for b in range(workspace.integers[at.CLUSTERS]):
         names[b] = -1
@@ -295,7 +312,7 @@ class Driver:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take everything, with a lock of its own, and coordinates that the chain can move."""
         self.__dict__.update(state, _lock=threading.RLock())
-        if self._posterior.centre == "unknown":
+        if self._posterior.centre == "unknown" or len(self._posterior.gaps):
             self._problem = make_problem(self._posterior)
             self.load(self.state())
         else:  # A copied view can be written to: another type, for which all would be compiled again.
@@ -333,11 +350,15 @@ class Driver:
     def state(self) -> State:
         """Copy the state that the chain is in."""
         with self._lock:
-            own, model, packed = self._workspace, self._posterior.model, np.empty(0)
+            own, posterior, packed = self._workspace, self._posterior, np.empty(0)
             if isinstance(own, OwnWorkspace):
-                packed = pack_sigma(
-                    {"I": own.sigma[0, 0], "II": own.sigma[0], "III": own.sigma}[model], model
+                form = {"I": own.sigma[0, 0], "II": own.sigma[0], "III": own.sigma}[posterior.model]
+                packed = pack_sigma(form, posterior.model)
+                packed = np.append(
+                    packed, own.centre[: posterior.n_features * (posterior.centre == "unknown")]
                 )
+            if len(posterior.gaps):
+                packed = np.append(packed, own.rows[-posterior.n_objects :][tuple(posterior.gaps.T)])
             return State(
                 labels=own.labels.copy(),
                 theta_index=int(own.integers[at.THETA]),
@@ -345,7 +366,7 @@ class Driver:
                 iteration=self.iteration,
                 generator=copy.deepcopy(dict(self._generator.bit_generator.state)),
                 nu_index=int(own.integers[at.NU]),
-                sigma=np.append(packed, own.centre) if packed.size < self._sizes["scale"] else packed.copy(),
+                sigma=packed,
             )
 
     def advance(

@@ -141,6 +141,8 @@ class Sampler:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         # A copy: the user's array may change, the chain's must not.
         raw = np.array(posterior.numbers_of(check_data(X, finite=False))) if metric == "euclidean" else None
+        if raw is not None:  # Distances are fixed: those of missing cells are from the mean.
+            raw = np.where(np.isnan(raw), np.nanmean(raw, axis=0), raw)
         generator = np.random.Generator(np.random.PCG64(seed))
         first = first_state(posterior, initial, generator)
         n_clusters = int(first.labels.max()) + 1

@@ -62,7 +62,8 @@ class State:
     generator
         State of the random number generator (PCG64).
     nu_index, sigma
-        Of own shapes: index of ν on its grid, and the packed scale Σ, which is empty for common shapes.
+        Of own shapes: index of ν on its grid, and the packed scale Σ, which is empty for common shapes;
+        behind it an unknown centre (of own shapes) and imputed cells (of both).
     """
 
     labels: NDArray[np.int64]
@@ -128,13 +129,18 @@ def initial_labels(
 
 def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.random.Generator) -> State:
     """State before the first iteration: a partition, and parameters in the middle of what they can be."""
-    labels, sigma = initial_labels(posterior, initial, rng), np.empty(0)
+    labels = initial_labels(posterior, initial, rng)
+    sigma = np.zeros(posterior.sigma_length)  # with a centre of zero behind Σ, if that is unknown
     if posterior.shapes == "own":  # Half of the total variance, which is 1 in canonical coordinates.
         half = 0.5 * np.eye(posterior.n_features)
         form = {"I": half[0, 0], "II": np.diag(half), "III": half}[posterior.model]
-        sigma = np.zeros(posterior.sigma_length)  # with a centre of zero behind it, if that is unknown
         packed = pack_sigma(form, posterior.model)
         sigma[: packed.size] = packed
+    cells = sigma[sigma.size - len(posterior.gaps) :]
+    for column in np.unique(posterior.gaps[:, 1]):
+        among = posterior.gaps[:, 1] == column
+        observed = np.delete(posterior.coordinates[:, column], posterior.gaps[among, 0])
+        cells[among] = rng.choice(observed, int(among.sum()))
     return State(
         labels=labels.astype(np.int64),
         theta_index=posterior.theta_grid.size // 2,
@@ -215,7 +221,7 @@ def _is_scale(sigma: FloatArray, posterior: Posterior) -> bool:
     """Whether this is a packed scale of the posterior: positive definite, and of the right length."""
     if sigma.shape != (posterior.sigma_length,) or not np.all(np.isfinite(sigma)):
         return False
-    if not sigma.size:
+    if posterior.shapes == "common":
         return True
     form = posterior.scale(sigma)
     if posterior.model != "III":

@@ -21,6 +21,8 @@ from ewens_widgets.sampling.draws import SCHEMA, DrawTable, axis_sizes, read_onl
 from ewens_widgets.sampling.moves.move import is_sweep
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ewens_widgets.analysis.answer import Answer, MergeTable
     from ewens_widgets.analysis.check import ModelCheck
     from ewens_widgets.analysis.estimates import PointEstimate
@@ -70,7 +72,7 @@ class Trace(DrawTable):
         Counts of each move since the draw before (T × moves); by name in `move_counts`.
     nu, nu_index, nu_weights, sigma
         Of own shapes: pooling ν, its index on the grid, its exact conditional probabilities, and the packed
-        scale Σ.
+        scale Σ; behind Σ the imputed cells, of common shapes too (see `imputed`).
     """
 
     def __init__(
@@ -156,6 +158,11 @@ class Trace(DrawTable):
         """Labels of the draw with the highest posterior density."""
         return read_only(self.labels[self.best_index].astype(np.intp))
 
+    @property
+    def best_posterior(self) -> Posterior:
+        """The posterior whose coordinates have the imputed cells of the best draw; see `posterior_at`."""
+        return self._once("best_posterior", lambda: self.posterior_at(self.best_index))
+
     def theta_posterior(self) -> FloatArray:
         """Posterior probabilities of θ on its grid, as the average of the exact conditionals."""
         return self._average("theta_weights")
@@ -228,13 +235,37 @@ class Trace(DrawTable):
         tree, least = tree_to_cut(self, n_clusters, method, min_size)
         return tree.cut(n_clusters=n_clusters, min_size=least, small_clusters=small_clusters)
 
+    def imputed(self) -> "DataFrame":
+        """The missing cells of the data, a row each: row and column, mean, sd, and all draws.
+
+        Values are in the units of the data. ``trace.imputed().drop(columns="draws")`` is a table to print;
+        each entry of `draws` is an array with the cell's value in every draw of the trace. The table is empty
+        where no number is missing.
+        """
+        from pandas import DataFrame
+
+        self._need_draws()
+        values = self.posterior.imputed_values(self.sigma).T
+        gaps, columns = self.posterior.gaps, self.posterior.map.columns
+        places = gaps[:, 1] if columns is None else np.asarray(columns)[gaps[:, 1]]
+        kinds = self.posterior.columns.kinds
+        return DataFrame(
+            {
+                "row": gaps[:, 0],
+                "column": [kinds[place].name if kinds else f"x{place + 1}" for place in places.tolist()],
+                "mean": values.mean(axis=1),
+                "sd": values.std(axis=1, ddof=min(1, len(self) - 1)),
+                "draws": list(values),
+            }
+        )
+
     def evidence_tree(self) -> "Tree":
         """Hierarchy made from the best draw by repeatedly merging the pair that loses least log posterior."""
         from ewens_widgets.analysis.evidence_tree import evidence_of, evidence_tree
 
         return self._once(
             "evidence_tree",
-            lambda: evidence_tree(self.posterior, self.best, evidence_of(self.posterior, self)),
+            lambda: evidence_tree(self.best_posterior, self.best, evidence_of(self.best_posterior, self)),
         )
 
     def consensus_tree(self, n_clusters: int) -> "Tree":

@@ -91,7 +91,7 @@ def test_the_estimator_examines_the_columns_and_says_so(shapes: str) -> None:
     of_first, of_second = fitted.labels_[0], fitted.labels_[30]
     assert known[0, of_first] > known[1, of_first]
     assert known[1, of_second] > known[0, of_second]
-    with pytest.raises(ValueError, match=r"NaN .* at row 0, column 0"):
+    with pytest.raises(ValueError, match="row 0 has no values"):
         fitted.predict(np.full((1, 4), np.nan))
     plain = np.nan_to_num(X)
     np.testing.assert_array_equal(
@@ -105,8 +105,7 @@ def test_the_estimator_examines_the_columns_and_says_so(shapes: str) -> None:
     [
         ((0, slice(None), np.nan), "auto", "column 'x1' has no values, all its cells are missing; drop it"),
         ((0, slice(None), 7.0), "auto", "'x1' are constant"),
-        ((0, 3, np.inf), "auto", "(column 'x1' is infinite in row 3|X contains infinity)"),
-        ((0, 3, np.nan), "auto", r"NaN .* at row 3, column 0"),
+        ((0, 3, np.inf), "auto", "(data contain infinity .* at row 3, column 0|X contains infinity)"),
         ((0, 0, 0.0), {"x1": "category"}, "categories in 90 rows; at most 50 that repeat"),
         ((0, 0, 0.0), ["category"] * 4, "categories in 90 rows"),
         ((0, 0, 0.0), ["left out"] * 3 + ["category"], "no column is a number"),

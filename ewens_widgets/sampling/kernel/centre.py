@@ -36,6 +36,7 @@ from ewens_widgets.sampling.kernel.scatter import (
     dot,
     fill_scatter,
     fill_scatter_matrix,
+    fill_total,
     log_product,
 )
 from ewens_widgets.sampling.kernel.workspace import (
@@ -90,6 +91,8 @@ def release(problem: Problem, workspace: Workspace) -> None:
     for r in range(workspace.centre.shape[0]):
         workspace.centre[r] = 0.0
     sum_clusters(problem.origin, workspace)
+    if problem.gaps.shape[0] > 0:
+        fill_total(problem, workspace, problem.origin)
 
 
 @inlined
@@ -171,11 +174,16 @@ def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
     n_objects, n_features = problem.coordinates.shape
     theta_index = workspace.integers[at.THETA]
     pull, whole, total = workspace.first, workspace.vectors[at.GAP], 0.0
+    squares = 1.0 if problem.gaps.shape[0] == 0 else 0.0
     for r in range(n_features):
-        pull[r], workspace.second[r] = 0.0, 1.0
+        pull[r], workspace.second[r] = 0.0, squares
     for r in range(workspace.matrix.shape[0]):
         for c in range(r + 1):
-            workspace.matrix[r, c] = 1.0 if r == c else 0.0
+            workspace.matrix[r, c] = squares if r == c else 0.0
+    if problem.gaps.shape[0] > 0:
+        n_squares = n_objects * (n_features if problem.model == 1 else 1)
+        for i in range(n_objects):
+            _take_square(problem, workspace, problem.origin[i], -1.0 / n_squares)
     for b in range(workspace.integers[at.CLUSTERS]):
         size = workspace.sizes[b]
         weight = 1.0 / (1.0 + problem.theta[theta_index] * size)

@@ -24,6 +24,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.centre import draw_centre, fill_residual, log_orbit_terms, release
+from ewens_widgets.sampling.kernel.gaps import impute, sum_table
 from ewens_widgets.sampling.kernel.partition_changes import (
     choose,
     from_logs,
@@ -380,8 +381,11 @@ def draw_parameters(
     Most moves of the paper are rejected: the weights are kept for as long as the partition stays the same.
     """
     kept, is_centred = workspace.theta_weights, problem.origin.shape[0] == 0
+    has_gaps = problem.gaps.shape[0] > 0
     if not is_centred:
         release(problem, workspace)
+    elif has_gaps:
+        sum_table(problem, workspace)
     if workspace.integers[at.CHANGED] == 1:
         _theta_log_weights(problem, workspace, kept)
         from_logs(kept, kept.shape[0])
@@ -394,6 +398,8 @@ def draw_parameters(
         if problem.model == 1:
             square_sums(workspace)
         draw_centre(problem, workspace, rng)
+    if has_gaps:
+        impute(problem, workspace, rng)
     refresh(problem, workspace)
 
 

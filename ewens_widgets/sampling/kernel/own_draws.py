@@ -19,10 +19,8 @@ Given θ and ν, the covariances of the clusters are drawn, as precisions, and t
     \text{I:} \quad & \omega_b \sim \text{Gamma}\bigl(\tfrac{a + n_b d}{2}, \tfrac{A_b}{2}\bigr), &
         \sigma^2 &\sim \text{Gamma}\bigl(\tfrac{K a}{2}, \tfrac{\nu d}{2} \textstyle\sum_b \omega_b\bigr)
 
-A Wishart matrix with scale :math:`C^{-T} C^{-1}` is :math:`X X^T` with :math:`C^T X = T`; the triangle T
-has roots of chi-square numbers on its diagonal and normal ones below (Bartlett 1933). A Σ below the smallest
-pivot that the prior allows is not taken, and the last one stays (with ν, where they are drawn together): a
-Metropolis step for the restricted prior.
+`gaps.draw_root` draws Wishart matrices. A Σ below the smallest pivot that the prior allows is not taken, and
+the last one stays (with ν, where they are drawn together): a Metropolis step for the restricted prior.
 """
 
 import math
@@ -34,6 +32,7 @@ from ewens_widgets.model.own_shapes import SMALLEST_PIVOT
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.centre import draw_own_centre, sum_clusters
+from ewens_widgets.sampling.kernel.gaps import draw_root, impute_cluster, write_gram
 from ewens_widgets.sampling.kernel.own_family import (
     base_factor,
     fill_volume,
@@ -173,24 +172,6 @@ def _draw_nu(problem: OwnProblem, workspace: OwnWorkspace, along: float, rng: np
 
 
 @jit
-def _draw_root(factor: FloatArray, degrees: float, rng: np.random.Generator, out: FloatArray) -> None:
-    """Write X of a Wishart matrix X Xᵀ with these degrees of freedom and scale C⁻ᵀ C⁻¹, C the factor."""
-    size = factor.shape[0]
-    for r in range(size):
-        for c in range(r):
-            out[r, c] = rng.standard_normal()
-        out[r, r] = math.sqrt(2.0 * rng.standard_gamma(0.5 * (degrees - r)))
-        for c in range(r + 1, size):
-            out[r, c] = 0.0
-    for r in range(size - 1, -1, -1):
-        for c in range(size):
-            entry = out[r, c]
-            for k in range(r + 1, size):
-                entry -= factor[k, r] * out[k, c]
-            out[r, c] = entry / factor[r, r]
-
-
-@jit
 def _add_gram(root: FloatArray, factor: float, out: FloatArray) -> None:
     """Add factor · X Xᵀ, its lower triangle."""
     for r in range(root.shape[0]):
@@ -230,8 +211,14 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
         kappa = 1.0 / theta + workspace.sizes[b]
         fill_volume(workspace, b, nu, kappa)
         cholesky(matrix)
-        _draw_root(matrix, degrees + workspace.sizes[b], rng, root)
+        draw_root(matrix, degrees + workspace.sizes[b], rng, root)
         _add_gram(root, nu, total)
+        if problem.gaps.shape[0] > 0:
+            precision = workspace.shape[b]  # `refresh` computes it anew.
+            write_gram(root, 1.0, precision)
+            impute_cluster(
+                problem, workspace, b, precision, 0, workspace.means[b], matrix, workspace.second, rng
+            )
         if problem.origin.shape[0] > 0:
             weight, image = 1.0 / (1.0 + theta * workspace.sizes[b]), workspace.second
             _add_gram(root, weight * workspace.sizes[b], workspace.pull)
@@ -242,7 +229,7 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
             for r in range(image.shape[0]):
                 workspace.first[r] += weight * dot(root[r], image)
     cholesky(total)
-    _draw_root(total, n_clusters * degrees, rng, root)
+    draw_root(total, n_clusters * degrees, rng, root)
     _take_gram(root, workspace.sigma, total, matrix)
 
 
@@ -264,17 +251,33 @@ def _draw_variances(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random
             volume = max(base + workspace.squares[b, 0, r] - off / kappa, base)
             precision = 2.0 * rng.standard_gamma(half + problem.half_unit * size) / volume
             total += precision
-            if problem.origin.shape[0] > 0:
-                weight = precision / (1.0 + theta * size)
-                workspace.pull[0, r] += weight * size
-                if problem.model == 2:
-                    workspace.first[r] += weight * sums[r]
-                else:
-                    for c in range(sums.shape[0]):
-                        workspace.first[c] += weight * sums[c]
+            workspace.shape[b, 0, r] = precision  # `refresh` computes the shape anew.
         drawn = 2.0 * rng.standard_gamma(n_clusters * half) / (factor * total)
         if drawn > SMALLEST_PIVOT:
             sigma[r] = drawn
+    if problem.gaps.shape[0] > 0:
+        for b in range(n_clusters):
+            impute_cluster(
+                problem, workspace, b, workspace.shape[b], 0, workspace.means[b], workspace.matrix,
+                workspace.second, rng,
+            )  # fmt: skip
+    if problem.origin.shape[0] > 0:
+        _pull_variances(problem, workspace, theta)
+
+
+@jit
+def _pull_variances(problem: OwnProblem, workspace: OwnWorkspace, theta: float) -> None:
+    """Models I and II: write what the draw of an unknown centre needs to `pull` and `first`."""
+    for r in range(workspace.sigma.shape[1]):
+        for b in range(workspace.integers[at.CLUSTERS]):
+            size, sums = workspace.sizes[b], workspace.sums[b]
+            weight = workspace.shape[b, 0, r] / (1.0 + theta * size)
+            workspace.pull[0, r] += weight * size
+            if problem.model == 2:
+                workspace.first[r] += weight * sums[r]
+            else:
+                for c in range(sums.shape[0]):
+                    workspace.first[c] += weight * sums[c]
 
 
 @jit
@@ -282,7 +285,8 @@ def draw_parameters(
     problem: OwnProblem, workspace: OwnWorkspace, weights: FloatArray, rng: np.random.Generator
 ) -> None:
     """Draw θ, ν and Σ, write the conditional probabilities of θ to `weights`, and refresh all statistics."""
-    if problem.origin.shape[0] > 0:
+    has_gaps = problem.gaps.shape[0] > 0
+    if has_gaps or problem.origin.shape[0] > 0:
         sum_clusters(problem.coordinates, workspace)
     renew(problem, workspace)
     _draw_theta(problem, workspace, rng)
@@ -298,6 +302,9 @@ def draw_parameters(
         _draw_matrix(problem, workspace, rng)
     else:
         _draw_variances(problem, workspace, rng)
+    if has_gaps:
+        sum_clusters(problem.coordinates, workspace)
+        workspace.integers[at.CHANGED] = 1
     if problem.origin.shape[0] > 0:
         draw_own_centre(problem, workspace, rng)
     refresh(problem, workspace)

@@ -100,10 +100,15 @@ def log_partition_terms(problem: Problem, workspace: Workspace, size: int) -> fl
     return problem.log_prior[at.SIZE_WEIGHT, size] - 0.5 * problem.coordinates.shape[1] * log_grown
 
 
-@jit
+@inlined
 def cholesky(matrix: FloatArray) -> float:
     """Replace the lower triangle by its Cholesky factor and return the log determinant."""
-    size = matrix.shape[0]
+    return leading_cholesky(matrix, matrix.shape[0])
+
+
+@jit
+def leading_cholesky(matrix: FloatArray, size: int) -> float:
+    """The same for the first rows and columns."""
     product = 1.0
     total = 0.0
     for c in range(size):
@@ -127,17 +132,38 @@ def cholesky(matrix: FloatArray) -> float:
 @jit
 def fill_scatter_matrix(problem: Problem, workspace: Workspace, theta_index: int, matrix: FloatArray) -> None:
     """Write the lower triangle of M/n for one value of θ."""
-    size, centre = matrix.shape[0], workspace.centre
+    size, centre, vectors = matrix.shape[0], workspace.centre, workspace.vectors
     for r in range(size):
-        for c in range(r):
-            matrix[r, c] = centre[r] * centre[c]
-        matrix[r, r] = 1.0 + centre[r] * centre[r]
+        for c in range(r + 1):
+            if vectors.shape[0] > at.TOTAL:
+                matrix[r, c] = vectors[at.TOTAL + r, c]
+            else:
+                matrix[r, c] = (1.0 if r == c else 0.0) + centre[r] * centre[c]
     for b in range(workspace.integers[at.CLUSTERS]):
         factor = problem.shrinkage[theta_index, workspace.sizes[b]]
         for r in range(size):
             scaled = factor * workspace.sums[b, r]
             for c in range(r + 1):
                 matrix[r, c] -= scaled * workspace.sums[b, c]
+
+
+@jit
+def fill_total(problem: Problem, workspace: Workspace, table: FloatArray) -> None:
+    """Write YᵀY/n of a table with imputed cells to `vectors` (II: its diagonal; I: its trace over d)."""
+    total, n_objects = workspace.vectors, float(table.shape[0])
+    for row in range(at.TOTAL, total.shape[0]):
+        for r in range(total.shape[1]):
+            total[row, r] = 0.0
+    for i in range(table.shape[0]):
+        for r in range(table.shape[1]):
+            value = table[i, r] / n_objects
+            if problem.model == 3:
+                for c in range(r + 1):
+                    total[at.TOTAL + r, c] += value * table[i, c]
+            elif problem.model == 2:
+                total[at.TOTAL, r] += value * table[i, r]
+            else:
+                total[at.TOTAL, 0] += value * table[i, r] / table.shape[1]
 
 
 @jit
@@ -164,7 +190,10 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
 def fill_scatter(problem: Problem, workspace: Workspace, theta_index: int) -> None:
     """Models I and II: write the scatter for one value of θ; model I needs the squares of the sums."""
     scatter, centre = workspace.scatter, workspace.centre  # The total is that of data with this centre.
-    if problem.model == 1:
+    if workspace.vectors.shape[0] > at.TOTAL:
+        for r in range(1 if problem.model == 1 else scatter.shape[0]):
+            scatter[r] = workspace.vectors[at.TOTAL, r]
+    elif problem.model == 1:
         scatter[0] = 1.0 + dot(centre, centre) / centre.shape[0]
     else:
         for r in range(scatter.shape[0]):

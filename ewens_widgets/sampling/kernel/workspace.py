@@ -19,6 +19,10 @@ split, a merged cluster, and one without objects.
 *Categories.* `categories` is an empty tuple in both where no column is a category, so that compiled code has
 nothing of them then; otherwise it has tables (`CategoryTables`) and counts (`CategoryCounts`).
 
+*Memory that moves.* Where the centre is unknown or cells are missing, a chain has coordinates of its own, and
+`rows` is their memory; where both is so, the table about the known centre of its observed cells, `origin`,
+stands behind them. Imputed cells are packed behind Σ, and behind the centre, wherever that is kept.
+
 `Outcome` is what a move says besides its decision, where somebody wants to know: first a *report*, the
 proposed partition with its ratio; then also an *account*, notes of everything that was chosen on the way and
 how probable it was. What the notes mean is the business of the move that takes them.
@@ -44,8 +48,9 @@ IntArray = NDArray[np.int64]
 CLUSTERS, THETA, CHANGED, NU = 0, 1, 2, 3
 LOG_DETERMINANT, LOG_CONCENTRATION, FRESH, FRESH_LIFTS, LONE, LONE_LIFTS, LOG_BASE = range(7)
 SIDE_SIZES = 7  # of the two sides of a split
-# Rows of `vectors`: an exchange, sums of the two sides of a split, and a diagonal precision.
-MEAN, GAP, SIDE_SUMS, PRECISION = 0, 1, 2, 4
+# Rows of `vectors`: an exchange, sums of the two sides of a split, a diagonal precision; where cells are
+# missing also the total cross product of the table over n (II: its diagonal; I: its trace over d).
+MEAN, GAP, SIDE_SUMS, PRECISION, TOTAL = 0, 1, 2, 4, 5
 # Rows of `log_prior`.
 SIZE_WEIGHT, SIZE_STEP, COUNT_STEP = 0, 1, 2
 # Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
@@ -100,7 +105,8 @@ class Problem(NamedTuple):
     `kernel.common_weights`); for m = 0, a new cluster, the share of V is missing. (No object joins a cluster
     of n + 1.) `log_prior` has three rows of the prior V(K) Π W(m), a table each: `SIZE_WEIGHT` is log W(m),
     `SIZE_STEP` log W(m+1)/W(m), and `COUNT_STEP` log V(K+1)/V(K), but for λ, which is in the workspace.
-    `origin` has the centred data where the centre is unknown (see `kernel.centre`), and else no rows.
+    `origin` has the centred data where the centre is unknown (see `kernel.centre`), and else no rows. `gaps`
+    has row and column of each missing cell (see `kernel.gaps`).
 
     Arrays are few: a call hands each of them over in some seven numbers, which small moves feel.
     """
@@ -115,6 +121,7 @@ class Problem(NamedTuple):
     exponent: int
     handicap: FloatArray
     origin: FloatArray
+    gaps: IntArray
     categories: Any = ()
 
 
@@ -136,6 +143,7 @@ class OwnProblem(NamedTuple):
     half_degrees: FloatArray
     half_unit: float
     origin: FloatArray
+    gaps: IntArray
     categories: Any = ()
 
 
@@ -229,15 +237,25 @@ _problems: WeakKeyDictionary[Posterior, AnyProblem] = WeakKeyDictionary()
 def make_problem(posterior: Posterior) -> AnyProblem:
     """Tabulate a posterior for the kernels, once: some priors' tables take longer than a proposal.
 
-    Where the centre is unknown every caller has coordinates of its own, since the chain moves them.
+    Where the centre is unknown or cells are missing, every caller has coordinates of its own, since the chain
+    changes them.
     """
     found = _problems.get(posterior)
     if found is None:
         found = _problems[posterior] = _tabulated(posterior)
-    if posterior.centre == "unknown":
-        view = posterior.coordinates.copy().view()
-        view.setflags(write=False)
-        found = found._replace(coordinates=view)
+    n_objects, has_gaps, is_unknown = (
+        posterior.n_objects,
+        len(posterior.gaps) > 0,
+        posterior.centre == "unknown",
+    )
+    if has_gaps or is_unknown:
+        memory = np.concatenate([posterior.coordinates] * (1 + (has_gaps and is_unknown)))
+        coordinates, origin = memory[:n_objects], memory[n_objects:]
+        for view in (coordinates, origin):
+            view.setflags(write=False)
+        found = found._replace(coordinates=coordinates)
+        if len(origin):
+            found = found._replace(origin=origin)
     return found
 
 
@@ -253,6 +271,7 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
         "log_theta_prior": posterior.log_theta_prior,
         "log_grown": log_grown,
         "origin": posterior.coordinates[: n_objects * (posterior.centre == "unknown")],
+        "gaps": posterior.gaps,
         "log_prior": np.stack(
             [
                 posterior.prior.log_size_weights(n_objects + 1),
@@ -364,12 +383,16 @@ def make_workspace(
 ) -> AnyWorkspace:
     """Workspace of a chain whose clusters already have packed slot numbers; own shapes need ν and Σ too."""
     n_objects, n_features = problem.coordinates.shape
-    is_centred, centre = problem.origin.shape[0] == 0, np.zeros(n_features)
+    is_centred, n_gaps, centre = problem.origin.shape[0] == 0, len(problem.gaps), np.zeros(n_features)
+    is_fixed = is_centred and not n_gaps
+    rows = np.empty((0, n_features)) if is_fixed else cast("FloatArray", problem.coordinates.base)
+    if n_gaps and sigma is not None:
+        rows[problem.gaps[:, 0] - n_objects, problem.gaps[:, 1]] = sigma[-n_gaps:]  # of the last table
+        sigma = sigma[:-n_gaps]
     if isinstance(problem, OwnProblem) and sigma is not None and not is_centred:
         sigma, centre = sigma[:-n_features], sigma[-n_features:].copy()
-    rows = np.empty((0, n_features)) if is_centred else cast("FloatArray", problem.coordinates.base)
     if not is_centred:
-        rows[...] = problem.origin - centre
+        rows[:n_objects] = problem.origin - centre
     labels = np.array(slot_labels, dtype=np.int64)
     n_clusters = int(labels.max()) + 1
     n_slots = n_objects + (5 if isinstance(problem, OwnProblem) else 1)
@@ -407,11 +430,25 @@ def make_workspace(
         inverse=np.zeros((full, full)),
         gram=np.zeros(n_objects + 1),
         coefficients=np.zeros(3),
-        vectors=np.zeros((5, n_features)),
+        vectors=_vectors(problem),
         plane=np.zeros(3),
         candidates=np.zeros((4, n_objects + 2)),
         slots=np.zeros((3, n_objects + 1)),
     )
+
+
+def _vectors(problem: AnyProblem) -> FloatArray:
+    """Scratch, and behind it the total of a table with gaps."""
+    n_objects, n_features = problem.coordinates.shape
+    scratch = np.zeros((TOTAL, n_features))
+    if not len(problem.gaps):
+        return scratch
+    whole = problem.coordinates.T @ problem.coordinates / n_objects
+    if problem.model == 1:
+        whole = np.full((1, n_features), np.trace(whole) / n_features)
+    elif problem.model == 2:
+        whole = np.diag(whole)[None]
+    return np.vstack([scratch, whole])
 
 
 def _own_workspace(problem: OwnProblem, shared: dict[str, Any], sigma: FloatArray | None) -> OwnWorkspace:

@@ -47,6 +47,7 @@ COLOURS = {
     "largest_cluster": "#cc79a7",
     "concentration": "#e69f00",
     "nu": "#56b4e9",
+    "imputed_cells": "#999933",
 }
 _LIMIT = "#808080"
 

@@ -1,0 +1,321 @@
+"""Missing cells: exact by closed forms and quadrature, Geweke's test, invariance, and where they are kept.
+
+Rows whose cells are missing at random leave, in each column, the likelihood of its observed rows. For models
+I and II this is a closed form, and for model III an integral over the missing cell. Two twins must fail: one
+fills the cell once and draws it no more, the other ignores the category.
+"""
+
+import copy
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from chain_runs import assert_same_trace
+from sampling.exact import FIVE, MODELS, PRIORS, Floats, Labels
+from sampling.goodness import LEVEL, chi_square
+from sampling.test_categories import NUS, SHAPES, THETAS, fit, log_urn, mixed
+
+import ewens_widgets as ew
+from ewens_widgets.analysis.predictive import log_predictive_density
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import all_partitions
+from ewens_widgets.sampling.driver import Driver
+from ewens_widgets.sampling.state import first_state
+
+GAP = np.nan
+CATEGORY = np.array([[7.0], [3.0], [7.0], [GAP], [3.0]])
+STEPS = np.sinh(np.linspace(-9.0, 9.0, 1201))  # Values of a missing cell.
+
+
+def table_of(model: str, shapes: str) -> Floats:
+    """Numbers with gaps: several for models I and II, one for III; own shapes of one column."""
+    X = FIVE[:, :1].copy() if shapes == "own" and model != "II" else FIVE.copy()
+    X[1, 0] = GAP
+    if model != "III" and X.shape[1] > 1:
+        X[[0, 2], [1, 1]] = GAP
+    return X
+
+
+def log_gamma_terms(y: Floats, labels: Floats, theta: float, centre: str) -> tuple[float, float, int]:
+    """Log det Γ (with log c), the quadratic form of a column's observed rows, and its degrees of freedom."""
+    seen = ~np.isnan(y)
+    y, labels, ones = y[seen], labels[seen], np.ones(int(seen.sum()))
+    gamma = np.eye(y.size) + theta * np.equal.outer(labels, labels)
+    inverse, log_det = np.linalg.inv(gamma), float(np.linalg.slogdet(gamma)[1])
+    if centre == "mean":
+        return log_det, float(y @ inverse @ y), y.size
+    total, pull = float(ones @ inverse @ ones), float(ones @ inverse @ y)
+    return log_det + math.log(total), float(y @ inverse @ y) - pull**2 / total, y.size - 1
+
+
+def log_observed(X: Floats, labels: Floats, theta: float, model: str, centre: str) -> float:
+    """Log likelihood of the observed cells under common shapes."""
+    Y = X - np.nanmean(X, axis=0)
+    if model != "III":
+        log_dets, forms, degrees = np.array(
+            [log_gamma_terms(column, labels, theta, centre) for column in Y.T]
+        ).T
+        scale = degrees.sum() * np.log(forms.sum()) if model == "I" else degrees @ np.log(forms)
+        return float(-0.5 * (log_dets.sum() + scale))
+    [(row, column)] = np.argwhere(np.isnan(Y))
+    gamma = np.eye(len(Y)) + theta * np.equal.outer(labels, labels)
+    inverse, log_det, degrees = np.linalg.inv(gamma), 2.0 * np.linalg.slogdet(gamma)[1], len(Y)
+    if centre == "unknown":
+        ones = inverse.sum(axis=1)
+        inverse, degrees = inverse - np.outer(ones, ones) / ones.sum(), degrees - 1
+        log_det += 2.0 * math.log(ones.sum())
+    tables = np.repeat(Y[None], STEPS.size, axis=0)
+    tables[:, row, column] = STEPS
+    forms = np.linalg.slogdet(np.swapaxes(tables, 1, 2) @ inverse @ tables)[1]
+    steps = np.log(np.sqrt(1.0 + STEPS**2))
+    return float(np.logaddexp.reduce(steps - 0.5 * degrees * forms) - 0.5 * log_det)
+
+
+def normalised(log_joint: dict[Labels, Floats]) -> dict[Labels, Floats]:
+    highest = max(values.max() for values in log_joint.values())
+    whole = sum(np.exp(values - highest).sum() for values in log_joint.values())
+    return {labels: np.exp(values - highest) / whole for labels, values in log_joint.items()}
+
+
+@functools.cache
+def exact(shapes: str, model: str, centre: str) -> dict[Labels, Floats]:
+    """Joint probabilities of partition and θ (own shapes: and ν)."""
+    X, weights, log_joint = table_of(model, shapes), np.log(oracle.theta_weights(THETAS, 1.0)), {}
+    for labels in map(tuple, all_partitions(5).tolist()):
+        log_prior = PRIORS["Ewens"].log_pmf(labels) + log_urn(labels, CATEGORY)
+        if shapes == "common":
+            likelihoods = [log_observed(X, np.array(labels), theta, model, centre) for theta in THETAS]
+            log_joint[labels] = log_prior + weights + likelihoods
+            continue
+        values = np.zeros((len(THETAS), len(NUS)))
+        for (g, theta), (v, nu) in itertools.product(enumerate(THETAS), enumerate(NUS)):
+            for column in X.T:
+                seen = ~np.isnan(column)
+                own = oracle.own_log_likelihoods(column[seen, None], np.array(labels)[seen], theta, nu)
+                values[g, v] += np.logaddexp.reduce(own)
+        log_joint[labels] = log_prior + weights[:, None] + values
+    return normalised(log_joint)
+
+
+CASES = [("common", model, centre) for model in MODELS for centre in ("mean", "unknown")]
+CASES += [("own", model, "mean") for model in MODELS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shapes", "model", "centre"), CASES)
+def test_chains_sample_the_posterior_of_the_observed_cells(shapes: str, model: str, centre: str) -> None:
+    X, table = table_of(model, shapes), exact(shapes, model, centre)
+    settings: dict[str, Any] = {"model": model, "theta_grid": THETAS, "prior": PRIORS["Ewens"], "seed": 3}
+    settings |= {"shapes": shapes, "centre": centre, "moves": [("informed-split-merge", 3), "gibbs"]}
+    settings |= {"nu_grid": NUS} if shapes == "own" else {}
+
+    def p_value(data: object) -> tuple[float, str]:
+        return fit(table, ew.Sampler(data, **settings).sample(8000, 200, 10, progress=False))
+
+    found, shown = p_value(mixed(X, CATEGORY))
+    assert found > LEVEL, shown
+    filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    assert p_value(mixed(filled, CATEGORY))[0] < 1e-3 * LEVEL
+    if X.shape[1] > 1:  # Without the category a single column has a row with nothing observed.
+        assert p_value(X)[0] < 1e-3 * LEVEL
+
+
+def gapped(gaps: Sequence[tuple[int, int]]) -> Floats:
+    """Eight rows of three columns in two clusters of four."""
+    centres = np.repeat([[0.0, 2.0, -1.0], [3.0, 1.0, 1.0]], 4, axis=0)
+    X = np.random.default_rng(3).normal(size=(8, 3)) @ [[1.0, 0.5, 0.0], [0.0, 1.0, -0.7], [0.2, 0.0, 1.0]]
+    X += centres
+    for row, column in gaps:
+        X[row, column] = GAP
+    return X
+
+
+TOGETHER, LABELS = [(1, 0), (1, 2)], np.repeat([0, 1], 4)
+GRIDS = np.sinh(np.linspace(-4.5, 4.5, 61))
+
+
+def drawn_cells(posterior: Posterior, draws: int) -> Floats:
+    """Imputed cells for one partition, θ and ν; Σ of own shapes (and m) is set back before each draw."""
+    driver = Driver(posterior, (), None, False)
+    start = first_state(posterior, LABELS, np.random.default_rng(8))
+    driver.load(start)
+    if posterior.shapes == "common":
+        return np.asarray(driver.advance(draws, 2)[0].sigma)
+    found = np.empty((draws, 2))
+    for row in found:
+        driver.advance(1)
+        state = driver.state()
+        row[:] = state.sigma[-2:]
+        driver.load(dataclasses.replace(state, sigma=np.append(start.sigma[:-2], row)))
+    return found
+
+
+@pytest.mark.parametrize("centre", ["mean", "unknown"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_imputed_cells_have_their_conditional_distribution(shapes: str, model: str, centre: str) -> None:
+    """Two cells of a row by quadrature over both, given the partition; another θ is found."""
+    settings = {"shapes": shapes, "centre": centre, "nu_grid": [4.0] if shapes == "own" else None}
+    p_values = []
+    for theta in (2.0, 0.02):
+        posterior = Posterior.from_data(gapped(TOGETHER), model, theta_grid=[theta], **settings)
+        assert posterior.gaps.tolist() == [list(gap) for gap in TOGETHER]
+        if theta == 2.0:
+            cells = drawn_cells(posterior, 4000)
+        start = first_state(posterior, LABELS, np.random.default_rng(8)).sigma[:-2]
+        log_density = np.array(
+            [[posterior.log_likelihoods(LABELS, 0, [*start, one, two])[0] for two in GRIDS] for one in GRIDS]
+        )
+        weights = np.exp(log_density - log_density.max()) * np.sqrt(1.0 + GRIDS**2)
+        weights *= np.sqrt(1.0 + GRIDS[:, None] ** 2)
+        weights /= weights.sum()
+        edges = (GRIDS[1:] + GRIDS[:-1]) / 2.0
+        cuts = [np.searchsorted(np.cumsum(weights.sum(axis=axis)), [0.25, 0.5, 0.75]) for axis in (1, 0)]
+        places = [np.searchsorted(edges[cut], cells[:, axis]) for axis, cut in enumerate(cuts)]
+        seen = np.bincount(4 * places[0] + places[1], minlength=16)
+        sums = np.add.reduceat(weights, [0, *(cuts[0] + 1)], axis=0)
+        expected = np.add.reduceat(sums, [0, *(cuts[1] + 1)], axis=1)
+        p_values.append(chi_square(seen, len(cells) * expected.ravel()).p_value)
+    assert p_values[0] > LEVEL, p_values
+    assert p_values[1] < LEVEL, p_values
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_shifts_and_scales_of_columns_change_nothing(model: str, shapes: str) -> None:
+    """Model I has one scale for all columns; model III also any linear map of complete columns."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 3, 40)
+    X = rng.normal(size=(40, 4)) + 3.0 * labels[:, None] * [1.0, 0.5, -1.0, 0.0]
+    X[rng.random(40) < 0.3, 2], X[rng.random(40) < 0.2, 3] = GAP, GAP
+    matrix = np.diag([0.1, -7.0, 30.0, -2.0])
+    if model == "I":
+        matrix = np.diag([-3.0, 3.0, 3.0, -3.0])
+    elif model == "III":
+        matrix[:2, :2] = [[2.0, 1.0], [0.3, -4.0]]
+    other = np.where(np.isnan(X), GAP, np.nan_to_num(X) @ matrix + [5.0, -2.0, 0.0, 1.0])
+    for centre in ("mean", "unknown"):
+        settings = {"model": model, "shapes": shapes, "seed": 17, "initial": "k-means", "centre": centre}
+        first, second = (ew.Sampler(Y, **settings).sample(40, progress=False) for Y in (X, other))
+        assert len(np.unique(first.labels, axis=0)) > 10
+        np.testing.assert_array_equal(first.labels, second.labels)
+        np.testing.assert_array_equal(first.theta_index, second.theta_index)
+        np.testing.assert_allclose(first.sigma, second.sigma, rtol=1e-6, atol=1e-8)
+        found, again = (trace.imputed()["mean"].to_numpy() for trace in (first, second))
+        columns = first.posterior.gaps[:, 1]
+        np.testing.assert_allclose(
+            again, found * np.diag(matrix)[columns] + [0.0, 0.0, 0.0, 1.0] @ np.eye(4)[:, columns], rtol=1e-6
+        )
+
+
+@pytest.mark.parametrize("centre", ["mean", "unknown"])
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_files_copies_and_blocks_go_on_bit_for_bit(
+    model: str, shapes: str, centre: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3)) + 3.0 * rng.integers(0, 2, (30, 1))
+    X[rng.random(30) < 0.3, 1] = GAP
+    data = mixed(X, rng.integers(0, 3, (30, 1)).astype(float))
+    settings: dict[str, Any] = {"model": model, "shapes": shapes, "centre": centre, "seed": 5}
+    whole = ew.Sampler(data, **settings).sample(30, progress=False)
+    sampler = ew.Sampler(data, **settings)
+    sampler.sample(15, progress=False)
+    sampler.save(tmp_path / "chain.npz")
+    copied = copy.deepcopy(sampler)
+    for other in (sampler, ew.Sampler.load(tmp_path / "chain.npz"), copied):
+        assert_same_trace(other.sample(15, progress=False), whole[15:])
+    stepped = ew.Sampler(data, **settings)
+    for event, expected in zip(stepped.events(20, block=1), whole, strict=False):
+        assert event.log_posterior == expected.log_posterior
+        np.testing.assert_array_equal(event.sigma, expected.sigma)
+    # What is recorded is the posterior of the completed table.
+    assert stepped.snapshot().log_posterior == pytest.approx(whole.log_posterior[19], abs=1e-8)
+    whole.save(tmp_path / "draws.npz")
+    assert_same_trace(ew.Trace.load(tmp_path / "draws.npz"), whole)
+    again = ew.sample_chains(data, chains=2, draws=8, burn_in=4, chunk=4, progress=False, **settings)
+    for one, another in zip(
+        ew.sample_chains(data, chains=2, draws=8, burn_in=4, progress=False, **settings), again, strict=True
+    ):
+        assert_same_trace(one, another)
+    assert "imputed_cells" in again.rhat()
+
+
+def test_every_sign_of_a_gap_is_understood() -> None:
+    X = FIVE.copy()
+    X[1, 0] = GAP
+    objects = X.astype(object)
+    objects[1, 0] = None
+    missing = objects.copy()
+    missing[1, 0] = pd.NA
+    frame = pd.DataFrame(X, columns=["a", "b"]).convert_dtypes()
+    masked = np.ma.masked_invalid(X)
+    expected = ew.Sampler(X).sample(5, progress=False)
+    for data in (objects, missing, frame, masked):
+        assert_same_trace(ew.Sampler(data).sample(5, progress=False), expected)
+        found = ew.AffineClustering("II", n_chains=1, draws=10, burn_in=0, random_state=0).fit(data)
+        assert found.trace_.posterior.gaps.tolist() == [[1, 0]]
+    np.testing.assert_array_equal(expected.imputed()[["row"]], [[1]])
+    assert ew.Sampler(frame, kinds="numeric").sample(5, progress=False).imputed()["column"].tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("places", "value", "settings", "message"),
+    [
+        (
+            [(1, 0), (1, 1), (1, 2)],
+            GAP,
+            {},
+            "row 1 has no values, all its cells are missing, and so 0 other.*Drop",
+        ),
+        (
+            [(row, 1) for row in range(8)],
+            GAP,
+            {},
+            "column 1 has no values, all its cells are missing; drop it",
+        ),
+        ([(2, 1)], np.inf, {}, "contain infinity .* row 2, column 1.*or make these cells missing"),
+        (
+            [(row, row % 3) for row in range(4)],
+            GAP,
+            {"model": "III"},
+            'model III needs at least d \\+ 2 = 5 rows without a missing cell.*there are 4.*use model "II"',
+        ),
+        ([(row, 0) for row in range(7)], GAP, {}, r"column\(s\) 0 are constant"),
+    ],
+)
+def test_tables_without_enough_cells_are_refused(
+    places: list[tuple[int, int]], value: float, settings: dict[str, Any], message: str
+) -> None:
+    X = gapped([])
+    X[tuple(np.transpose(places))] = value
+    with pytest.raises(ValueError, match=message):
+        ew.Sampler(X, **settings)
+
+
+@pytest.mark.parametrize("centre", ["mean", "unknown"])
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_with_gaps_have_the_margin_of_complete_ones(model: str, shapes: str, centre: str) -> None:
+    X, steps = gapped([]) * [1.0, 10.0, 0.1] + 5.0, np.linspace(-900.0, 900.0, 20_001)
+    for data in (X, np.where(np.eye(8, 3, 1, dtype=bool), GAP, X)):
+        trace = ew.Sampler(data, model=model, shapes=shapes, centre=centre).sample(3, progress=False)
+        rows = np.repeat(X[3:4], steps.size, axis=0)
+        rows[:, 1] = steps
+        gone = rows[:1].copy()
+        gone[0, 1] = GAP
+        along, there = (
+            log_predictive_density(trace, trace.posterior.map(Y), numbers=Y) for Y in (rows, gone)
+        )
+        assert np.log(np.trapezoid(np.exp(along - along.max()), steps)) + along.max() == pytest.approx(
+            float(there[0]), abs=2e-3
+        )
