@@ -214,6 +214,9 @@ def profile(labels: ArrayLike, data: ArrayLike | Dataset) -> Profile:
     rows = np.isfinite(Y).all(axis=1)
     means = np.array([np.nanmean(Y[groups == group], axis=0) for group in range(sizes.size)])
     deviations = np.array([np.nanstd(Y[groups == group], axis=0) for group in range(sizes.size)])
+    if rows.sum() < len(numbers) + sizes.size:  # Too few rows without gaps: put these at the group's mean.
+        filled = np.where(np.isnan(means), np.nanmean(Y, axis=0), means)[groups]
+        Y, rows = np.where(np.isfinite(Y), Y, filled), np.ones(len(Y), dtype=bool)
     within = Y[rows] - means[groups[rows]]
     W, centred = within.T @ within, Y[rows] - Y[rows].mean(axis=0)
     T = centred.T @ centred

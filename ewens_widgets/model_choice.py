@@ -22,6 +22,7 @@ from ewens_widgets.datasets import Dataset
 from ewens_widgets.model.checks import (
     check_data,
     column_names,
+    constant_columns,
     dependence_text,
     dependent_columns,
     named_columns,
@@ -245,7 +246,7 @@ def compare(
     """
     kinds = read_columns(X, settings.get("kinds"))[2].kinds or None
     settings["kinds"] = kinds  # The same in all folds.
-    matrix = np.asarray(check_data(X, finite=kinds is None), dtype=np.float64)
+    matrix = np.asarray(check_data(X, finite=False), dtype=np.float64)
     matrix, left_out = (matrix, "") if kinds else _usable(matrix, column_names(X))
     n_rows = len(matrix)
     count = check_count("folds", folds, 2)
@@ -280,8 +281,8 @@ def compare(
 
 def _usable(matrix: FloatArray, names: Sequence[str] | None) -> tuple[FloatArray, str]:
     """The columns that all models can take, and which are left out."""
-    constant = np.flatnonzero(np.ptp(matrix, axis=0) == 0.0).tolist()
-    dependent = dependent_columns(matrix, _DETERMINED, 1)
+    constant = constant_columns(matrix)
+    dependent = dependent_columns(matrix[~np.isnan(matrix).any(axis=1)], _DETERMINED, 1)
     gone = constant + [each.column for each in dependent]
     if len(gone) >= matrix.shape[1]:
         return matrix, ""

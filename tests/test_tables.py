@@ -39,10 +39,19 @@ def test_small_tables(
     assert ("column country names the objects" in data.description) == content.startswith(b"country")
 
 
+def test_missing_values_are_left_to_the_model() -> None:
+    data = read_table(b"id,a,b\nu,1,NA\nv,,5\nw,,\nx,7,8\ny,2,3\n")
+    np.testing.assert_array_equal(data.X, [[1, np.nan], [np.nan, 5], [7, 8], [2, 3]])
+    assert data.summary.notes == (
+        "1 row without any value is left out.",
+        "2 missing values are drawn with the clusters.",
+    )
+
+
 def test_many_missing_values_are_counted() -> None:
     rows = "".join(f"{k},\n" if k % 2 else f"{k},{k * k}\n" for k in range(21))
     with pytest.raises(TableError, match=r"10 missing values: .*; and 5 more"):
-        read_table(("a,b\n" + rows).encode())
+        read_table(("a,b\n" + rows).encode(), missing="refuse")
 
 
 @pytest.mark.parametrize("value", [b"inf", b"1e999", b"0x10", b"=1+1", b"1_000", b"1.2.3"])
@@ -137,13 +146,13 @@ def test_a_table_is_read_from_a_path_an_open_file_and_bytes(tmp_path: Path) -> N
         read_table(tmp_path / "large.csv")
     path.write_bytes(b"x,y\n1,\n3,5\n4,1\n")
     with pytest.raises(TableError, match=re.escape(f'ew.read_table("{path}", missing="drop rows")')):
-        read_table(path)
+        read_table(path, missing="refuse")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"missing": "guess"}, "missing must be one of 'refuse', 'drop rows', 'median'; got 'guess'"),
+        ({"missing": "guess"}, "missing must be one of 'keep', 'drop rows', 'median', 'refuse'; got 'guess'"),
         ({"read_as": {"x": "roman"}}, "read_as of column 'x' must be one of 'thousands', .*; got 'roman'"),
         ({"features": ["x"], "drop": ["x"]}, "column 'x' is given two roles"),
         ({"names": "x", "classes": "x"}, "column 'x' is given two roles"),

@@ -3,8 +3,8 @@ r"""Densities of rows with missing cells: in each cluster of a draw, those of th
 Given a draw, a new row y is a Student variate in each cluster, of which missing cells leave the margin: with
 f degrees of freedom, location m and scale S, the observed cells have the rows and columns of m and S that
 belong to them, and the same f. With the symbols of `analysis.predictive`, common shapes have location
-:math:`\hat y_b`, scale :math:`w_b A_b / f` and f = c − d (III), c − 1 (II) or (c − 1) d (I), where c is n + 1,
-or n with an unknown centre. Own shapes have location :math:`s_b/\kappa`, about the centre, scale
+:math:`\hat y_b`, scale :math:`w_b A_b / f` and f = c − d (III), c − 1 (II) or (c − 1) d (I); c is n + 1, or n
+with an unknown centre. Own shapes have location :math:`s_b/\kappa`, about the centre, scale
 :math:`(1 + 1/\kappa) A_b / f` and :math:`f = \nu + 2 + n_b` (I: νd + 2 + n_b d). Of model I the matrices are
 their trace, and of model II each column has a Student density of its own.
 

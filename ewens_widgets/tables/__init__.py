@@ -35,7 +35,7 @@ __all__ = ["LARGEST_FILE", "DataWarning", "TableError", "read_table"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-_MISSING_WAYS = ("refuse", "drop rows", "median")
+_MISSING_WAYS = ("keep", "drop rows", "median", "refuse")
 _MOST_NAMED = 5
 _FEW_ROWS = 10  # In fewer rows, values that all differ mean little.
 _CLASS_NAMES = {"class", "classes", "cluster", "group", "label", "labels", "species", "target", "type"}
@@ -51,7 +51,7 @@ def read_table(
     classes: str | None = None,
     drop: str | Sequence[str] = (),
     read_as: Mapping[str, str] | None = None,
-    missing: str = "refuse",
+    missing: str = "keep",
     header: int | bool | None = None,
     kinds: str | Mapping[str, str] = "auto",
 ) -> Dataset:
@@ -77,8 +77,9 @@ def read_table(
         How to read a column that can be read in more than one way: ``{"weight": "thousands"}``, or
         "decimals", "numbers" (whatever follows them), "day first", "month first", "text".
     missing
-        What to do with missing values: "refuse", "drop rows" leaves out the rows that have any, "median" puts
-        the median of the column there.
+        What to do with missing values: "keep" leaves the cells to the model, which draws them with the
+        clusters, and leaves out rows without any value; "drop rows" leaves out the rows that have any;
+        "median" puts the median of the column there; "refuse".
     header
         Whether the first row has the names of the columns, or how many rows do; found by default.
     kinds
@@ -343,7 +344,9 @@ class _Reader:
         is_number = np.array([kind.kind != "category" for kind in kinds], dtype=bool)
         gaps = X.copy()
         gaps[:, ~is_number] = 0.0
-        kept = self._complete_rows(gaps, features, missing)
+        has_values = self._rows_with_values(X) if missing == "keep" else np.ones(len(X), dtype=bool)
+        gaps[~has_values] = 0.0
+        kept = self._complete_rows(gaps, features, missing) & has_values
         if missing == "median" and np.isnan(gaps).any():
             X = np.where(np.isnan(gaps), np.nanmedian(gaps, axis=0), X)
         X, rows = X[kept], np.flatnonzero(kept).tolist()
@@ -363,7 +366,8 @@ class _Reader:
             parts.append(f"left out: {_listed(gone, ', ')}")
         feature_names = tuple(column.name for column in features)
         numbers = [name for name, is_one in zip(feature_names, is_number, strict=True) if is_one]
-        self.warnings += misleading_columns(X[:, is_number], numbers) if numbers else []
+        complete = X[:, is_number][~np.isnan(X[:, is_number]).any(axis=1)]
+        self.warnings += misleading_columns(complete, numbers) if numbers and len(complete) > 1 else []
         return Dataset(
             X=X,
             labels=labels,
@@ -472,8 +476,16 @@ class _Reader:
                 int(unknown.sum()),
             )
         if n_gaps:
-            self.notes.append(f"{_count(n_gaps, 'missing value')} {_be(n_gaps)} the column's median.")
+            way = "drawn with the clusters" if missing == "keep" else "the column's median"
+            self.notes.append(f"{_count(n_gaps, 'missing value')} {_be(n_gaps)} {way}.")
         return np.ones(len(X), dtype=bool)
+
+    def _rows_with_values(self, X: FloatArray) -> BoolArray:
+        """Rows in which something is observed."""
+        found = ~np.isnan(X).all(axis=1)
+        if n_lost := int(np.sum(~found)):
+            self.notes.append(f"{_count(n_lost, 'row')} without any value {_be(n_lost)} left out.")
+        return np.asarray(found)
 
     def _row(self, place: int) -> str:
         """Name a row in a message: by its name in a frame, by its number below the header in a file."""

@@ -115,7 +115,7 @@ def test_gaps_are_named_by_row_and_column() -> None:
     with pytest.raises(
         TableError, match=r"1 missing value: row 'r2', column 'Count'\. By column: 'Count' 1\."
     ):
-        read_table(frame)
+        read_table(frame, missing="refuse")
     assert read_table(frame, missing="median").X[1, 1] == 4.0
 
 
@@ -176,7 +176,7 @@ def test_text_is_refused_by_the_estimator_in_words() -> None:
         ew.AffineClustering().fit(frame)
     with pytest.raises(ValueError, match=r"must be numeric.*'CR0000'.*encode the columns"):
         ew.AffineClustering().fit(frame.to_numpy())
-    with pytest.raises(ValueError, match=r"row 1, column 'x'|column 'x'; 1 such value.*frame\.dropna\(\)"):
+    with pytest.raises(ValueError, match=r"row 1 has no values.*Drop these rows"):
         ew.AffineClustering().fit(frame[["x"]].where(frame["x"] != 2.0))
 
 

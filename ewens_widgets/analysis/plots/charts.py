@@ -219,7 +219,7 @@ def plot_boxplots(
     ax
         Axes to draw in, for a single feature; a figure with a panel for each feature by default.
     """
-    matrix = check_data(X)
+    matrix = check_data(X, finite=False)
     found = check_labels(labels, len(matrix))
     names = feature_names(X, matrix.shape[1])
     first = range(min(matrix.shape[1], _MOST_FEATURES))
@@ -255,7 +255,7 @@ def _draw_boxes(axes: "Axes", values: NDArray[np.float64], labels: NDArray[np.in
     order = palette.by_size(sizes)
     for place, label in enumerate(order):
         axes.boxplot(
-            values[labels == label],
+            values[(labels == label) & ~np.isnan(values)],
             positions=[place],
             widths=0.65,
             patch_artist=True,

@@ -190,7 +190,7 @@ def two_features(
     X: ArrayLike | Dataset, features: Sequence[int | str] | str = "auto"
 ) -> tuple[ShownAxes, tuple[str, str]]:
     """Two columns of the data, or principal components, with their names."""
-    matrix = check_data(X)
+    matrix = _filled(check_data(X, finite=False))
     n_features = matrix.shape[1]
     names = feature_names(X, n_features)
     if features == "auto":
@@ -238,9 +238,10 @@ def feature_names(X: ArrayLike | Dataset, n_features: int) -> tuple[str, ...]:
 def projections(data: Dataset) -> dict[str, ShownAxes]:
     """One-dimensional pictures of the data by name: principal components of standardised columns, columns.
 
-    For two columns these come first, as they are the whole truth.
+    For two columns these come first, as they are the whole truth. Missing cells are drawn at the column's
+    mean.
     """
-    X = data.X
+    X = _filled(data.X)
     units = np.eye(X.shape[1])
     columns = {name: ShownAxes(X[:, place], units[place]) for place, name in enumerate(data.feature_names)}
     scores, weights, _ = _principal_components(X)
@@ -248,6 +249,12 @@ def projections(data: Dataset) -> dict[str, ShownAxes]:
     components = {f"PC {k + 1}": ShownAxes(scores[:, k], weights[:, k]) for k in range(count)}
     row = {"row number": ShownAxes(np.arange(1.0, len(X) + 1.0), None)}
     return {**columns, **components, **row} if X.shape[1] <= 2 else {**components, **columns, **row}
+
+
+def _filled(matrix: FloatArray) -> FloatArray:
+    """The table with the mean of the column in missing cells, so that all objects can be drawn."""
+    missing = np.isnan(matrix)
+    return np.where(missing, np.nanmean(matrix, axis=0), matrix) if missing.any() else matrix
 
 
 def _principal_components(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

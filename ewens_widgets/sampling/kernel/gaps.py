@@ -1,4 +1,4 @@
-r"""Missing cells: once an iteration all of them are drawn anew, given the rest of the table.
+r"""Missing cells: once an iteration all of them are drawn again, given the rest of the table.
 
 With :math:`\mu_b` the mean of cluster b and :math:`\Omega_b` the inverse of its covariance, a row of the
 cluster is normal. Given its observed cells o, its missing cells m are

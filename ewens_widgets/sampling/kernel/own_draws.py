@@ -214,7 +214,7 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
         draw_root(matrix, degrees + workspace.sizes[b], rng, root)
         _add_gram(root, nu, total)
         if problem.gaps.shape[0] > 0:
-            precision = workspace.shape[b]  # `refresh` computes it anew.
+            precision = workspace.shape[b]  # `refresh` computes it again.
             write_gram(root, 1.0, precision)
             impute_cluster(
                 problem, workspace, b, precision, 0, workspace.means[b], matrix, workspace.second, rng
@@ -251,7 +251,7 @@ def _draw_variances(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random
             volume = max(base + workspace.squares[b, 0, r] - off / kappa, base)
             precision = 2.0 * rng.standard_gamma(half + problem.half_unit * size) / volume
             total += precision
-            workspace.shape[b, 0, r] = precision  # `refresh` computes the shape anew.
+            workspace.shape[b, 0, r] = precision  # `refresh` computes the shape again.
         drawn = 2.0 * rng.standard_gamma(n_clusters * half) / (factor * total)
         if drawn > SMALLEST_PIVOT:
             sigma[r] = drawn

@@ -31,7 +31,7 @@ _ROLES = {
     "left out": "leave out",
 }
 _UNDECIDED = "please choose"
-_MISSING = "refuse"
+_MISSING = "keep"
 
 
 class _Table(NamedTuple):
@@ -171,7 +171,7 @@ class ColumnsPanel(VBox):
 
     def __init__(self, on_use: Callable[[], None]) -> None:
         self.controls: dict[str, Dropdown] = {}
-        tooltip = "What to do with rows with missing values"
+        tooltip = "What to do with missing values"
         self.missing = make(Dropdown, description="missing", tooltip=tooltip)
         tooltip = "Read the table again with these choices"
         self.use = button("Use these columns", "ew-use-columns", tooltip, on_use)
@@ -216,7 +216,8 @@ class ColumnsPanel(VBox):
         assign(self.remarks, value="".join(f"<p>{escape(text)}</p>" for text in said))
         below = (self.missing, self.use) if can_change else ()
         # A complete table needs no choice for missing values.
-        has_gaps = bool(incomplete) or self.missing.value != _MISSING
+        is_said = any("missing value" in text for text in summary.notes)
+        has_gaps = bool(incomplete) or is_said or self.missing.value != _MISSING
         show_if(self.missing, has_gaps)
         assign(self.heading, value=f"<b>Columns of {escape(summary.origin)}</b>")
         self.children = (self.heading, *rows, *below, self.remarks)
@@ -224,9 +225,10 @@ class ColumnsPanel(VBox):
     def _show_missing(self, incomplete: int, chosen: str) -> None:
         which = f"these {incomplete} rows" if incomplete > 1 else "this row" if incomplete else "such rows"
         ways = [
+            ("draw them with the clusters", _MISSING),
             (f"leave {which} out", "drop rows"),
             ("fill in the column's median", "median"),
-            ("refuse", _MISSING),
+            ("refuse", "refuse"),
         ]
         # Where gaps are the problem, the first way out is offered; otherwise nothing is decided for the user.
         assign(self.missing, options=ways, value="drop rows" if incomplete else chosen)

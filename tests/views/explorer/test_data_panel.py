@@ -163,13 +163,13 @@ class TestColumns:
         texts = [one.value for one in explorer.data_panel.columns.children if isinstance(one, HTML)]
         assert any("not all cells have the same unit; see &#x27;1.3 cm&#x27;" in text for text in texts)
 
-    def test_rows_with_gaps_are_left_out_by_choice(self, explorer: Explorer) -> None:
+    def test_gaps_are_drawn_or_left_out_by_choice(self, explorer: Explorer) -> None:
         upload(explorer, b"x,y\n1,2\nNA,7\n3,4\n9,\n8,1\n")
         panel = explorer.data_panel
-        assert panel.field.problem.startswith(
-            "2 missing values: row 2, column 'x'; row 4, column 'y'. Choose"
-        )
-        assert panel.columns.missing.options[0] == ("leave these 2 rows out", "drop rows")
+        assert explorer.dataset.n_objects == 5
+        assert "2 missing values are drawn with the clusters." in panel.columns.remarks.value
+        assert panel.columns.missing.options[0] == ("draw them with the clusters", "keep")
+        panel.columns.missing.value = "drop rows"
         panel.columns.use.click()
         assert explorer.dataset.X.tolist() == [[1, 2], [3, 4], [8, 1]]
         assert "2 rows with missing values are left out." in panel.columns.remarks.value
