@@ -229,7 +229,11 @@ def _model(posterior: Posterior) -> Iterator[str]:
             "a covariance for each cluster, pooled towards a common one with a degree of pooling that is "
             f"uniform on {grid.size} values from {grid[0]:g} to {grid[-1]:g}"
         )
-    yield f"Model {posterior.model}, invariant to {_INVARIANT[posterior.model]}, had {shapes}."
+    invariant = _INVARIANT[posterior.model]
+    if len(posterior.gaps) and posterior.model != "II":
+        rest = ", and to shifts and scales of the others" if posterior.model == "III" else ""
+        invariant += f" without missing cells{rest}"
+    yield f"Model {posterior.model}, invariant to {invariant}, had {shapes}."
     grid = posterior.theta_grid
     yield (
         f"The prior on partitions was {posterior.prior}; the ratio of the variance between clusters to that "
@@ -241,7 +245,7 @@ def _model(posterior: Posterior) -> Iterator[str]:
             "Categories were independent given the partition, with symmetric Dirichlet(1/2) priors on their "
             "shares; missing ones were not counted."
         )
-    yield from posterior.columns.sentences
+    yield from posterior.sentences
 
 
 def _sampling(trace: Trace) -> Iterator[str]:

@@ -173,7 +173,7 @@ def report(traces: Trace | Sequence[Trace], data: ArrayLike | Dataset | None = N
             fit.headline,
             *(each.sentence for each in fit.findings),
             *fit.remarks,
-            *chains[0].posterior.columns.sentences,
+            *chains[0].posterior.sentences,
         ),
         advice=tuple(dict.fromkeys(advice)),
         diagnostics=numbers,

@@ -188,6 +188,17 @@ class Posterior:
         """Number of rows and columns of the data."""
         return self.n_objects, len(self.columns.kinds) or self.n_features
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a report says about columns that are not Gaussian, and about missing cells."""
+        if not len(self.gaps):
+            return self.columns.sentences
+        share = len(self.gaps) / self.coordinates.size
+        said = (
+            f"{len(self.gaps)} numbers ({share:.1%}) are missing, at random, and are drawn with the clusters."
+        )
+        return (*self.columns.sentences, said)
+
     def numbers_of(self, X: FloatArray) -> FloatArray:
         """The columns of a table that are numbers to the model."""
         return self.columns.numbers_of(X)
