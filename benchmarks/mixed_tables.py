@@ -51,9 +51,9 @@ def simulated(rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np
     return centres[labels] + np.einsum("ijk,ik->ij", roots[labels], rng.normal(size=(300, 6))), labels
 
 
-def gaps(tables: int = 6) -> None:
+def gaps(tables: int = 4) -> None:
     print(f"{'missing':>8}{'complete':>10}{'gaps':>9}{'mean':>9}{'covered':>9}{'R-hat':>8}", flush=True)
-    settings = {"kinds": None, "n_chains": 2, "draws": 600, "burn_in": 400, "random_state": 0}
+    settings = {"kinds": None, "n_chains": 2, "draws": 400, "burn_in": 300, "random_state": 0}
     warnings.simplefilter("ignore")
     for share in (0.1, 0.2, 0.3):
         rows = []
