@@ -178,7 +178,7 @@ def running(**options: Any) -> Session:  # noqa: ANN401 - of the sampler
 OWN = {"shapes": "own", "prior": ew.priors.FiniteMixture(0.5, ew.priors.Poisson(2.0)), "moves": "default"}
 SESSIONS: dict[str, dict[str, Any]] = {
     "common": {"concentration": ew.Gamma(2.0, 1.0), "metric": "euclidean"},
-    "repeats": {"moves": ["gibbs", "reassign", "gibbs"]},
+    "repeats": {"moves": ["gibbs", "reassign", "gibbs"], "centre": "unknown"},
     **{f"own {model}": {**OWN, "model": model} for model in ("I", "II", "III")},
 }
 
@@ -195,6 +195,7 @@ def test_everything_in_a_session_comes_back(name: str) -> None:
     np.testing.assert_array_equal(loaded.dataset.X, dataset.X)
     np.testing.assert_array_equal(loaded.dataset.labels, dataset.labels)
     assert loaded.sampler.posterior.prior == session.sampler.posterior.prior
+    assert loaded.sampler.posterior.centre == session.sampler.posterior.centre
     assert loaded.draws.move_names == session.draws.move_names
     for column in SCHEMA:
         np.testing.assert_array_equal(loaded.draws.column(column), session.draws.column(column))

@@ -38,6 +38,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     },
     "centre": {"model": "III", "centre": "unknown"},
     "categories": {"model": "I"},
+    "own, categories": {"model": "III", "shapes": "own", "initial": "k-means"},
     "own, centre": {"shapes": "own", "centre": "unknown"},
     "mixture": {"prior": ew.priors.FiniteMixture(0.7, ew.priors.Poisson(3.0))},
     "own I": {"model": "I", "shapes": "own", "moves": "paper-1", "prior": ew.priors.PitmanYor(1.0, 0.3)},
@@ -60,7 +61,7 @@ def data() -> NDArray[np.float64]:
 
 def make(name: str) -> ew.Sampler:
     categories = (np.arange(28).reshape(14, 2) * 5 % 4).astype(float)
-    X = mixed(data(), categories) if name == "categories" else data()
+    X = mixed(data(), categories) if name.endswith("categories") else data()
     return ew.Sampler(X, seed=31, **SETTINGS[name])
 
 

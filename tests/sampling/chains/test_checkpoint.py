@@ -79,7 +79,7 @@ def test_a_killed_run_goes_on_with_the_same_draws(tmp_path: Path, after: int, ch
         {"moves": "paper-2", "metric": "euclidean", "thin": 3},
         {"moves": [("split-merge", 2), "gibbs"], "concentration": ew.Gamma(2.0, 1.0)},
         {"model": "I", "theta_grid": [0.5, 1.0, 8.0], "alpha": 2.0, "initial": [[0] * 12] * 4},
-        {"model": "III", "shapes": "own", "prior": ew.priors.FiniteMixture(0.5)},
+        {"model": "III", "shapes": "own", "prior": ew.priors.FiniteMixture(0.5), "centre": "unknown"},
         {"shapes": "own", "prior": ew.priors.PitmanYor(1.0, 0.2), "nu_grid": [2.0, 9.0], "moves": "paper-1"},
         {"model": "I", "prior": ew.priors.DirichletMultinomial(3, 1.0), "initial": "one-cluster"},
     ],

@@ -238,12 +238,12 @@ def test_chains_keep_step_when_time_runs_out(monkeypatch: pytest.MonkeyPatch) ->
     fake = SimpleNamespace(monotonic=lambda: 0.2 * next(clock), sleep=None)
     monkeypatch.setattr("ewens_widgets.sampling.chains.sample.time", fake)
     monkeypatch.setattr(Sampler, "_largest_block", lambda _: 50)
-    chained = Run(make_plan(data(), 3, 3000, 10, 1, None, None, 3, {"moves": "paper-2"}), n_jobs=1)
+    chained = Run(make_plan(data(), 3, 500, 10, 1, None, None, 3, {"moves": "paper-2"}), n_jobs=1)
     states = [sorted(state.iteration for state in chained.states) for _ in chained.stream()]
     assert len(states) > 3
     assert all(state[0] > 0 for state in states[2:])
     monkeypatch.undo()
-    assert_same_draws(chained.chains(), run(chains=3, draws=3000, burn_in=10, moves="paper-2"))
+    assert_same_draws(chained.chains(), run(chains=3, draws=500, burn_in=10, moves="paper-2"))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
