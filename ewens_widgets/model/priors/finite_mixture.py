@@ -60,6 +60,7 @@ _NEGLIGIBLE = -54.0 * np.log(2.0)
 _FIRST_TERMS = 64
 _MOST_ENTRIES = 4_000_000  # Terms that are held at once.
 _MOST_EXPECTED = 1000.0  # Components: with more, sums over their number take too long.
+_LARGEST_GAMMA = 1e100  # Beyond it, products with the number of components would overflow.
 _SHIFT = 16  # Arguments from here on are large enough for Stirling's series.
 
 
@@ -191,7 +192,12 @@ class FiniteMixture(PartitionPrior):
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no prior."""
-        object.__setattr__(self, "gamma", check_positive("gamma", self.gamma))
+        gamma = check_positive("gamma", self.gamma)
+        if not 1.0 / _LARGEST_GAMMA <= gamma <= _LARGEST_GAMMA:
+            raise ValueError(
+                f"gamma must lie between {1.0 / _LARGEST_GAMMA:g} and {_LARGEST_GAMMA:g}; got {gamma!r}."
+            )
+        object.__setattr__(self, "gamma", gamma)
         if not isinstance(self.count, CountPrior):
             raise TypeError(
                 "count must be a prior of the number of components, such as Geometric(0.5) or Poisson(3.0); "

@@ -405,6 +405,7 @@ def test_priors_are_values(prior: PartitionPrior) -> None:
         (lambda: DirichletMultinomial(2**54, 1.0), ValueError, r"must not exceed 2\*\*53.*use Ewens"),
         (lambda: DirichletMultinomial(3, math.inf), ValueError, "concentration must be positive and finite"),
         (lambda: FiniteMixture(0.0), ValueError, "gamma must be positive and finite; got 0.0"),
+        (lambda: FiniteMixture(1e308), ValueError, r"gamma must lie between 1e-100 and 1e\+100; got 1e\+308"),
         (lambda: FiniteMixture(1.0, 0.5), TypeError, r"such as Geometric\(0.5\) or Poisson\(3.0\); got 0.5"),
         (lambda: Geometric(0.0), ValueError, "probability of the geometric prior must be positive"),
         (lambda: Geometric(1.5), ValueError, "must lie between 0.001 and 1; got 1.5"),
