@@ -483,6 +483,8 @@ class _Reader:
     def _rows_with_values(self, X: FloatArray) -> BoolArray:
         """Rows in which something is observed."""
         found = ~np.isnan(X).all(axis=1)
+        if found.sum() < 2:
+            raise TableError(f"only {int(found.sum())} row(s) have any value; clustering needs at least 2.")
         if n_lost := int(np.sum(~found)):
             self.notes.append(f"{_count(n_lost, 'row')} without any value {_be(n_lost)} left out.")
         return np.asarray(found)
