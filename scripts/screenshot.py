@@ -46,7 +46,7 @@ FLAGS = [
 START_SECONDS = 90
 
 # Animations: frames a second, width in pixels, colours.
-RATE, WIDTH, COLOURS = 2, 640, 96
+RATE, WIDTH, COLOURS = 2, 640, 200
 
 
 def free_port() -> int:
