@@ -7,7 +7,6 @@ from views.chains import Chain, Wire, made
 from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import CountView, HeatmapView, PartitionView, SharedState, ThetaView, TreeView, View
 from ewens_widgets.views.figures import Canvas
-from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import Page
 
 SIZE = (500.0, 400.0)
@@ -54,17 +53,13 @@ class TestPartition:
 
     def test_the_answer_tells_a_probability(self, shared: SharedState, chain: Chain) -> None:
         view, figure = laid_out(PartitionView, shared, chain)
-        headline = Headline(shared)
-        headline.prepare(chain.dataset)
         end, answers = chain.frame(40, PlayerState.FINISHED), chain.answers(shared)
         answers.ask(end)
-        for screen in (shared, headline, view):
+        for screen in (shared, view):
             screen.show(answers.add_to(end))
         expected = chain.trace.answer().certainty[7]
         assert figure.point(object_pixel(view, 7)).endswith(f"membership probability {expected:.2f}")
 
-    def test_beside_the_objects_there_is_nothing(self, shared: SharedState, chain: Chain) -> None:
-        _, figure = laid_out(PartitionView, shared, chain)
         assert figure.point(pixel(figure, 0.001, 0.999)) == ""
         assert figure.point((1.0, 1.0)) == ""
         assert figure.point(None) == ""

@@ -29,16 +29,16 @@ class TestStart:
         assert all(view.frame is not None for view in explorer.views.values())
         assert explorer.labels.tolist() == list(range(20))
 
-    def test_parts_are_accessible(self, explorer: Explorer) -> None:
-        step(explorer, 30)
+    def test_parts_are_accessible_and_within_the_burn_in_the_trace_has_all_draws(
+        self, explorer: Explorer
+    ) -> None:
+        step(explorer, 7)
+        assert len(explorer.trace) == 7
+        step(explorer, 23)
         assert explorer.sampler.iteration == 30
         assert len(explorer.trace) == 10
         np.testing.assert_array_equal(explorer.labels, explorer.sampler.labels)
         assert repr(explorer) == "Explorer('unit square', model I, iteration 30 of 200)"
-
-    def test_within_the_burn_in_the_trace_has_all_draws(self, explorer: Explorer) -> None:
-        step(explorer, 7)
-        assert len(explorer.trace) == 7
 
     def test_arrays_and_nothing_are_data_too(self, rng: np.random.Generator) -> None:
         assert Explorer(rng.normal(size=(9, 2))).dataset.n_objects == 9
