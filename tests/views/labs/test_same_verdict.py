@@ -180,9 +180,9 @@ def without_the_largest(found: Diagnostics) -> Diagnostics:
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     [
-        (report_module, "diagnose", other_threshold),
         (ensemble, "compare", other_threshold),
-        (ensemble, "compare", without_the_largest),
+        pytest.param(report_module, "diagnose", other_threshold, marks=pytest.mark.nightly),
+        pytest.param(ensemble, "compare", without_the_largest, marks=pytest.mark.nightly),
     ],
 )
 def test_another_threshold_or_another_list_of_quantities_would_be_noticed(
