@@ -103,9 +103,11 @@ class MapControls(VBox):
             for name, slider in self.sliders.items():
                 _, low, high, *_ = _SLIDERS[name]
                 place = np.log10(values[name]) if "scale" in name else values[name]
-                assign(
-                    slider, min=min(low, np.floor(place)), max=max(high, np.ceil(place)), value=values[name]
-                )
+                low, high = min(low, np.floor(place)), max(high, np.ceil(place))
+                # In this order no value is ever outside: a page would clip it, and send that back.
+                assign(slider, min=min(low, slider.min), max=max(high, slider.max))
+                assign(slider, value=values[name])
+                assign(slider, min=low, max=high)
             assign(self.mirror, value=values["mirrored"])
         self._given = self._shown()
         self._announce()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from playback.fakes import empty_turns
+from views.chains import Wire
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.plots.palette import GREY
@@ -100,6 +101,25 @@ def test_sliders_and_the_typed_matrix_follow_each_other(lab: AffineLab) -> None:
     controls.choose("I")
     assert controls.sliders["scale_x"].max == 1.0
     assert not controls.mirror.value
+
+
+def test_ends_of_a_slider_are_sent_apart_from_its_value_and_never_exclude_it(
+    lab: AffineLab, wire: Wire
+) -> None:
+    """Otherwise a page clips the value that it shows, and sends that back as if somebody had moved it."""
+    names = {slider.comm.comm_id: name for name, slider in lab.controls.sliders.items()}
+    states = {name: slider.get_state() for name, slider in lab.controls.sliders.items()}
+    for matrix in ("III", "I", "II", "III", "I"):
+        wire.clear()
+        lab.controls.choose(matrix)
+        for sender, data in wire.messages:
+            if (name := names.get(sender)) is not None:
+                new = data["state"]
+                assert "value" not in new or not {"min", "max"} & set(new)
+                state = states[name] = {**states[name], **new}
+                place = np.log10(state["value"]) if "scale" in name else state["value"]
+                assert state["min"] <= place <= state["max"]
+    assert states["shear"]["max"] == 5.0
 
 
 def test_what_is_wrong_is_explained_and_changes_nothing(lab: AffineLab) -> None:
