@@ -22,9 +22,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 FrameT = TypeVar("FrameT")
@@ -40,7 +38,6 @@ class Status(Protocol):
 
 
 StatusT = TypeVar("StatusT", bound=Status)
-ViewErrorHook = Callable[[object, Exception], None]
 
 # A browser has a single thread and no clock for it.
 _thread_seconds: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
@@ -89,13 +86,6 @@ class Pacing:
     clock: Callable[[], float] = time.perf_counter
     effort: Callable[[], float] = _thread_seconds
     sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
-
-    def __post_init__(self) -> None:
-        """Refuse values that would stop playback."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not callable(value) and not value > 0:
-                raise ValueError(f"{field.name} must be positive, got {value!r}")
 
     def timeout(self, seconds: float) -> float:
         """Return these seconds, kept between the shortest and the longest time-out."""
@@ -181,8 +171,7 @@ class RateMeter:
 class Screen(Protocol[FrameT_contra]):
     """Anything that shows frames. Screens are called in the order in which they were attached.
 
-    Two methods are optional. ``show_error(error)`` is called with the exception for which the screen was
-    detached. ``enclose()`` returns a context in which each frame is shown to all screens.
+    An optional method ``show_error(error)`` is called with the exception for which the screen was detached.
     """
 
     def show(self, frame: FrameT_contra) -> None:
@@ -193,11 +182,10 @@ class FanOut(Generic[FrameT, StatusT]):
     """The views and status listeners, in the order in which they were added.
 
     A view or listener that raises is detached. The error goes to its own ``show_error`` method if it has one,
-    to the error hook, and to the log; the others and the chain go on. With ``strict``, errors raise instead.
+    and to the log; the others and the chain go on. With ``strict``, errors raise instead.
     """
 
-    def __init__(self, on_view_error: ViewErrorHook | None = None, *, strict: bool = False) -> None:
-        self._on_view_error = on_view_error
+    def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
         self._views: list[Screen[FrameT]] = []
         self.listeners: list[Callable[[StatusT], None]] = []
@@ -231,13 +219,8 @@ class FanOut(Generic[FrameT, StatusT]):
 
     def show(self, frame: FrameT) -> None:
         """Show a frame to every view."""
-        views = self.views
-        with ExitStack() as around:
-            for view in views:
-                if hasattr(view, "enclose"):
-                    around.enter_context(view.enclose())
-            for view in views:
-                self.show_to(view, frame)
+        for view in self.views:
+            self.show_to(view, frame)
 
     def show_to(self, view: Screen[FrameT], frame: FrameT) -> None:
         """Show a frame to one view."""
@@ -263,15 +246,10 @@ class FanOut(Generic[FrameT, StatusT]):
 
     def _report(self, source: object, error: Exception) -> None:
         _logger.warning("%s was detached because it raised", type(source).__name__, exc_info=error)
-        hooks = [getattr(source, "show_error", None)]
-        if self._on_view_error is not None:
-            hooks.append(partial(self._on_view_error, source))
-        for hook in hooks:
-            try:
-                if hook is not None:
-                    hook(error)
-            except Exception:
-                _logger.exception("reporting this error raised another one")
+        try:
+            getattr(source, "show_error", lambda _: None)(error)
+        except Exception:
+            _logger.exception("reporting this error raised another one")
 
 
 @dataclass(slots=True)

@@ -135,11 +135,6 @@ class PlayerStatus:
         """The part of which listeners are informed at once; the other numbers come with the frames."""
         return self.state, self.target, self.speed, self.message, self.is_following
 
-    @property
-    def progress(self) -> float:
-        """Share of the target that is done, between 0 and 1."""
-        return min(1.0, self.iteration / self.target) if self.target > 0 else 1.0
-
 
 class Summary(DrawTable):
     """All draws up to one iteration, and averages of those after the burn-in; a view may keep it.

@@ -37,7 +37,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ewens_widgets.arguments import check_count
-from ewens_widgets.playback.display import FanOut, Pacing, Screen, ViewErrorHook
+from ewens_widgets.playback.display import FanOut, Pacing, Screen
 from ewens_widgets.playback.frame import (
     Frame,
     LiveAnswer,
@@ -208,12 +208,8 @@ class Player(Engine[Frame, PlayerStatus]):
         First iterations that the running summaries leave out.
     wants_answer
         Returns whether the answer is to be shown. Without this function, frames carry no answers.
-    on_view_error
-        Called with a view that raised and the exception, after the view was detached.
     strict
         Fail when a view raises; for tests.
-    preparing_message
-        Status message until the first block of a source has been run.
     pacing
         Durations of work and rest, frame rate, time-outs, clock.
     """
@@ -229,19 +225,16 @@ class Player(Engine[Frame, PlayerStatus]):
         speed: float | None = None,
         burn_in: int = 0,
         wants_answer: Callable[[], bool] | None = None,
-        on_view_error: ViewErrorHook | None = None,
         strict: bool = False,
-        preparing_message: str = _PREPARING,
         pacing: Pacing | None = None,
     ) -> None:
         target = check_count("target_iterations", target_iterations, least=1)
-        self._blocks: FanOut[Frame, Any] = FanOut(on_view_error)
+        self._blocks: FanOut[Frame, Any] = FanOut()
         self._chain = RecordedChain(source, recorder, target, self._blocks.publish)
         self._summaries = RunningSummaries(recorder, check_count("burn_in", burn_in, least=0))
-        self._preparing_message = preparing_message
         self._shown: int | None = None  # the past iteration on display; None follows the present
         self._answer: LiveAnswer | None = None
-        super().__init__(self._chain, FanOut(on_view_error, strict=strict), speed, pacing)
+        super().__init__(self._chain, FanOut(strict=strict), speed, pacing)
         if wants_answer is not None:
             self._answer = LiveAnswer(self.mailbox, self.outdate, wants_answer, clock=self._clock)
 
@@ -444,7 +437,7 @@ class Player(Engine[Frame, PlayerStatus]):
         is_preparing = is_running and not self._is_prepared
         message = compilation(chain.source) if is_running else self._message
         if is_preparing:
-            message = message or self._preparing_message
+            message = message or _PREPARING
         elif self._state is PlayerState.FINISHED:
             message = f"All {number_text(chain.target)} iterations are done."
             if chain.is_exhausted:

@@ -23,14 +23,8 @@ class Recording:
 
 
 class Faulty:
-    def __init__(self) -> None:
-        self.boxed: list[Exception] = []
-
     def show(self, frame: Frame) -> None:
         raise ZeroDivisionError(f"no colours left for frame {frame.number}")
-
-    def show_error(self, error: Exception) -> None:
-        self.boxed.append(error)
 
 
 def test_views_are_shown_in_order_and_once() -> None:
@@ -50,23 +44,23 @@ def test_views_are_shown_in_order_and_once() -> None:
 @pytest.mark.parametrize("hook_fails", [False, True])
 def test_fault_detaches_and_is_reported_once(caplog: pytest.LogCaptureFixture, hook_fails: bool) -> None:
     log: list[str] = []
-    reports: list[tuple[object, Exception]] = []
+    fan_out, faulty = FanOut(), Faulty()
+    boxed: list[Exception] = []
 
-    def hook(view: object, error: Exception) -> None:
-        reports.append((view, error))
+    def show_error(error: Exception) -> None:
+        boxed.append(error)
         if hook_fails:
             raise OSError("no box")
 
-    fan_out, faulty = FanOut(hook), Faulty()
+    faulty.show_error = show_error  # type: ignore[method-assign]
     fan_out.attach(faulty)
     fan_out.attach(Recording("b", log))
     with caplog.at_level(logging.WARNING):
         fan_out.show(FRAME)
         fan_out.show(FRAME)
     assert log == ["b1", "b1"]
-    assert [view for view, _ in reports] == [faulty]
-    assert faulty.boxed == [reports[0][1]]
-    assert isinstance(reports[0][1], ZeroDivisionError)
+    assert [type(error) for error in boxed] == [ZeroDivisionError]
+    assert faulty not in fan_out.views
     assert caplog.records[0].getMessage() == "Faulty was detached because it raised"
     assert len(caplog.records) == 1 + hook_fails
 
@@ -243,14 +237,6 @@ def test_books_stay_small(page: Page) -> None:
     assert len(page.display._in_flight) <= 1
 
 
-@pytest.mark.parametrize(
-    "name", [field.name for field in dataclasses.fields(Pacing) if not callable(field.default)]
-)
-def test_pacing_refuses_what_would_stop_playback(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
-        Pacing(**{name: 0})
-
-
 def test_rate_over_the_last_second() -> None:
     meter = RateMeter()
     meter.restart(10.0)
@@ -292,10 +278,8 @@ def test_slow_motion_makes_frame_times_longer_until_the_speed_changes() -> None:
 
 def test_status_is_frozen_and_tells_progress() -> None:
     status = PlayerStatus(PlayerState.PLAYING, iteration=30, target=120, shown_iteration=30)
-    assert status.progress == 0.25
     assert status.is_running
     assert status.is_following
-    assert dataclasses.replace(status, iteration=500).progress == 1.0
     assert not dataclasses.replace(status, shown_iteration=3).is_following
     with pytest.raises(dataclasses.FrozenInstanceError):
         status.iteration = 31
