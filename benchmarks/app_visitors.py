@@ -1,7 +1,7 @@
 """The web app with many visitors who all play: what each of them sees, and what it costs.
 
     .venv/bin/python benchmarks/app_visitors.py
-    .venv/bin/python benchmarks/app_visitors.py --visitors 5 --data wine --speed "as fast as it goes"
+    .venv/bin/python benchmarks/app_visitors.py --visitors 5 --data wine --speed "as fast as possible"
     .venv/bin/python benchmarks/app_visitors.py --elsewhere
     .venv/bin/python benchmarks/app_visitors.py --elsewhere --greedy upload
 
@@ -150,8 +150,8 @@ def measure(browser: Browser, options: argparse.Namespace, folder: Path) -> bool
 
 # Visitors elsewhere.
 
-GREEDY = {"no": "", "full-speed": "plays as fast as it goes", "upload": "uploads tables of 5 MB"}
-FULL_SPEED = "as fast as it goes"
+GREEDY = {"no": "", "full-speed": "plays as fast as possible", "upload": "uploads tables of 5 MB"}
+FULL_SPEED = "as fast as possible"
 LARGE_TABLE = b"x,y,z\n" + b"".join(b"%d.25,%d.5,%d\n" % (k, k % 977, k % 31) for k in range(300_000))
 
 
@@ -213,7 +213,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the web app with many visitors who all play.")
     parser.add_argument("--visitors", type=int, default=10)
     parser.add_argument("--data", default="unit square")
-    parser.add_argument("--speed", default="1 iteration a frame", help="as the page's list names it")
+    parser.add_argument("--speed", default="1 iteration per frame", help="as the page's list names it")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to watch")
     parser.add_argument("--elsewhere", action="store_true", help="the pages are on other computers")
     parser.add_argument("--greedy", choices=GREEDY, default="no", help="what the first of them does")

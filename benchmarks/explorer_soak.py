@@ -44,7 +44,7 @@ def main() -> None:
         code = explorer_code("ew.datasets.unit_square(seed=0), iterations=1_000_000")
         with opened_explorer(page, server, "soak", code) as explorer:
             explorer.value(HURRY)
-            explorer.choose_speed("1 iteration a frame")
+            explorer.choose_speed("1 iteration per frame")
             explorer.press("play")
             explorer.wait_for_iteration(200)  # everything is compiled, allocated and painted once
             started, first = time.monotonic(), int(explorer.value(NUMBER))
