@@ -49,6 +49,7 @@ html_theme_options = {
 }
 html_static_path = ["explorer.png", "site.css"]
 html_css_files = ["site.css"]
+html_sidebars = {"notebooks/gallery": []}  # it has no pages below it
 html_show_sourcelink = False
 html_context = {"site": html_baseurl, "default_mode": "auto"}
 nb_execution_mode = "off"  # the outputs are stored; `make notebooks` runs and compares them

@@ -23,6 +23,7 @@ def main() -> None:
         if found is None:
             raise SystemExit(f"oldest.py: {text!r} has no lower bound")
         print(f"{found[1]}=={found[2]}")
+    print("pyparsing<3.3")  # a later one warns of what this matplotlib calls
 
 
 if __name__ == "__main__":

@@ -55,17 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments
-        What follows the program's name; taken from the command line if not given.
-
-    Returns
-    -------
-    The exit code.
-    """
+    """Run a command, given by `arguments` or on the command line, and return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -98,22 +88,6 @@ def add_lab(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     lab.set_defaults(run=_open_lab)
 
 
-def _lab_arguments(directory: Path, port: int, no_browser: bool) -> list[str]:
-    arguments = [
-        f"--ServerApp.root_dir={directory}",
-        # Not only as the file to open: the printed address then leads to the tutorial too.
-        f"--LabApp.default_url=/lab/tree/{FIRST_TUTORIAL}",
-        f"--ServerApp.port={port}",
-    ]
-    if no_browser:
-        arguments.append("--no-browser")
-    # By default Jupyter does not run as root, the usual user of containers and classroom machines. The server
-    # still listens on localhost only and asks for its token.
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        arguments.append("--allow-root")
-    return arguments
-
-
 def _open_lab(options: argparse.Namespace) -> int:
     need_package("jupyterlab", "JupyterLab")
     directory: Path = options.directory.expanduser().resolve()
@@ -131,7 +105,19 @@ def _open_lab(options: argparse.Namespace) -> int:
 
     from jupyterlab.labapp import main as run_lab
 
-    run_lab(_lab_arguments(directory, options.port, options.no_browser))
+    # By default Jupyter does not run as root, the usual user of containers and classroom machines. The server
+    # still listens on localhost only and asks for its token.
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    run_lab(
+        [
+            f"--ServerApp.root_dir={directory}",
+            # Not only as the file to open: the printed address then leads to the tutorial too.
+            f"--LabApp.default_url=/lab/tree/{FIRST_TUTORIAL}",
+            f"--ServerApp.port={options.port}",
+            *(["--no-browser"] if options.no_browser else []),
+            *(["--allow-root"] if is_root else []),
+        ]
+    )
     return 0
 
 
@@ -205,17 +191,7 @@ def compile_chains() -> None:
 
 
 def precompile(data: str) -> int:
-    """Run every compiled function that the Explorer may need.
-
-    Parameters
-    ----------
-    data
-        Name of a data set, as the Explorer's own list has it.
-
-    Returns
-    -------
-    The exit code.
-    """
+    """Run every compiled function that the Explorer may need for data of this name; return the exit code."""
     import ewens_widgets as ew
     from ewens_widgets.datasets import LOADERS
 
@@ -236,12 +212,7 @@ FIRST_TUTORIAL = "01_quickstart.ipynb"
 
 
 def shipped_tutorials() -> Path:
-    """Folder of the tutorials that came with this installation (or checkout).
-
-    Returns
-    -------
-    The folder; never write into it.
-    """
+    """Folder of the tutorials that came with this installation or checkout; never write into it."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "notebooks", package.parent / "notebooks"):
         if (folder / FIRST_TUTORIAL).is_file():
@@ -253,19 +224,7 @@ def shipped_tutorials() -> Path:
 
 
 def copy_tutorials(source: Path, directory: Path) -> int:
-    """Copy the tutorials into a folder of the user's, keeping every file that is there already.
-
-    Parameters
-    ----------
-    source
-        Folder with the shipped notebooks.
-    directory
-        Folder for the copies; created if it is missing. Nothing is copied if it is the source itself.
-
-    Returns
-    -------
-    How many notebooks were copied.
-    """
+    """Copy the tutorials, keeping every file that is there already; return how many were copied."""
     directory.mkdir(parents=True, exist_ok=True)
     missing = [path for path in sorted(source.glob("*.ipynb")) if not (directory / path.name).exists()]
     for path in missing:

@@ -148,25 +148,19 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def build_site(output: Path, cache: Path | None = None, interpreted: bool = False) -> Path:
-    """Build the site.
+    """Build the site in a folder that is empty, missing, or holds an earlier site; return the folder.
 
-    Parameters
-    ----------
-    output
-        Folder for the site; it must be empty, missing, or hold an earlier site.
-    cache
-        Folder for downloaded packages; if given, the site works without the web.
-    interpreted
-        Leave out the compiled chains.
-
-    Returns
-    -------
-    The folder.
+    With a `cache`, a folder for downloaded packages, the site works without the web. An `interpreted` site
+    has no compiled chains.
     """
     for name in ("jupyterlite_core", "jupyterlite_pyodide_kernel", "jupyter_server", "nbformat"):
         need_package(name, "JupyterLite", extra="lite")
     output = _empty(output)
-    module = None if interpreted else _compiled_chains(cache or cache_directory() / "lite")
+    module = None
+    if not interpreted:
+        title = "The linker for WebAssembly (which --interpreted does without)"
+        need_package("ziglang", title, extra="lite")
+        module = pyodide.browser_module((cache or cache_directory() / "lite").expanduser())
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "pypi").mkdir()  # wheels in there are offered to %pip on the site
@@ -191,15 +185,11 @@ def build_site(output: Path, cache: Path | None = None, interpreted: bool = Fals
     return output
 
 
-def _compiled_chains(cache: Path) -> bytes:
-    need_package("ziglang", "The linker for WebAssembly (which --interpreted does without)", extra="lite")
-    return pyodide.browser_module(cache.expanduser())
-
-
 def _empty(output: Path) -> Path:
     """Empty the folder of a site; raise an error if it holds other files."""
     output = output.expanduser().resolve()
-    if output.exists() and not (output.is_dir() and (_is_site(output) or not any(output.iterdir()))):
+    is_site = (output / "jupyter-lite.json").is_file()
+    if output.exists() and not (output.is_dir() and (is_site or not any(output.iterdir()))):
         raise StartError(f"{output} holds files that are not a site. Choose another folder:  --output DIR")
     try:
         shutil.rmtree(output, ignore_errors=True)
@@ -207,10 +197,6 @@ def _empty(output: Path) -> Path:
     except OSError as error:
         raise StartError(f"Cannot write to {output}: {error.strerror}.") from error
     return output
-
-
-def _is_site(folder: Path) -> bool:
-    return (folder / "jupyter-lite.json").is_file()
 
 
 def _run_jupyterlite(folder: Path, output: Path) -> None:
@@ -247,14 +233,7 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
 
     Building it again would need the sources and a build tool; all that a wheel of pure Python has besides the
     files of the package is what the installation knows about it. The tutorials are left out: they are on the
-    site.
-
-    Parameters
-    ----------
-    folder
-        Where to put it.
-    module
-        The compiled loops as WebAssembly; without them chains are interpreted.
+    site. `module` has the compiled loops as WebAssembly; without it chains are interpreted.
     """
     from ewens_widgets.app.webassembly import MODULE
 
@@ -281,19 +260,17 @@ def package_wheel(folder: Path, module: bytes | None = None) -> Path:
         b"Wheel-Version: 1.0\nGenerator: ewens-widgets\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     )
     record = f"{stem}.dist-info/RECORD"
-    lines = [f"{name},{_record_hash(content)},{len(content)}" for name, content in files.items()]
-    files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    lines = [f"{record},,", ""]
+    for name, content in reversed(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.insert(0, f"{name},sha256={digest},{len(content)}")
+    files[record] = "\n".join(lines).encode()
     wheel = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             # Without a date, the same sources give the same wheel, and browsers can keep it.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return wheel
-
-
-def _record_hash(content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return f"sha256={digest}"
 
 
 def widget_packages() -> list[str]:
@@ -339,20 +316,9 @@ def _check_versions(pinned: Mapping[str, str]) -> None:
 
 
 def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str, str]:
-    """Copy the notebooks for the site.
+    """Copy the notebooks for the site, and return their titles by their names.
 
-    Parameters
-    ----------
-    source
-        Folder with the notebooks.
-    target
-        Where to put the copies; made again.
-    install
-        Line that installs the package, for a cell below each title; None where it is preinstalled.
-
-    Returns
-    -------
-    Titles of the notebooks by their names.
+    `install` is the line that installs the package, for a cell below each title, where that is needed.
     """
     import nbformat
 
@@ -393,7 +359,9 @@ def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -
     index = (_TEMPLATES / "index.html").read_text(encoding="utf-8")
     index = index.replace("<!-- labs -->", labs).replace("<!-- tutorials -->", tutorials)
     (output / "index.html").write_text(index, encoding="utf-8")
-    shutil.copyfile(_animation(), output / "explorer.gif")
+    picture = _TEMPLATES / "explorer.gif"  # in the package, or in the documents of a checkout
+    picture = picture if picture.is_file() else _TEMPLATES.parents[2] / "docs" / "explorer.gif"
+    shutil.copyfile(picture, output / "explorer.gif")
     shutil.copyfile(Path(__file__).with_name("site_server.py"), output / "serve.py")
 
 
@@ -403,12 +371,6 @@ def _lab_address(code: str, install: str | None) -> str:
     lines = [*([install] if install else []), code]
     options = {"kernel": "python", "hideCodeInput": "1", "showBanner": "0", "code": "\n".join(lines)}
     return f"repl/index.html?{urlencode(options, quote_via=quote)}"
-
-
-def _animation() -> Path:
-    """Picture of the start page: in the package, or in the documents of a checkout."""
-    packaged = _TEMPLATES / "explorer.gif"
-    return packaged if packaged.is_file() else _TEMPLATES.parents[2] / "docs" / "explorer.gif"
 
 
 def _filled(template: str, **values: str) -> str:

@@ -9,7 +9,6 @@ page has no dependencies to resolve.
 Chains run compiled there too: `browser_module` makes their loops as WebAssembly for our own wheel.
 """
 
-import email.message
 import email.parser
 import gc
 import hashlib
@@ -70,18 +69,9 @@ def read_pins(path: Path = PINS) -> list[Pin]:
 
 
 def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
-    """Get wheels from the cache, and missing ones from the package index.
+    """Get wheels from the cache, and missing ones from the package index; return them by package.
 
-    Parameters
-    ----------
-    pins
-        The packages; a wheel with another hash is refused.
-    cache
-        Folder of wheels; created if it is missing.
-
-    Returns
-    -------
-    Wheels by the names of their packages.
+    A wheel with another hash than its pin is refused.
     """
     cache.mkdir(parents=True, exist_ok=True)
     missing = [pin for pin in pins if pin.sha256 not in _by_hash(cache)]
@@ -114,22 +104,9 @@ def _by_hash(cache: Path) -> dict[str, Path]:
 def write_runtime(
     folder: Path, wheels: Mapping[str, Path], additional: Iterable[Path], wanted: Iterable[str]
 ) -> list[str]:
-    """Write Pyodide and packages into a folder.
+    """Write Pyodide and the wanted packages with all that these need into a folder; return their names.
 
-    Parameters
-    ----------
-    folder
-        Their folder; created if it is missing.
-    wheels
-        The result of `fetch`.
-    additional
-        Wheels from elsewhere: our own, and those of the kernel.
-    wanted
-        Names of packages; their dependencies are added.
-
-    Returns
-    -------
-    Names of all packages that are in the folder.
+    `wheels` are those of `fetch`, `additional` ones come from elsewhere: our own, and those of the kernel.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pure = [*(path for name, path in wheels.items() if name != _CARRIER), *additional]
@@ -140,12 +117,19 @@ def write_runtime(
         lock = json.loads(carrier.read(_CARRIED + _LOCK))
         entries = _carried_packages(carrier, lock["packages"]) | listed  # what we list is newer
         chosen = _closure(entries, wanted)
-        for name in chosen - listed.keys():
-            _extract(carrier, entries[name], folder)
+        for entry in (entries[name] for name in chosen - listed.keys()):
+            content = carrier.read(_CARRIED + entry["file_name"])
+            if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+                raise StartError(f"{entry['file_name']} does not have the hash of Pyodide's lock file")
+            (folder / entry["file_name"]).write_bytes(content)
     for path in pure:
         if _canonical(path.name.partition("-")[0]) in chosen:
             (folder / path.name).write_bytes(path.read_bytes())
-    lock["packages"] = {name: _known(entries[name], chosen) for name in sorted(chosen)}
+    for name in chosen:  # without the dependencies that are left out
+        entries[name] = entries[name] | {
+            "depends": [one for one in entries[name]["depends"] if one in chosen]
+        }
+    lock["packages"] = {name: entries[name] for name in sorted(chosen)}
     (folder / _LOCK).write_text(json.dumps(lock), encoding="utf-8")
     return sorted(chosen)
 
@@ -161,13 +145,6 @@ def _carried_packages(carrier: zipfile.ZipFile, packages: Mapping[str, Any]) -> 
     return entries
 
 
-def _extract(carrier: zipfile.ZipFile, entry: Mapping[str, Any], folder: Path) -> None:
-    content = carrier.read(_CARRIED + entry["file_name"])
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-        raise StartError(f"{entry['file_name']} does not have the hash of Pyodide's lock file")
-    (folder / entry["file_name"]).write_bytes(content)
-
-
 def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) -> set[str]:
     """Names of the wanted packages and their dependencies."""
     chosen: set[str] = set()
@@ -181,11 +158,6 @@ def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) ->
         chosen.add(name)
         waiting += [(other, name) for other in entries[name]["depends"]]
     return chosen
-
-
-def _known(entry: Mapping[str, Any], chosen: set[str]) -> dict[str, Any]:
-    """Entry without the dependencies that are left out."""
-    return {**entry, "depends": [name for name in entry["depends"] if name in chosen]}
 
 
 # The platform for which conditions of requirements are evaluated.
@@ -209,7 +181,8 @@ def _entry(wheel: Path) -> dict[str, Any]:
     content = wheel.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
-        metadata = _metadata(archive)
+        (path,) = (name for name in names if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        metadata = email.parser.BytesParser().parsebytes(archive.read(path), headersonly=True)
     requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
     needed = [one.name for one in requirements if one.marker is None or one.marker.evaluate(_BROWSER)]
     return {
@@ -233,22 +206,14 @@ def wheel_names(files: Iterable[str]) -> set[str]:
     return folders | modules
 
 
-def _metadata(archive: zipfile.ZipFile) -> email.message.Message:
-    (path,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-    return email.parser.BytesParser().parsebytes(archive.read(path), headersonly=True)
-
-
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def browser_module(cache: Path) -> bytes:
-    """The compiled loops of chains as WebAssembly, from a cache or made by another process.
+    """The compiled loops of chains as WebAssembly, made by another process, or kept from then in a cache.
 
-    Parameters
-    ----------
-    cache
-        Folder for the module, under a name made from sources and compilers; created if it is missing.
+    The name of the file there is made from sources and compilers.
     """
     from ewens_widgets.app import webassembly
     from ewens_widgets.sampling import compiled

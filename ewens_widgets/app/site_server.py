@@ -37,21 +37,7 @@ class SiteHandler(SimpleHTTPRequestHandler):
 
 
 def serve(folder: Path, port: int, browser: bool = True) -> int:
-    """Serve a folder on localhost until Ctrl-C.
-
-    Parameters
-    ----------
-    folder
-        The site.
-    port
-        Port on localhost; 0 for any free one.
-    browser
-        Whether to open a browser.
-
-    Returns
-    -------
-    Exit code.
-    """
+    """Serve a folder on localhost until Ctrl-C, with port 0 on any free port; return the exit code."""
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), partial(SiteHandler, directory=str(folder)))
     except OSError as error:

@@ -46,17 +46,10 @@ _DRAW = re.compile(r"(%\S+) = (?:tail )?call (\w+) (%[^\s(]+)\(i64 (%[^\s)]+)\)"
 
 
 def pack(arguments: Sequence[Any]) -> tuple[str, str, list[int | float]]:
-    """Flatten the arguments of a function as numba does.
+    """Flatten numbers, arrays, generators, and tuples of these as numba does.
 
-    Parameters
-    ----------
-    arguments
-        Numbers, arrays, generators, and tuples of these.
-
-    Returns
-    -------
-    The kinds of the arguments, the format of their numbers in a block (as of `struct`), and these numbers.
-    Arrays that numba would not take unchanged, such as columns of others, get the unknown kind "?".
+    Returns the kinds of the arguments, the format of their numbers in a block (as of `struct`), and these
+    numbers. Arrays that numba would not take unchanged, such as columns of others, get the unknown kind "?".
     """
     kinds: list[str] = []
     form: list[str] = []
@@ -107,15 +100,7 @@ def _exported(name: str, kinds: str) -> str:
 
 
 class Loaded:
-    """A function that runs as WebAssembly where the module has it for the kinds of its arguments.
-
-    Parameters
-    ----------
-    function
-        The same as plain Python.
-    library
-        The module.
-    """
+    """A plain function that runs as WebAssembly where the module has it for the kinds of its arguments."""
 
     def __init__(self, function: Callable[..., Any], library: ctypes.CDLL) -> None:
         functools.update_wrapper(self, function)
@@ -155,11 +140,8 @@ def _library() -> ctypes.CDLL | None:
 def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
     """Compile functions to WebAssembly. Afterwards numba cannot compile for this machine in this process.
 
-    Parameters
-    ----------
-    calls
-        Functions that numba has decorated, with arguments of the kinds that they are compiled for; they
-        return nothing.
+    Numba has decorated the functions, which return nothing; each comes with arguments of the kinds that it is
+    compiled for.
     """
     import llvmlite.binding as llvm
 
