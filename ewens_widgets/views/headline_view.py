@@ -52,14 +52,12 @@ class Headline(HBox):
             description="colours show",
             tooltips=[_HINTS[kind] for kind in COLOURINGS],
         )
-        self.colouring.observe(self._on_chosen, "value")
+        self._silence.commands(shared.post, {self.colouring: self._choose})
         super().__init__((self.sentence, self.colouring), **look("ew-headline-row"))
         shared.observe(self.redraw)
 
-    def _on_chosen(self, change: dict[str, Any]) -> None:
-        if not self._silence:
-            kind = str(change["new"])
-            self._shared.post(lambda: self._shared.set_colouring(kind))
+    def _choose(self) -> None:
+        self._shared.set_colouring(str(self.colouring.value))
 
     def prepare(self, dataset: Dataset) -> None:
         """Change to other data."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from traitlets import Bool, Int, List, TraitError, observe, validate
 
-from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback import Frame, Player, PlayerStatus
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import Panel, Silence, View, assign, note
@@ -52,13 +52,11 @@ class Listener:
         self._call = function
         self.show_error = show_error
 
-    def show(self, frame: Frame) -> None:
-        """Call the function with a frame."""
-        self._call(frame)
+    def __call__(self, news: Frame | DrawTable) -> None:
+        """Call the function with a frame, or with a block."""
+        self._call(news)
 
-    def __call__(self, block: DrawTable) -> None:
-        """Call the function with a block."""
-        self._call(block)
+    show = __call__
 
 
 class Programmed(Dashboard):
@@ -114,41 +112,33 @@ class Programmed(Dashboard):
         """Have frames shown by these views, by the traits, by single views, and then by the page."""
         if self._follower is None:
             self._follower = Listener(self._follow, lambda _: None)
-            self.shared.selection.observe(self._take_selection)
-            self.player.on_status(lambda _: self._read_status())
+            self.shared.selection.observe(lambda: self._tell(selection=self.shared.selection.objects))
+            self.player.on_status(self._read_status)
             self.player.on_block(lambda _: self._tick())
         super().attach(*views, *self._alone, self._follower)
 
     # From the chain to the traits.
 
-    def _follow(self, frame: Frame) -> None:
-        traits: dict[str, Any] = {
-            "iteration": frame.status.shown_iteration,
-            "is_running": frame.status.is_running,
-        }
-        found = None if frame.answer is None else frame.answer.answer
-        if found is not self._answer_shown:
-            self._answer_shown = found
-            traits["answer_labels"] = [] if found is None else found.labels
-            traits["n_groups"] = None if found is None else found.n_clusters
+    def _tell(self, **traits: Any) -> None:  # noqa: ANN401 - of any type
         with self._by_chain:
             assign(self, **traits)
 
-    def _read_status(self) -> None:
-        status = self.player.status
-        with self._by_chain:
-            assign(self, iteration=status.shown_iteration, is_running=status.is_running)
+    def _follow(self, frame: Frame) -> None:
+        self._read_status(frame.status)
+        found = None if frame.answer is None else frame.answer.answer
+        if found is not self._answer_shown:
+            self._answer_shown = found
+            labels, count = ([], None) if found is None else (found.labels, found.n_clusters)
+            self._tell(answer_labels=labels, n_groups=count)
+
+    def _read_status(self, status: PlayerStatus) -> None:
+        self._tell(iteration=status.shown_iteration, is_running=status.is_running)
 
     def _tick(self) -> None:
         now = time.perf_counter()
         if not self.player.is_watched and now >= self._due:
             self._due = now + _REST
-            with self._by_chain:
-                assign(self, iteration=self.player.source.iteration)
-
-    def _take_selection(self) -> None:
-        with self._by_chain:
-            assign(self, selection=self.shared.selection.objects)
+            self._tell(iteration=self.player.source.iteration)
 
     # From the traits to the chain.
 

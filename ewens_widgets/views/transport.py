@@ -182,7 +182,7 @@ class Transport(VBox):
             (HBox((play, middle, *more, self.speed, *others), **look("ew-transport")),),
             **look("ew-transport-box"),
         )
-        player.on_status(self.show_status)
+        player.on_status(self._write)  # it may come ahead of the next frame
 
     def _command(self, name: str) -> None:
         player = self._player
@@ -237,11 +237,6 @@ class Transport(VBox):
         if self.speed.value == RISING:
             self._rise(frame.status.iteration)
         self._write(frame.status)
-
-    def show_status(self, status: PlayerStatus) -> None:
-        """Show a status that comes ahead of the next frame."""
-        if self._frame is not None:
-            self._write(status)
 
     def _write(self, status: PlayerStatus) -> None:
         if self._frame is None:
