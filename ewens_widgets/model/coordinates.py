@@ -198,7 +198,13 @@ def _with_gaps(
             raise ValueError(f"among the rows without missing cells, {fault}") from fault
     squares = np.nanmean(centred * centred, axis=0)
     lengths = np.sqrt(np.full_like(squares, squares.mean()) if model == "I" else squares)
-    coordinates, scale = centred / lengths, np.ldexp(lengths, exponents)
+    if not lengths.all():
+        raise ValueError(
+            "the observed cells of each column are equal up to rounding error, so there is nothing to "
+            "cluster; check the input."
+        )
+    coordinates = centred / lengths
+    scale = np.maximum(np.ldexp(lengths, exponents), np.nextafter(0.0, 1.0))
     turn = np.diag(_signs(np.where(missing, 0.0, coordinates)))
     whole = np.flatnonzero(~has_gaps)
     if model == "III" and whole.size:
@@ -375,7 +381,7 @@ def _signs(coordinates: FloatArray) -> FloatArray:
     """Signs that make the farthest object positive in each column; the first of those equally far."""
     squares = coordinates * coordinates
     places = np.argmax(squares > (1.0 - _EQUALLY_FAR) * squares.max(axis=0), axis=0)
-    return np.asarray(np.sign(coordinates[places, np.arange(coordinates.shape[1])]))
+    return np.where(coordinates[places, np.arange(coordinates.shape[1])] < 0.0, -1.0, 1.0)
 
 
 def on_exact_grid(coordinates: FloatArray) -> FloatArray:

@@ -123,7 +123,7 @@ def use(X: Any, model: str, **options: Any) -> ew.Sampler | None:  # noqa: ANN40
     except (ValueError, TypeError) as fault:
         assert len(str(fault)) > 25  # noqa: PT017 - refusing is fine, silently is not
         return None
-    check_canonical(sampler.posterior.coordinates, sampler.posterior.model)
+    check_canonical(sampler.posterior.coordinates, sampler.posterior.model, sampler.posterior.gaps)
     for event in sampler.events(3):
         assert math.isfinite(event.log_posterior)
         assert math.isfinite(event.concentration)

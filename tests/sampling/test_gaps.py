@@ -268,6 +268,8 @@ def test_every_sign_of_a_gap_is_understood() -> None:
         found = ew.AffineClustering("II", n_chains=1, draws=10, burn_in=0, random_state=0).fit(data)
         assert found.trace_.posterior.gaps.tolist() == [[1, 0]]
     np.testing.assert_array_equal(expected.imputed()[["row"]], [[1]])
+    # A column with one value is one that model I takes.
+    ew.Sampler([[1.0, GAP], [2.0, 3.0], [4.0, GAP]], model="I").sample(2, progress=False)
     assert ew.Sampler(frame, kinds="numeric").sample(5, progress=False).imputed()["column"].tolist() == ["a"]
 
 

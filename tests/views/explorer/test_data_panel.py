@@ -37,7 +37,6 @@ class TestData:
         ("content", "complaint"),
         [
             (b"\x00\x01", "not a text file"),
-            (b"a,b\n1,\n2,3\n", "row 1, column 'b'"),
             (b"a\n1\n1\n", "equal"),
             (b"a,b\n1,7\n<0.5,3\n2,4\n", "row 2, column 'a' ('<0.5'). Choose below"),
         ],
