@@ -19,9 +19,8 @@ import oracle
 import pandas as pd
 import pytest
 from chain_runs import assert_same_trace
-from sampling.exact import FIVE, MODELS, PRIORS, Floats, Labels
-from sampling.goodness import LEVEL, chi_square, limit
-from sampling.test_categories import NUS, SHAPES, THETAS, fit, log_urn, mixed
+from sampling.exact import FIVE, MODELS, PRIORS, Floats, Labels, canonical, log_urn, mixed
+from sampling.goodness import LEVEL, chi_square, explain, limit, partition_names
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.predictive import log_predictive_density
@@ -33,6 +32,7 @@ from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.sampling.state import State, first_state
 
+SHAPES, THETAS, NUS = ("common", "own"), (0.5, 4.0), (3.0, 16.0)
 GAP = np.nan
 CATEGORY = np.array([[7.0], [3.0], [7.0], [GAP], [3.0]])
 STEPS = np.sinh(np.linspace(-9.0, 9.0, 1201))  # Values of a missing cell.
@@ -106,6 +106,15 @@ def exact(shapes: str, model: str, centre: str) -> dict[Labels, Floats]:
                 values[g, v] += np.logaddexp.reduce(own)
         log_joint[labels] = log_prior + weights[:, None] + values
     return normalised(log_joint)
+
+
+def fit(table: dict[Labels, Floats], trace: ew.Trace) -> tuple[float, str]:
+    """How probable so large a difference of the draws from the table is, and what is shown of it."""
+    rows, times = np.unique(trace.labels, axis=0, return_counts=True)
+    seen = {canonical(row): count for row, count in zip(rows, times.tolist(), strict=True)}
+    counts = [seen.get(labels, 0) for labels in table]
+    expected = len(trace) * np.array([values.sum() for values in table.values()])
+    return chi_square(counts, expected).p_value, explain(partition_names(list(table)), counts, expected)
 
 
 CASES = [("common", model, centre) for model in MODELS for centre in ("mean", "unknown")]
