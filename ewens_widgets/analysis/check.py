@@ -324,9 +324,10 @@ def _large_clusters(posterior: "Posterior", labels: IntArray) -> _CheckedCluster
 
 def _within(posterior: "Posterior", clusters: _CheckedClusters) -> Iterator[Finding]:
     """Findings within clusters, from the coordinates alone."""
-    pooled = _covariances(clusters)[0]
+    pooled, each = _covariances(clusters)
     n_clusters = clusters.sizes.size
-    if n_clusters > 1 and np.linalg.eigvalsh(pooled)[0] < _NOTHING:
+    least = np.linalg.eigvalsh(each[clusters.sizes > len(pooled)])[:, 0].min(initial=np.inf)
+    if n_clusters > 1 and min(least, np.linalg.eigvalsh(pooled)[0]) < _NOTHING:
         yield finding("constant")
         return  # the other statistics would be rounding error
     yield from _of_form(posterior, clusters, pooled)

@@ -36,7 +36,7 @@ PROBABLE = 0.8
 
 _RATES = {False: "Accepted", True: "Points moved"}  # a Gibbs draw is always accepted
 _ROWS = 1.0  # Rows for each parameter of a component, below which they are too few.
-_FAR = 5.0  # Distance of centres below which two groups should have been seen.
+_FAR = 4.0  # Distance of centres below which two groups should have been seen: they overlap by 2 %.
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {

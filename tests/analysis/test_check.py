@@ -140,6 +140,13 @@ def test_a_batch_column_is_named(noise: float, kind: str, shapes: str) -> None:
     assert kinds(trace.check()) == ({"constant"} if noise == 0.0 else set())
 
 
+def test_a_single_group_without_spread_is_found() -> None:
+    X, labels = gaussians(0, 3, 3)
+    assert "constant" not in kinds(resting(X, labels).check())
+    X[labels == 1, 2] = 4.0
+    assert kinds(resting(X, labels).check()) == {"constant"}
+
+
 def test_columns_that_share_the_decision_are_left_in_peace() -> None:
     X, labels = batch(1.0)
     X[:, 0] += 3.0 * labels
