@@ -51,7 +51,7 @@ def simulated(rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np
     return centres[labels] + np.einsum("ijk,ik->ij", roots[labels], rng.normal(size=(300, 6))), labels
 
 
-def gaps(tables: int = 4) -> None:
+def gaps(tables: int = 3) -> None:
     print(f"{'missing':>8}{'complete':>10}{'gaps':>9}{'mean':>9}{'covered':>9}{'R-hat':>8}", flush=True)
     settings = {"kinds": None, "n_chains": 2, "draws": 400, "burn_in": 300, "random_state": 0}
     warnings.simplefilter("ignore")
