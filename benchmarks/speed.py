@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ewens_widgets as ew
-from ewens_widgets.paper.simulations import mclust_version
 
 SIZES = ((200, 3), (200, 13), (1_000, 13), (5_000, 3), (5_000, 13), (20_000, 3), (20_000, 13))
 LARGE = ((100_000, 10),)
@@ -60,6 +59,15 @@ def ours(X: NDArray[np.float64]) -> tuple[float, float, NDArray[np.intp], str]:
     )
 
 
+def has_mclust() -> bool:
+    """Whether R is here, with its package mclust."""
+    program = shutil.which("Rscript")
+    if program is None:
+        return False
+    command = [program, "--vanilla", "-e", "library(mclust)"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603 - R's own program
+
+
 def theirs(X: NDArray[np.float64]) -> tuple[float, float, NDArray[np.intp]]:
     """The same for mclust with its default settings; reading the data is not counted."""
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +82,7 @@ def main() -> None:
     """Print a line for each size."""
     warnings.simplefilter("ignore")
     is_large = sys.argv[1:] == ["large"]
-    beside = not is_large and mclust_version() is not None
+    beside = not is_large and has_mclust()
     ew.AffineClustering(random_state=0, draws=20, burn_in=20).fit(made(200, 3)[0])
     for n_rows, n_columns in LARGE if is_large else SIZES:
         X, labels = made(n_rows, n_columns)
