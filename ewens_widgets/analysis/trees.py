@@ -105,7 +105,7 @@ class Tree:
     @cached_property
     def leaves_order(self) -> IntArray:
         """The objects in the order in which the tree is drawn, so that no lines cross."""
-        return np.asarray(leaves_list(self.linkage), dtype=np.intp)
+        return np.asarray(leaves_list(self.linkage.copy()), dtype=np.intp)  # SciPy 1.11 wants to write
 
     def cut(
         self,
