@@ -138,21 +138,15 @@ def test_markup_in_names_is_shown_as_text(explorer: OpenedExplorer) -> None:
     explorer.wait_for_iteration(1)
 
 
-def test_markup_in_a_refused_table_is_shown_as_text(explorer: OpenedExplorer) -> None:
-    chain = explorer.value(CHAIN)
-    upload(explorer, "bad.csv", f'"{MARKUP}",b\n1,2\n"{MARKUP}",4\n5,6\n7,8\n'.encode())
-    expect(explorer.part(".ew-data .ew-problem")).to_contain_text("<img src=x")
-    assert explorer.value(CHAIN) == chain
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("binary.csv", np.random.default_rng(6).bytes(100_000), "not a text file"),
         ("empty.csv", b"", "empty"),
+        ("bad.csv", f'"{MARKUP}",b\n1,2\n"{MARKUP}",4\n5,6\n7,8\n'.encode(), "<img src=x"),
         (f"{MARKUP}.csv".replace("/", "|"), b"1.5,2.5\n" * 750_000, "<img src=x"),
     ],
-    ids=["binary", "empty", "large-with-markup"],
+    ids=["binary", "empty", "markup", "large-with-markup"],
 )
 def test_a_useless_file_is_refused_and_the_chain_goes_on(
     explorer: OpenedExplorer, name: str, content: bytes, message: str
