@@ -38,7 +38,7 @@ class TestData:
         [
             (b"\x00\x01", "not a text file"),
             (b"a\n1\n1\n", "equal"),
-            (b"a,b\n1,7\n<0.5,3\n2,4\n", "row 2, column 'a' ('<0.5'). Choose below"),
+            (b"a,b\n1,7\n<0.5,3\n2,4\n", "row 2, column 'a' ('<0.5'). Correct these cells"),
         ],
     )
     def test_what_cannot_be_used_is_explained(
@@ -160,7 +160,7 @@ class TestColumns:
     def test_an_odd_unit_is_named(self, explorer: Explorer) -> None:
         upload(explorer, b"a,b\n1.5,2\n2.5,7\n1.3 cm,4\n3,1\n")
         texts = [one.value for one in explorer.data_panel.columns.children if isinstance(one, HTML)]
-        assert any("not all cells have the same unit; see &#x27;1.3 cm&#x27;" in text for text in texts)
+        assert any("not all cells have the same unit; row 3 has &#x27;1.3 cm&#x27;" in text for text in texts)
 
     def test_gaps_are_drawn_or_left_out_by_choice(self, explorer: Explorer) -> None:
         upload(explorer, b"x,y\n1,2\nNA,7\n3,4\n9,\n8,1\n")
