@@ -32,7 +32,8 @@ from ewens_widgets.files import cache_directory
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent.parent
-# What machine code is made from, and this file, for its options.
+# What machine code is made from, and this file, for its options. A compiled function in any other file of the
+# package needs an entry: without it, an edit of that file would leave old machine code in use.
 _SOURCES = (
     "sampling/compiled.py",
     "sampling/draws.py",

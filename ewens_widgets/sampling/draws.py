@@ -3,8 +3,8 @@
 `SCHEMA` lists every quantity with its meaning, types and shape. The arrays that compiled code fills
 (`Records`), the events, traces, files and exports all follow from it, so a quantity is added by one entry. A
 quantity that is computed from others has a function `make`. A quantity that only the chain knows also needs a
-line in `_record` of the driver. The order of the entries is part of the signature of the compiled loops, and
-it is the order of the variables in an export.
+line in `record` of the driver, or in its `_record_own`. The order of the entries is part of the signature of
+the compiled loops, and it is the order of the variables in an export.
 
 A `DrawTable` holds the columns. Its rows are events, its slices are views, and it grows. The record of a
 block of iterations and that of a whole chain are such tables, and so is a `Trace`.

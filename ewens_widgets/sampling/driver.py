@@ -16,6 +16,12 @@ since their code cannot be kept.
 Interrupts are kept out of compiled calls. While numba converts the arguments of a call it runs a little
 Python; an interrupt raised just there is not expected, and crashes the process. So one that arrives during a
 call is raised after it.
+
+*Kept in step.* Three functions run an iteration, in the same order: `advance_by_likelihood`,
+`paper.moves.distance_loop.advance_by_distance` and `Driver._advance_guests`. A kernel in the `KERNELS` of a
+loop's module needs a branch in that loop. `_log_posterior` is `Posterior.log_density` in compiled form.
+`_record_own`, `_record_gaps` and `Driver.state` write packed parameters in the order that `kernel.workspace`
+describes. Fields of `records` are those columns of `draws.SCHEMA` that have a type `written`.
 """
 
 import copy

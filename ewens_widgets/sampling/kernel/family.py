@@ -1,7 +1,8 @@
 """What every family of shapes offers to moves and to the driver, by the kind of its workspace.
 
 What is done to columns of numbers is in `numbers`. Where there are categorical columns, `categories` does the
-same with them besides.
+same with them besides. An operation is found by its name in the modules of the families and in `categories`:
+all versions have the same arguments, and the workspace is the second one (`compiled.by_family`).
 
 ==========================  =============================================================================
 `refresh`                   all statistics of the current partition and parameters, from the objects

@@ -21,7 +21,15 @@ nothing of them then; otherwise it has tables (`CategoryTables`) and counts (`Ca
 
 *Memory that moves.* Where the centre is unknown or cells are missing, a chain has coordinates of its own, and
 `rows` is their memory; where both is so, the table about the known centre of its observed cells, `origin`,
-stands behind them. Imputed cells are packed behind Σ, and behind the centre, wherever that is kept.
+stands behind them.
+
+*Packed parameters* are one vector: Σ (own shapes), an unknown centre (own shapes), then imputed cells in the
+order of `gaps`. `driver` and `state.first_state` write it; `make_workspace`, `draws` and `Posterior` read it
+(`scale`, `shift`, `table`). Its length is `Posterior.sigma_length`.
+
+*Places.* `make_workspace` makes `integers`, `reals` and `vectors` with exactly the places that are numbered
+below, and writes the first values of `integers` in their order. A new place needs a longer array there.
+`_vectors` and `scatter.fill_total` have the same layout of the total.
 
 `Outcome` is what a move says besides its decision, where somebody wants to know: first a *report*, the
 proposed partition with its ratio; then also an *account*, notes of everything that was chosen on the way and
