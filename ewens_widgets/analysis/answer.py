@@ -201,6 +201,8 @@ class Answer:
         on the threshold there.
     level
         The level that the answer uses.
+    averaged
+        Probability of each number of groups, averaged over all thresholds; see `analysis.groups`.
     bent
         Whether groups are long or bent: one Gaussian for the two closest groups would lose less log posterior
         than one Gaussian in the place of two did within a group.
@@ -219,6 +221,7 @@ class Answer:
     probabilities: dict[int, float]
     levels: tuple[Level, ...] = field(repr=False)
     level: Level
+    averaged: dict[int, float] = field(repr=False)
     bent: bool
     components: tuple[int, int]
     draws: NDArray[np.int16] = field(repr=False)
@@ -395,6 +398,7 @@ def answer(trace: "Trace") -> Answer:
         probabilities=probabilities,
         levels=found.levels,
         level=found.levels[found.chosen],
+        averaged=found.averaged(),
         bent=bent,
         components=(int(low), int(high)),
         draws=read_only(draws),

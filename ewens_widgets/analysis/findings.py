@@ -89,6 +89,11 @@ _TABLE: dict[str, _Row] = {
         "The number of groups depends on how much overlap makes two components one group: {listed}.",
         "Compare these groupings, answer().groups(number), and decide by what they mean.",
     ),
+    "averaged": _Row(
+        "warning",
+        "Averaged over all thresholds, {number} is the most probable number of groups ({share:.2f}).",
+        "Compare these groupings, answer().groups(number), and decide by what they mean.",
+    ),
     "number": _Row(
         "warning",
         "The posterior is divided between several numbers of groups: {listed}.",

@@ -33,6 +33,12 @@ the number depends on it. A smaller τ with several stable groups is preferred i
 Gaussian for the two closest would lose less log posterior than one Gaussian in the place of two components
 did within a group.
 
+**Averaged over thresholds.** The verdict compares the answer with a second rule, which chooses no τ: the
+logarithm of τ is uniform between two ends (`AVERAGED`), and a τ counts in proportion to the range over which
+the number of groups of its draw stays the same. With :math:`s_t(g)` the share of the range at which draw t
+has g groups, :math:`P(g) = \frac1T \sum_t s_t(g)^2 / \sum_h s_t(h)^2`. A run is trusted only if both rules
+give the same number.
+
 The constants were chosen on simulated data (`benchmarks/rules.py`) and judged on others. The result is
 deterministic given the draws and has the invariance of the model.
 
@@ -63,6 +69,7 @@ LARGEST = 0.1
 FACTOR = 3.0
 EVIDENCE = 3.0  # Nats: odds of 20.
 SAME, UNSTABLE = 0.9, 0.65
+AVERAGED = 0.005, 0.5  # Thresholds that the verdict averages over; switching freely is an overlap of a half.
 
 _SMALLEST = 0.002  # Thresholds go down to this in steps of a factor √2.
 _DRAWS = 20, 100  # Draws that are merged, fewest and most …
@@ -88,6 +95,18 @@ class MergePath(NamedTuple):
         """Group of each component when no overlap reaches the threshold."""
         below = np.flatnonzero(self.overlaps < np.where(self.as_good, threshold / FACTOR, threshold))
         return np.asarray(self.groups[below[0] if below.size else -1])
+
+    def weights(self, counts: IntArray) -> FloatArray:
+        """Weights of the rows over all thresholds; `counts` has the number of groups in each."""
+        low, high = AVERAGED
+        above = np.minimum.accumulate(np.append(np.inf, self.overlaps))
+        below = np.minimum(np.append(self.overlaps, 0.0), above)
+        shares = np.log(np.clip(above, low, high) / np.clip(below, low, high))
+        run = np.zeros(shares.size, dtype=np.intp)
+        seen = shares > 0.0
+        run[seen] = np.cumsum(np.diff(counts[seen], prepend=-1) != 0)
+        found = shares * np.bincount(run, shares)[run]
+        return np.asarray(found / found.sum())
 
 
 class Level(NamedTuple):
@@ -152,6 +171,16 @@ class DrawGroups:
         ]
         numbers, times = np.unique(counts, return_counts=True)
         return dict(zip(numbers.tolist(), (times / len(counts)).tolist(), strict=True))
+
+    def averaged(self) -> dict[int, float]:
+        """Probability of each number of groups, averaged over thresholds."""
+        total: dict[int, float] = {}
+        for path, labels in zip(self.paths, self.labels, strict=True):
+            sizes = np.bincount(labels)
+            counts = np.array([count_large(np.bincount(row, weights=sizes)) for row in path.groups])
+            for number, weight in zip(counts.tolist(), path.weights(counts).tolist(), strict=True):
+                total[number] = total.get(number, 0.0) + weight / len(self.paths)
+        return total
 
 
 def groups_of(trace: "Trace") -> DrawGroups:

@@ -5,8 +5,9 @@ determine the groups, and does the model fit (`analysis.check`)? The sentences a
 `analysis.findings`.
 
 **Groups.** A run is trusted only if each chain alone has the groups of the answer (adjusted Rand index of at
-least `SAME`), if their number is the same at all thresholds from the largest down to that of the answer, if
-this number has a posterior probability of at least `PROBABLE`, and if there are enough rows.
+least `SAME`); if their number is the same at all thresholds from the largest down to that of the answer, and
+when thresholds are averaged over (`analysis.groups`); if it has a posterior probability of at least
+`PROBABLE`; and if there are enough rows.
 
 **One group.** For two halves of n rows, δ standard deviations apart, the log-likelihood of two Gaussians is
 larger than that of one by about :math:`\tfrac n2 \log(1 + \delta^2/4) - n \log 2` nats. The p parameters of
@@ -24,7 +25,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.analysis.check import ModelCheck
 from ewens_widgets.analysis.convergence import Diagnostics, diagnose
 from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
-from ewens_widgets.analysis.groups import SAME
+from ewens_widgets.analysis.groups import SAME, most_probable
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES, is_sweep
 from ewens_widgets.sampling.trace import Trace
@@ -190,9 +191,12 @@ def _about_groups(trace: Trace) -> Iterator[Finding]:
         worst = int(indices.argmin())
         yield finding("groups", chain=worst + 1, index=indices[worst], wanted=SAME)
     numbers = {level.n_groups for level in found.levels if level.threshold >= found.level.threshold}
+    number = most_probable(found.averaged)[0]
     if not found.level.is_stable or len(numbers) > 1:
         listed = ", ".join(f"{level.n_groups} from {100 * level.threshold:.1f} %" for level in found.curve())
         yield finding("threshold", listed=listed)
+    elif number != found.n_clusters:
+        yield finding("averaged", number=number, share=found.averaged[number])
     if found.probability < PROBABLE:
         listed = ", ".join(f"{number} ({share:.2f})" for number, share in found.probabilities.items())
         yield finding("number", listed=listed)

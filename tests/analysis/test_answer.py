@@ -15,7 +15,7 @@ from ewens_widgets.analysis.answer import (
     robust_memberships,
     shared_companions,
 )
-from ewens_widgets.analysis.groups import Level, MergePath, companion_shares, merge_path
+from ewens_widgets.analysis.groups import AVERAGED, Level, MergePath, companion_shares, merge_path
 from ewens_widgets.analysis.predictive import member_log_weights
 from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of
 from ewens_widgets.model.posterior import Posterior
@@ -283,6 +283,30 @@ def test_a_chain_of_components_is_one_group_though_its_ends_do_not_overlap() -> 
     shares[:10, 1] = shares[10:20, 0] = shares[10:20, 2] = shares[20:, 1] = 0.25
     path = merge_path(shares, np.eye(3)[labels], labels)
     assert path.at(0.1).tolist() == [0, 0, 0]
+
+
+def path_of(*overlaps: float) -> MergePath:
+    """Merges, one after the other, of one component more than there are overlaps."""
+    count = len(overlaps) + 1
+    groups = np.maximum(np.arange(count) - np.arange(count)[:, None], 0)
+    pairs = np.zeros((count - 1, 2), dtype=np.intp)
+    return MergePath(np.array(overlaps), pairs, groups, np.zeros(count - 1, dtype=np.bool_))
+
+
+def test_a_threshold_counts_by_how_long_the_number_stays_the_same() -> None:
+    low, high = AVERAGED
+    path, counts = path_of(0.2, 0.1, 0.001), np.arange(4, 0, -1)
+    shares = np.log([high / 0.2, 2.0, 0.1 / low])
+    squares = shares**2
+    np.testing.assert_allclose(path.weights(counts), [*squares / squares.sum(), 0.0])
+    # Rows with the same number of large groups are one interval.
+    joined = path.weights(np.array([2, 1, 1, 1]))
+    assert joined[1:].sum() / joined[0] == pytest.approx((shares[1:].sum() / shares[0]) ** 2)
+    # A later merge with a larger overlap leaves no threshold to the row before it.
+    assert path_of(0.05, 0.3).weights(np.array([3, 2, 1]))[1] == 0.0
+    # One component is one group, and components that never overlap are separate.
+    assert path_of().weights(np.array([1])).tolist() == [1.0]
+    assert path_of(0.0).weights(np.array([2, 1])).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
