@@ -5,9 +5,9 @@ determine the groups, and does the model fit (`analysis.check`)? The sentences a
 `analysis.findings`.
 
 **Groups.** A run is trusted only if each chain alone has the groups of the answer (adjusted Rand index of at
-least `SAME`); if their number is the same at all thresholds from the largest down to that of the answer, and
-when thresholds are averaged over (`analysis.groups`); if it has a posterior probability of at least
-`PROBABLE`; and if there are enough rows.
+least `SAME`); if their number is the same at all thresholds from the largest down to that of the answer; if
+it has a probability of at least a half when thresholds are averaged over (`analysis.groups`); if it has a
+posterior probability of at least `PROBABLE`; and if there are enough rows.
 
 **One group.** For two halves of n rows, δ standard deviations apart, the log-likelihood of two Gaussians is
 larger than that of one by about :math:`\tfrac n2 \log(1 + \delta^2/4) - n \log 2` nats. The p parameters of
@@ -38,6 +38,7 @@ PROBABLE = 0.8
 _RATES = {False: "Accepted", True: "Points moved"}  # a Gibbs draw is always accepted
 _ROWS = 1.0  # Rows for each parameter of a component, below which they are too few.
 _FAR = 4.0  # Distance of centres below which two groups should have been seen: they overlap by 2 %.
+_MAJORITY = 0.5  # Probability of the number, averaged over thresholds.
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {
@@ -191,12 +192,12 @@ def _about_groups(trace: Trace) -> Iterator[Finding]:
         worst = int(indices.argmin())
         yield finding("groups", chain=worst + 1, index=indices[worst], wanted=SAME)
     numbers = {level.n_groups for level in found.levels if level.threshold >= found.level.threshold}
-    number = most_probable(found.averaged)[0]
+    number, share = most_probable(found.averaged)
     if not found.level.is_stable or len(numbers) > 1:
         listed = ", ".join(f"{level.n_groups} from {100 * level.threshold:.1f} %" for level in found.curve())
         yield finding("threshold", listed=listed)
-    elif number != found.n_clusters:
-        yield finding("averaged", number=number, share=found.averaged[number])
+    elif number != found.n_clusters or share < _MAJORITY:
+        yield finding("averaged", number=number, share=share)
     if found.probability < PROBABLE:
         listed = ", ".join(f"{number} ({share:.2f})" for number, share in found.probabilities.items())
         yield finding("number", listed=listed)
