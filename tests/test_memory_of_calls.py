@@ -99,10 +99,12 @@ TRACE_CALLS: dict[str, tuple[Callable[[ew.Trace, Path], object], str]] = {
     "cut": (lambda trace, _: trace.cut(n_clusters=3), ""),
     "distance": (lambda trace, _: trace.distance(), "subset"),
     "evidence_tree": (lambda trace, _: trace.evidence_tree(), ""),
+    "imputed": (lambda trace, _: trace.imputed(), ""),
     "levels": (lambda trace, _: trace.levels(), ""),
     "linkage": (lambda trace, _: trace.linkage(), "evidence"),
     "methods": (lambda trace, _: trace.methods(), ""),
     "point_estimate": (lambda trace, _: trace.point_estimate(), ""),
+    "posterior_at": (lambda trace, _: trace.posterior_at(), ""),
     "report": (lambda trace, _: str(trace.report()), ""),
     "representatives": (lambda trace, _: trace.representatives(200), ""),
     "save": (lambda trace, folder: trace.save(folder / "trace.npz"), ""),
@@ -193,7 +195,7 @@ def test_every_call_is_listed() -> None:
     assert methods_of(Chains) - NO_RESULT == set(CHAINS_CALLS)
     names = {name for name in ew.__all__ if not inspect.ismodule(getattr(ew, name)) and name[0] != "_"}
     assert names - NO_CALLS == {name.partition(" ")[0] for name in OTHER_CALLS}
-    assert {name for name in ew.plots.__all__ if name.startswith("plot_")} == set(PLOTS)
+    assert {name for name in ew.plots.__all__ if name.startswith(("plot_", "animate_"))} == set(PLOTS)
 
 
 @pytest.mark.parametrize("name", sorted(TRACE_CALLS))

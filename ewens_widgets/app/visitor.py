@@ -32,6 +32,8 @@ def _end_when_short() -> None:
 def main() -> None:
     """Limit this process, then run the kernel."""
     megabytes = int(sys.argv.pop(1))
+    if hasattr(os, "nice"):  # before any thread starts: each has a niceness of its own
+        os.nice(NICENESS)  # a chain at full speed must not keep the server from passing on pictures
     if sys.platform == "linux":
         import resource
 
@@ -40,8 +42,6 @@ def main() -> None:
         limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         Thread(target=_end_when_short, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)  # a chain at full speed must not keep the server from passing on pictures
     sys.path = [folder for folder in sys.path if folder]  # not the folder of the page
     from ipykernel.kernelapp import launch_new_instance
 

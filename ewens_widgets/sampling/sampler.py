@@ -450,13 +450,8 @@ class Sampler:
         self.acceptance = acceptance
         self.raw_data = raw  # Only where distances are wanted in the units of the data.
         self.first_state = first
-        pairs, n_objects = None, posterior.n_objects
+        pairs = None
         if any(entry.move.needs_distances for entry in schedule):
-            check_fits(
-                16 * n_objects**2,
-                f"the distances between {n_objects} objects",
-                'Use moves="default", which needs none, or fewer rows.',
-            )
             pairs = pair_distances(posterior.coordinates if raw is None else raw)
         self._driver = Driver(posterior, schedule, pairs, acceptance == "as-printed")
         self._block = 0  # Number of the block that was run last; a generator of events checks it.

@@ -250,14 +250,14 @@ def test_it_runs_alone_and_with_others(model: str, tmp_path: Path) -> None:
 
 def test_it_can_be_inspected() -> None:
     inspector = ew.MoveInspector(DATA, model="I", move="swap", initial="prior")
-    assert ("swap two objects", "swap") in inspector.fields.fields["move"].control.options
+    assert ("swap two objects", "swap") in inspector.fields.move.control.options
     keys = set()
     for _ in range(40):
         assert inspector.inspection.gap < 1e-9
         keys |= {stage.key for stage in inspector.stages}
         inspector.buttons["Next iteration"].click()
     assert keys == {"start", "choice", "proposal", "ratio", "decision"}
-    inspector.fields.fields["laziness"].control.value = "0.5"
+    inspector.fields.options["laziness"].control.value = "0.5"
     assert inspector.inspection.move == Swap(laziness=0.5)
     assert inspector.picture("png").startswith(b"\x89PNG")
     # A wrong ratio shows as a gap.

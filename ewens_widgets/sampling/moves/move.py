@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
+from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.compiled import COMPILED, guest
@@ -419,6 +420,9 @@ class Move:
 
 def pair_distances(coordinates: FloatArray) -> FloatArray:
     """Euclidean distances between objects (n × n), on a grid where sums over pairs are exact."""
+    n_objects = len(coordinates)
+    way_out = 'Use moves="default", which needs none, or fewer rows.'
+    check_fits(16 * n_objects**2, f"the distances between {n_objects} objects", way_out)
     # Only ratios of distances matter; scaled exactly, data in huge or tiny units neither overflow nor vanish.
     spread = coordinates - coordinates[0]
     _, exponent = np.frexp(np.abs(spread).max())
