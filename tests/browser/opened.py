@@ -64,7 +64,6 @@ class OpenedExplorer(ExplorerPage):
 
     kernel: Kernel | None = None
 
-    still = 500  # after the kernel has said that the newest frame is painted
     name: ClassVar[str] = "explorer"
     """Name of the widget in the kernel."""
     texts: ClassVar[str] = TEXTS

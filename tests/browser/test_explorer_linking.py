@@ -1,5 +1,6 @@
 """Brushing and cutting: what is selected in one picture of the explorer is seen in the others."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -84,6 +85,7 @@ def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) 
     before = explorer.marks()["scatter"]
     for count in (2, 4):
         explorer.type_in(".ew-cut-count", str(count))
+        explorer.wait_for_value("explorer.shared.cut.n_clusters", count)
         explorer.wait_for_change("scatter", before)
         labels = explorer.value("explorer.shared.cut_labels(explorer.player.current_frame()).tolist()")
         assert len(set(labels)) == count
@@ -102,16 +104,17 @@ def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer) -> None:
     start = figure["x"] + 0.6 * figure["width"], handle["y"] + handle["height"] / 2
     explorer.drag(start, (start[0], figure["y"] + 0.9 * figure["height"]))
     explorer.wait_for_change("scatter", before)
-    assert explorer.value("explorer.shared.shows_cut") is True
-    assert explorer.value("explorer.shared.cut.height is not None") is True
+    explorer.wait_for_value("explorer.shared.shows_cut and explorer.shared.cut.height is not None", True)
     explorer.eventually(lambda: explorer.pixels()["heatmap"], lambda picture: picture != heatmap)
 
 
 def test_colour_by_cut_can_be_switched_off(explorer: OpenedExplorer) -> None:
     before = explorer.marks()["scatter"]
+    # Pressed earlier, the button would switch on what the drag has switched on already.
+    expect(explorer.part("button.ew-cut-shows")).to_have_class(re.compile("mod-active"))
     explorer.press("cut-shows")
+    explorer.wait_for_value("explorer.shared.shows_cut", False)
     explorer.wait_for_change("scatter", before)
-    assert explorer.value("explorer.shared.shows_cut") is False
 
 
 def test_what_is_under_the_mouse_is_told(explorer: OpenedExplorer) -> None:
