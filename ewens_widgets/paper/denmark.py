@@ -86,7 +86,7 @@ def denmark_roads(path: str | os.PathLike[str] | None = None, *, download: bool 
     note = ""
     if not np.array_equal(counts, _SIZES):
         note = (
-            f"Mind: the paper has {_SIZES[0]} and {_SIZES[1]} points, this file {counts[0]} and {counts[1]}. "
+            f"Note: the paper has {_SIZES[0]} and {_SIZES[1]} points, this file {counts[0]} and {counts[1]}. "
         )
     return Dataset(
         X=np.concatenate(groups),

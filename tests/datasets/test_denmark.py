@@ -91,7 +91,7 @@ def test_the_paper_s_rule_picks_the_first_ten_long_roads(road_file: Path) -> Non
     assert data.feature_names == ("altitude", "latitude", "longitude")
     assert "501, 17, 18, 19, 20, 21, 22, 900, 901, 23" in data.description
     assert "paper" in data.description
-    assert "Mind" not in data.description
+    assert "Note:" not in data.description
     # Roads get the cluster of the nearest published mean.
     assert np.bincount(data.labels).tolist() == [68, 19]
     clusters = {str(road): cluster for road, _, cluster in ROADS}
@@ -108,7 +108,7 @@ def test_other_files_are_read_by_the_same_rule(road_file: Path, tmp_path: Path) 
     assert len(data.X) == 87 + 6 - 6
     road_file.write_text("\n".join(lines[1:]))
     other = denmark_roads(road_file).description
-    assert "Mind: the paper has 68 and 19 points, this file 67 and 19." in other
+    assert "Note: the paper has 68 and 19 points, this file 67 and 19." in other
     # Line ends, blank lines and archives do not matter.
     road_file.write_bytes(file_content())
     windows, archive = tmp_path / "windows.txt", tmp_path / "roads.zip"
