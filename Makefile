@@ -41,7 +41,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load nightly audit bench rates visitors paper outputs links
-.PHONY: lite lite-serve lite-test format clean oldest prereleases packages pages release notes tagged address
+.PHONY: lite lite-serve lite-test format clean oldest prereleases packages pages archive release notes tagged address
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,8 +104,10 @@ nightly: $(TEST_STAMP) $(BROWSER_STAMP) ## the long proofs, large fuzzing, and e
 	@$(MAKE) --no-print-directory lite-test
 
 OLDEST := .venv-oldest
+artefacts/oldest.txt: pyproject.toml scripts/oldest.py
+	@mkdir -p artefacts && python3 scripts/oldest.py > $@
+
 oldest: ## the fast tests with the oldest versions that pyproject.toml allows, in an environment of their own
-	@mkdir -p artefacts && python3 scripts/oldest.py > artefacts/oldest.txt
 	@$(MAKE) --no-print-directory fast VENV=$(OLDEST) CONSTRAINTS=artefacts/oldest.txt
 
 NEXT := .venv-next
@@ -145,7 +147,11 @@ links: $(TEST_STAMP) ## check the links to other sites too; needs a network
 	$(BIN)/python scripts/check_links.py --external
 
 lite: $(TEST_STAMP) ## build the site that runs in the browser, without a server; OFFLINE=1: without the web too
-	$(BIN)/python -m ewens_widgets.app lite --output $(SITE) $(if $(OFFLINE),--offline)
+	$(BIN)/python -m browser_site.build $(SITE) $(if $(OFFLINE),--offline)
+
+archive: ## the site with everything in its folder, as releases have it: artefacts/ewens_widgets-site.zip
+	@$(MAKE) --no-print-directory lite OFFLINE=1
+	cd artefacts && python3 -m zipfile -c ewens_widgets-site.zip lite
 
 lite-serve: $(TEST_STAMP) ## serve that site on this computer, and open it
 	@test -f $(SITE)/serve.py || { echo "make: there is no site yet; build it:  make lite" >&2; exit 1; }

@@ -7,6 +7,7 @@ name of ours that leads nowhere is an error. Names of other packages are not loo
 import re
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -47,7 +48,10 @@ html_theme_options = {
     "external_links": [{"name": "Try it", "url": URLS["Try it"]}],
     "icon_links": [{"name": "Source", "url": URLS["Source"], "icon": "fa-brands fa-github"}],
 }
-html_static_path = ["explorer.png", "site.css"]
+# Formulas need no other site: MathJax comes with a package. It is one file, with its letters as outlines.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+html_static_path = ["explorer.png", "site.css", str(MATHJAX)]
+mathjax_path = MATHJAX.name
 html_css_files = ["site.css"]
 html_sidebars = {"notebooks/gallery": []}  # it has no pages below it
 html_show_sourcelink = False

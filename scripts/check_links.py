@@ -28,6 +28,9 @@ FENCE = re.compile(r"^(```+|~~~+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"!?\[[^\]]*\](?:\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\))")
 REFERENCE = re.compile(r"^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 HTML = re.compile(r"<(?:a|img)\b[^>]*\b(?:href|src)=[\"']([^\"']+)[\"']")
+LOADED = re.compile(
+    r"<(?:script|img)\b[^>]*\bsrc=[\"'](https?:[^\"']+)|<link\b[^>]*stylesheet[^>]*href=[\"'](https?:[^\"']+)"
+)
 BARE = re.compile(r"<(https?://[^>\s]+)>")
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
@@ -121,9 +124,11 @@ def faults(pages: list[Document], *, external: bool = False) -> Iterator[str]:
 
 
 def faults_of_site(folder: Path) -> Iterator[str]:
-    """Every link of a built site that leads to no file or to no place in it, with its page."""
+    """Every link of a built site to no file or place in it, and what a page loads from elsewhere."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.html"))}
     for page, text in texts.items():
+        for script, style in LOADED.findall(text):
+            yield f"{page.relative_to(folder)}: [{script or style}] is loaded from another site"
         for link in set(HTML.findall(text)):
             name, _, anchor = unescape(link).partition("#")
             name = unquote(name.partition("?")[0])

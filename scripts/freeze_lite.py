@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ewens_widgets.app.pyodide import PINS, Pin, read_pins
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from browser_site.pyodide import PINS, Pin, read_pins
 
 CONSTRAINTS = Path(__file__).resolve().parent.parent / "binder" / "constraints.txt"
 

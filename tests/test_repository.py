@@ -1,17 +1,24 @@
-"""What a stranger looks for in a repository: workflows, citation, releases, one name of the account."""
+"""What a stranger looks for: workflows, packages, pinned versions, citation, releases, one account."""
 
+import email
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.error import HTTPError, URLError
 
 import pytest
+from packaging.requirements import Requirement
 from ruamel.yaml import YAML
 
 Script = Callable[[str], ModuleType]
@@ -23,13 +30,17 @@ def workflow(repository: Path, name: str) -> dict[str, Any]:
     return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
 
 
-def steps(repository: Path, name: str) -> list[dict[str, Any]]:
-    return [step for job in workflow(repository, name)["jobs"].values() for step in job["steps"]]
-
-
-def targets(repository: Path) -> set[str]:
-    text = (repository / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z-]+):.*## ", text, flags=re.MULTILINE))
+def commands(repository: Path, name: str) -> Iterator[str]:
+    """What a workflow runs, with each choice of its matrices."""
+    for job in workflow(repository, name)["jobs"].values():
+        matrix = job.get("strategy", {}).get("matrix", {})
+        choices = matrix.get("include") or [
+            dict(zip(matrix, one, strict=True)) for one in product(*matrix.values())
+        ]
+        for step, choice in product(job["steps"], choices):
+            yield re.sub(
+                r"\$\{\{ matrix\.(\w+) \}\}", lambda found, of=choice: of[found[1]], step.get("run", "")
+            )
 
 
 @pytest.mark.parametrize(
@@ -51,29 +62,50 @@ def test_files_follow_their_schemas(repository: Path, schema: str, pattern: str)
     assert result.returncode == 0, result.stdout
 
 
+def test_workflows_have_no_known_holes(repository: Path, tmp_path: Path) -> None:
+    """Actions are pinned by commit, no job may write unless it says so, and no text of others is run."""
+    folder = tmp_path / ".github"
+    shutil.copytree(repository / ".github", folder)
+    command = [Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", folder]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    path = folder / "workflows" / "release.yml"
+    path.write_text(path.read_text(encoding="utf-8").replace('TAG="$TAG"', "TAG=${{ github.ref_name }}"))
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode > 10
+    assert "template-injection" in found.stdout
+
+
+# Quick, and without a network. The others take long, and `make test` itself runs most of them.
+RUN_HERE = {"make lint", "make notes"}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_workflows_call_targets_that_exist_and_pinned_actions(repository: Path, name: str) -> None:
-    known, called = targets(repository), set()
-    for step in steps(repository, name):
-        if "uses" in step:
-            assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", step["uses"]), step["uses"]
-        for words in re.findall(r"\bmake ([^\n]*)", re.sub(r"\$\{\{.*?\}\}", "", step.get("run", ""))):
-            called |= {word for word in words.split() if "=" not in word}
-    assert called
-    assert called <= known
-    permissions = workflow(repository, name)["permissions"]
-    assert permissions == {"contents": "read"}  # jobs ask for more, one by one
-    text = (repository / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
-    pins = re.findall(r"uses: (\S+)(.*)", text)
-    assert pins
-    assert all(re.fullmatch(r" # v\d+\.\d+\.\d+", comment) for _, comment in pins)
+def test_make_can_do_what_workflows_ask_for(repository: Path, name: str) -> None:
     assert sorted(path.stem for path in (repository / ".github/workflows").iterdir()) == WORKFLOWS
+    asked = {command for command in commands(repository, name) if "make " in command}
+    assert asked
+    # This environment has everything: nothing is installed into it.
+    stamps = (f"--assume-old={sys.prefix}/.installed-{kind}" for kind in ("lab", "test", "browser"))
+    options = f"VENV={sys.prefix} {' '.join(stamps)}"
+    for command in sorted(asked):
+        tried = options if command in RUN_HERE else f"--dry-run {options}"
+        script = f'make() {{ command make {tried} "$@"; }}\n{command}'
+        done = subprocess.run(
+            ["bash", "-ec", script],  # noqa: S607
+            cwd=repository,
+            env={**os.environ, "TAG": "v0.0.0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_actionlint_is_content(repository: Path) -> None:
-    result = subprocess.run(["actionlint"], cwd=repository, capture_output=True, text=True, check=False)  # noqa: S607
-    assert result.returncode == 0, result.stdout
+def test_systems_without_make_run_the_fast_tests(repository: Path) -> None:
+    makefile = (repository / "Makefile").read_text(encoding="utf-8")
+    (fast,) = re.findall(r"^fast:.*\n\t.* -m (\".*\")", makefile, re.MULTILINE)
+    assert f"python -m pytest -q -p no:nbval -m {fast}" in set(commands(repository, "ci"))
 
 
 def test_the_supported_versions_are_the_tested_ones(repository: Path) -> None:
@@ -191,6 +223,156 @@ def test_every_reference_of_the_paper_is_there(repository: Path) -> None:
     )
     assert set(re.findall(r"@([a-z_0-9]+)", paper)) == known
     headings = re.findall(r"^# (.*)", paper, re.MULTILINE)
-    wanted = ["Summary", "Statement of need", "State of the field", "Software design", "Research impact"]
+    wanted = [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "Software design",
+        "Research impact statement",
+    ]
     assert headings[:6] == [*wanted, "AI usage disclosure"]
-    assert 500 < len(paper.split()) < 1750
+    assert 750 <= len(paper.split()) <= 1750
+
+
+PACKAGED = {
+    "ewens_widgets/py.typed",
+    "ewens_widgets/partition.py",
+    "ewens_widgets/data/leukemia.npz",
+    "ewens_widgets/notebooks/01_quickstart.ipynb",
+    "ewens_widgets/app/page/index.html.j2",
+    "ewens_widgets/app/page/503.html",
+}
+
+
+def build(kind: str, source: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(folder)]
+    result = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    (path,) = folder.iterdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", repository, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def unpacked_source(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    archive = build("sdist", repository, tmp_path_factory.mktemp("sdist"))
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(archive) as file:
+        file.extractall(folder, filter="data")
+    (root,) = folder.iterdir()
+    return root
+
+
+@pytest.mark.slow
+def test_the_wheel_is_complete_and_clean(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert names >= PACKAGED
+    assert not [name for name in names if re.search(r"^tests|__pycache__|\.ipynb_checkpoints", name)]
+    # In a browser numba is not asked for.
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
+    (numba,) = (requirement for requirement in requirements if requirement.name == "numba")
+    assert numba.marker is not None
+    assert not numba.marker.evaluate({"sys_platform": "emscripten"})
+    assert numba.marker.evaluate({"sys_platform": "linux"})
+
+
+@pytest.mark.slow
+def test_a_wheel_from_the_source_archive_is_the_same(
+    wheel: Path, unpacked_source: Path, tmp_path: Path
+) -> None:
+    assert (unpacked_source / "Makefile").is_file()
+    assert (unpacked_source / "LICENSE").is_file()
+    again = build("wheel", unpacked_source, tmp_path)
+    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.slow
+def test_the_wheel_works_without_a_checkout(wheel: Path, tmp_path: Path) -> None:
+    site, course = tmp_path / "site", tmp_path / "course"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)  # noqa: S202 — our own archive
+    code = f"""
+import ewens_widgets as ew
+from pathlib import Path
+from ewens_widgets import app
+assert Path(ew.__file__).is_relative_to({str(site)!r}), ew.__file__
+assert ew.datasets.leukemia(n_components=20).X.shape == (38, 20)
+assert app.copy_tutorials(app.shipped_tutorials(), Path({str(course)!r})) >= 1
+"""
+    environment = os.environ | {"PYTHONPATH": str(site)}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert (course / "01_quickstart.ipynb").is_file()
+
+
+PINS = "# made by hand\nnumpy==2.1.0\nold-package==1.0 ; python_version < '4'\n\nplain>=3\n"
+
+
+@pytest.fixture(scope="module")
+def audit(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("audit_pins")
+
+
+def test_all_pins_are_read_and_good_versions_are_only_counted(
+    audit: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for line in audit.PINS.read_text().splitlines() if line and not line.startswith("#")]
+    assert len(list(audit.pins(audit.PINS.read_text()))) == len(lines) > 50
+    assert list(audit.pins(PINS)) == [("numpy", "2.1.0"), ("old-package", "1.0")]
+    assert audit.audit(PINS, lambda *_: {"info": {"yanked": False}, "vulnerabilities": []}) == 0
+    assert capsys.readouterr().out == "2 pinned versions checked, 0 findings\n"
+
+
+def test_what_is_known_against_a_version_is_told(
+    audit: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = {"id": "CVE-1", "fixed_in": ["1.1"], "link": "https://example.org/1", "withdrawn": None}
+    denied = {**report, "id": "CVE-2", "withdrawn": "2020-01-01"}
+
+    def ask(name: str, version: str) -> dict[str, Any]:
+        if name == "numpy":
+            raise HTTPError("", 404, "not found", None, None)  # type: ignore[arg-type]
+        return {"info": {"yanked": True, "yanked_reason": "broken"}, "vulnerabilities": [report, denied]}
+
+    assert audit.audit(PINS, ask) == 1
+    said = capsys.readouterr().out
+    assert "numpy 2.1.0: the index answers 404" in said
+    assert "old-package 1.0: CVE-1, mended in 1.1: https://example.org/1" in said
+    assert "old-package 1.0: withdrawn, broken" in said
+    assert "CVE-2" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (URLError("no route"), "SKIPPED after 0 pins: the package index cannot be reached"),
+        (
+            HTTPError("", 404, "no", None, None),
+            "SKIPPED: this package index tells nothing of any of the 2 pins",
+        ),  # type: ignore[arg-type]
+    ],
+    ids=["unreachable", "empty"],
+)
+def test_without_an_index_it_says_that_nothing_was_checked(
+    audit: ModuleType, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    def ask(*_: str) -> dict[str, Any]:
+        raise error
+
+    assert audit.audit(PINS, ask) == 0
+    assert said in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The command line, ``ewens-widgets lab``, ``app``, ``lite`` and others, and the pages that it makes."""
+"""The command line, ``ewens-widgets lab``, ``app`` and others, and the web page that it serves."""
 
 from ewens_widgets.app.command_line import copy_tutorials, main, shipped_tutorials
 

@@ -1,9 +1,8 @@
 """The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``compile``, and more.
 
 ``compile`` makes all machine code beforehand, for example for a container image; ``lab`` starts this in the
-background. ``app``, the Explorer as a web page, and ``lite``, a site without a server, are in the modules
-`web_app` and `lite`. These are imported when the parser is made, because they use what the commands share
-here: checked arguments, and the error that ends a command.
+background. ``app``, the Explorer as a web page, is in the module `web_app`. It is imported when the parser is
+made, because it uses what the commands share here: checked arguments, and the error that ends a command.
 """
 
 import argparse
@@ -29,7 +28,6 @@ examples:
   ewens-widgets app                        the Explorer as a web page without code
   ewens-widgets app --data leukemia --visitors 25
                                            for a class: other data, more visitors at once
-  ewens-widgets lite --output site         a site that runs in browsers, without a server
   ewens-widgets paper --output results     run the paper's experiments again
   ewens-widgets compile                    make all machine code now, in an image for instance
 
@@ -38,7 +36,6 @@ examples:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ewens_widgets.app.lite import add_lite
     from ewens_widgets.app.web_app import add_explorer
 
     parser = argparse.ArgumentParser(
@@ -49,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    for add_command in (add_lab, add_explorer, add_lite, add_paper, add_compile):
+    for add_command in (add_lab, add_explorer, add_paper, add_compile):
         add_command(commands.add_parser)
     return parser
 
@@ -237,12 +234,10 @@ class StartError(Exception):
     """A command cannot run; the message says why, and what to do."""
 
 
-def need_package(name: str, title: str, extra: str = "lab") -> None:
-    """Raise an error with the installation command if a package of an extra is missing."""
+def need_package(name: str, title: str) -> None:
+    """Raise an error with the installation command if a package of the extra `lab` is missing."""
     if find_spec(name) is None:
-        raise StartError(
-            f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[{extra}]"'
-        )
+        raise StartError(f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[lab]"')
 
 
 def port(text: str) -> int:

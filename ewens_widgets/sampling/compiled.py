@@ -96,7 +96,7 @@ except ImportError:
     COMPILED = False
     FOLDER: Path | None = None
     try:
-        # Only the wheel for browsers has this module (`app.lite.package_wheel` writes it).
+        # Only the wheel for browsers has this module (`package_wheel` in browser_site/build.py).
         _loaded = import_module("ewens_widgets.sampling.browser_loops").loaded
     except ImportError:
         _loaded = None

@@ -14,7 +14,7 @@ import nbformat
 from browser.opened import VIEWPORT
 from playwright.sync_api import Browser, Frame, Page, Request
 
-from ewens_widgets.app.site_server import SiteHandler
+from browser_site.serve import SiteHandler
 
 # No name leads anywhere, and no address but this computer's. Playwright's own way of blocking would not see
 # what the site's service worker asks for.

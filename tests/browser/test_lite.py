@@ -25,10 +25,8 @@ from browser.opened import (
 )
 from playwright.sync_api import Browser, Page, expect
 
-from ewens_widgets.app.command_line import StartError
-from ewens_widgets.app.lite import LABS, build_site
-from ewens_widgets.app.pyodide import fetch, read_pins
-from ewens_widgets.files import cache_directory
+from browser_site.build import CACHE, LABS, build_site
+from browser_site.pyodide import fetch, read_pins
 
 QUICK = "01_quickstart.ipynb"
 NOTEBOOKS = [
@@ -42,12 +40,11 @@ pytestmark = [pytest.mark.timeout(2 * TUTORIAL / 1000)]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site that has everything in its folder; packages come from the index, once."""
-    cache = cache_directory() / "lite"
     try:
-        fetch(read_pins(), cache)
-    except StartError as error:
+        fetch(read_pins(), CACHE)
+    except SystemExit as error:
         do_without(str(error))
-    folder = build_site(tmp_path_factory.mktemp("lite") / "site", cache=cache)
+    folder = build_site(tmp_path_factory.mktemp("lite") / "site", offline=True)
     strip_outputs(folder / "files")
     with served(folder) as site:
         yield site

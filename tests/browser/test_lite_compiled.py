@@ -16,8 +16,7 @@ from browser.opened import OUTPUT
 from playwright._impl._driver import compute_driver_executable
 from playwright.sync_api import Browser, expect
 
-from ewens_widgets.app.lite import build_site
-from ewens_widgets.files import cache_directory
+from browser_site.build import build_site
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.lite]
 
@@ -67,7 +66,7 @@ print(json.dumps([run(whole[:1000]), run(b""), run(whole)]))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_site(tmp_path_factory.mktemp("lite") / "site", cache=cache_directory() / "lite")
+    return build_site(tmp_path_factory.mktemp("lite") / "site", offline=True)
 
 
 def in_pyodide(folder: Path, code: str, interpreted: str = "") -> object:

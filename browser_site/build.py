@@ -1,9 +1,9 @@
-"""``ewens-widgets lite``: a site on which tutorials and labs run in the visitor's browser.
+"""The site on which tutorials and labs run in the visitor's browser: ``make lite``, ``make lite OFFLINE=1``.
 
 Any server of files will do. The site holds JupyterLite with Python for the browser (Pyodide), the tutorials,
 this package as a wheel, a start page, and a page without code for each lab. By default a page loads Pyodide
 and packages from the web when it is opened; a site built with ``--offline`` has everything in its folder
-(`pyodide`).
+(`pyodide`). This folder is no part of the installed package: it builds the site from the sources.
 """
 
 import argparse
@@ -16,19 +16,23 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote, urlencode
 
-from ewens_widgets.app import pyodide
-from ewens_widgets.app.command_line import StartError, need_package, port, shipped_tutorials
-from ewens_widgets.app.site_server import serve
+import nbformat
+
+from browser_site import pyodide
+from browser_site.webassembly import browser_module
 from ewens_widgets.files import cache_directory
 
-_PACKAGE = "ewens-widgets"
-_TEMPLATES = Path(__file__).parent / "site"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+# Where downloaded packages and compiled chains are kept.
+CACHE = cache_directory() / "lite"
+
 _KERNEL_SETTINGS = "@jupyterlite/pyodide-kernel-extension:kernel"
 # The kernel of JupyterLite; with another name the page would ask which one to use.
 _KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
@@ -98,78 +102,35 @@ LABS = (
 )
 
 
-def add_lite(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command to the command line."""
-    lite = add_parser(
-        "lite",
-        help="build a site that runs in the browser, without a server",
-        description="Build a site on which the tutorials and labs run in the visitor's browser: a folder of "
-        "files for any web server. Python and packages are loaded from the web when a page is opened, or, "
-        "with --offline, from the folder itself.",
-    )
-    lite.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the site; an earlier site in it is replaced",
-    )
-    lite.add_argument(
+def main() -> None:
+    """Build the site that the command line asks for."""
+    parser = argparse.ArgumentParser(description="Build the site that runs in the browser.")
+    parser.add_argument("output", type=Path, help="folder for the site; an earlier site in it is replaced")
+    parser.add_argument(
         "--offline",
         action="store_true",
-        help="put everything into the folder; gets about 120 MB from the package index, once",
+        help="put Python and packages into the folder; gets about 120 MB from the package index, once",
     )
-    lite.add_argument(
-        "--cache",
-        type=Path,
-        default=cache_directory() / "lite",
-        metavar="DIR",
-        help="where --offline keeps what it got (default: %(default)s)",
-    )
-    lite.add_argument(
-        "--interpreted",
-        action="store_true",
-        help="leave out the compiled chains: needs no linker, but chains are a hundred times slower",
-    )
-    lite.add_argument("--serve", action="store_true", help="then serve it on this computer, and open it")
-    lite.add_argument("--port", type=port, default=8000, help="port on localhost (default: %(default)s)")
-    lite.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
-    cache = options.cache if options.offline else None
-    site = build_site(options.output, cache, interpreted=options.interpreted)
+    options = parser.parse_args()
+    site = build_site(options.output, offline=options.offline)
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"{site}: {size:.0f} MB")
-    if options.serve:
-        return serve(site, options.port)
-    print(f"To see it:  {Path(sys.executable).name} {site / 'serve.py'}")
-    return 0
 
 
-def build_site(output: Path, cache: Path | None = None, interpreted: bool = False) -> Path:
+def build_site(output: Path, offline: bool = False) -> Path:
     """Build the site in a folder that is empty, missing, or holds an earlier site; return the folder.
 
-    With a `cache`, a folder for downloaded packages, the site works without the web. An `interpreted` site
-    has no compiled chains.
+    An `offline` site works without the web.
     """
-    for name in ("jupyterlite_core", "jupyterlite_pyodide_kernel", "jupyter_server", "nbformat"):
-        need_package(name, "JupyterLite", extra="lite")
     output = _empty(output)
-    module = None
-    if not interpreted:
-        title = "The linker for WebAssembly (which --interpreted does without)"
-        need_package("ziglang", title, extra="lite")
-        module = pyodide.browser_module((cache or cache_directory() / "lite").expanduser())
+    module = browser_module(CACHE)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "pypi").mkdir()  # wheels in there are offered to %pip on the site
         wheel = package_wheel(folder / "pypi", module)
-        settings: dict[str, object] = {}
-        if cache is not None:
-            settings = _write_offline(folder, wheel, cache)
-        install = None if cache is not None else _install_line()
-        titles = copy_notebooks(shipped_tutorials(), folder / "files", install)
+        settings = _write_offline(folder, wheel) if offline else {}
+        install = None if offline else _install_line()
+        titles = copy_notebooks(folder / "files", install)
         _write_json(
             folder / "jupyter-lite.json",
             {
@@ -181,21 +142,18 @@ def build_site(output: Path, cache: Path | None = None, interpreted: bool = Fals
             },
         )
         _run_jupyterlite(folder, output)
-    _write_pages(output, titles, install)
+    write_pages(output, titles, install)
     return output
 
 
 def _empty(output: Path) -> Path:
     """Empty the folder of a site; raise an error if it holds other files."""
-    output = output.expanduser().resolve()
+    output = output.resolve()
     is_site = (output / "jupyter-lite.json").is_file()
-    if output.exists() and not (output.is_dir() and (is_site or not any(output.iterdir()))):
-        raise StartError(f"{output} holds files that are not a site. Choose another folder:  --output DIR")
-    try:
-        shutil.rmtree(output, ignore_errors=True)
-        output.mkdir(parents=True)
-    except OSError as error:
-        raise StartError(f"Cannot write to {output}: {error.strerror}.") from error
+    if output.exists() and not (is_site or not any(output.iterdir())):
+        raise SystemExit(f"{output} holds files that are not a site; choose another folder")
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
     return output
 
 
@@ -212,60 +170,40 @@ def _run_jupyterlite(folder: Path, output: Path) -> None:
     }
     _write_json(folder / "jupyter_lite_config.json", {"LiteBuildConfig": options})
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
-    result = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)  # noqa: S603 - this interpreter
+    result = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     if result.returncode:
-        said = f"{result.stdout[-2000:]}{result.stderr[-2000:]}"
-        raise StartError(f"JupyterLite could not build the site:\n{said}")
+        raise SystemExit(
+            f"JupyterLite could not build the site:\n{result.stdout[-2000:]}{result.stderr[-2000:]}"
+        )
 
 
 def _extension(name: str) -> Path:
-    folder = Path(sys.prefix, "share", "jupyter", "labextensions", name)
-    if not folder.is_dir():
-        raise StartError(
-            f"{folder} is missing, the JavaScript of {name}. Install ewens-widgets[lite] into an environment "
-            "of its own, and build the site from there."
-        )
-    return folder
+    return Path(sys.prefix, "share", "jupyter", "labextensions", name)
 
 
-def package_wheel(folder: Path, module: bytes | None = None) -> Path:
-    """Make a wheel of this package as it is installed, or as it is in the checkout.
+def package_wheel(folder: Path, module: bytes) -> Path:
+    """Make the wheel of this package for browsers.
 
-    Building it again would need the sources and a build tool; all that a wheel of pure Python has besides the
-    files of the package is what the installation knows about it. The tutorials are left out: they are on the
-    site. `module` has the compiled loops as WebAssembly; without it chains are interpreted.
+    It has the chains as WebAssembly (`module`) and what calls them, and no tutorials: they are on the site.
     """
-    from ewens_widgets.app.webassembly import MODULE
-
-    distribution = importlib.metadata.distribution(_PACKAGE)
-    package = Path(__file__).resolve().parent.parent
-    files = {
-        f"{package.name}/{path.relative_to(package).as_posix()}": path.read_bytes()
-        for path in sorted(package.rglob("*"))
-        if path.is_file()
-        and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
-        and path.relative_to(package).parts[0] != "notebooks"
-    }
-    foreign = [name for name in files if Path(name).suffix in (".so", ".pyd", ".dylib")]
-    if foreign:
-        raise StartError(f"{foreign[0]} is machine code: a browser could not run this package")
-    if module is not None:
-        files[f"{package.name}/{MODULE.relative_to(package).as_posix()}"] = module
-        # The sampler finds the loops through this module, which only this wheel has.
-        hook = MODULE.with_name("browser_loops.py").relative_to(package).as_posix()
-        files[f"{package.name}/{hook}"] = b"from ewens_widgets.app.webassembly import loaded\n"
-    stem = f"{package.name}-{distribution.version}"
-    files[f"{stem}.dist-info/METADATA"] = (distribution.read_text("METADATA") or "").encode()
-    files[f"{stem}.dist-info/WHEEL"] = (
-        b"Wheel-Version: 1.0\nGenerator: ewens-widgets\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    )
-    record = f"{stem}.dist-info/RECORD"
-    lines = [f"{record},,", ""]
-    for name, content in reversed(files.items()):
+    with TemporaryDirectory() as temporary:
+        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", temporary]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        (built,) = Path(temporary).iterdir()
+        with zipfile.ZipFile(built) as archive:
+            names = [name for name in archive.namelist() if "/notebooks/" not in name]
+            files = {name: archive.read(name) for name in names}
+    files["ewens_widgets/sampling/kernels.wasm"] = module
+    # The sampler finds the loops through this module, which only this wheel has.
+    files["ewens_widgets/sampling/browser_loops.py"] = (HERE / "browser_loops.py").read_bytes()
+    (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
+    del files[record]
+    lines = []
+    for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        lines.insert(0, f"{name},sha256={digest},{len(content)}")
-    files[record] = "\n".join(lines).encode()
-    wheel = folder / f"{stem}-py3-none-any.whl"
+        lines.append(f"{name},sha256={digest},{len(content)}\n")
+    files[record] = "".join([*lines, f"{record},,\n"]).encode()
+    wheel = folder / built.name
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             # Without a date, the same sources give the same wheel, and browsers can keep it.
@@ -285,22 +223,20 @@ def _install_line() -> str:
     """
     exact = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in widget_packages())
     quiet = next(f"{pin.name}=={pin.version}" for pin in pyodide.read_pins() if pin.name == "threadpoolctl")
-    return f"%pip install -q {_PACKAGE} {exact} {quiet}"
+    return f"%pip install -q ewens-widgets {exact} {quiet}"
 
 
-def _write_offline(folder: Path, wheel: Path, cache: Path) -> dict[str, object]:
+def _write_offline(folder: Path, wheel: Path) -> dict[str, object]:
     """Put Pyodide and packages beside the site; return the settings of the kernel."""
     pins = pyodide.read_pins()
     _check_versions({pin.name: pin.version for pin in pins})
-    wheels = pyodide.fetch(pins, cache.expanduser())
+    wheels = pyodide.fetch(pins, CACHE)
     kernel = sorted((_extension("@jupyterlite/pyodide-kernel-extension") / "static" / "pypi").glob("*.whl"))
     # Of two stand-ins with the same name the later version is the one for ipywidgets 8.
     additional = [wheel, *{path.name.partition("-")[0]: path for path in kernel}.values()]
+    first = [*_KERNEL_PACKAGES, "ewens-widgets", "pandas"]
     target = folder / "static" / "pyodide"
-    names = pyodide.write_runtime(
-        target, wheels, additional, [*_KERNEL_PACKAGES, _PACKAGE, "pandas", *_ON_DEMAND]
-    )
-    first = [*_KERNEL_PACKAGES, _PACKAGE, "pandas"]
+    names = pyodide.write_runtime(target, wheels, additional, [*first, *_ON_DEMAND])
     print(f"{len(names)} packages for the browser")
     return {"disablePyPIFallback": True, "loadPyodideOptions": {"packages": first}}
 
@@ -309,22 +245,20 @@ def _check_versions(pinned: Mapping[str, str]) -> None:
     """Raise an error if JavaScript and Python of a package on the site have different versions."""
     for name in widget_packages():
         if importlib.metadata.version(name) != pinned[name]:
-            raise StartError(
+            raise SystemExit(
                 f"This environment has {name} {importlib.metadata.version(name)}; an offline site needs "
                 f"{pinned[name]}. Install that:  python -m pip install {name}=={pinned[name]}"
             )
 
 
-def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str, str]:
+def copy_notebooks(target: Path, install: str | None) -> dict[str, str]:
     """Copy the notebooks for the site, and return their titles by their names.
 
     `install` is the line that installs the package, for a cell below each title, where that is needed.
     """
-    import nbformat
-
     target.mkdir(parents=True)
     titles = {}
-    for path in sorted(source.glob("*.ipynb")):
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         titles[path.name] = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
         if install is not None:
@@ -335,9 +269,9 @@ def copy_notebooks(source: Path, target: Path, install: str | None) -> dict[str,
     return titles
 
 
-def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -> None:
+def write_pages(output: Path, titles: Mapping[str, str], install: str | None) -> None:
     """Write the start page, a page for each lab, and the server for the folder."""
-    page = (_TEMPLATES / "lab.html").read_text(encoding="utf-8")
+    page = (HERE / "lab.html").read_text(encoding="utf-8")
     for lab in LABS:
         preset = f"ew.Explorer.from_preset('STATE', {_FIRST_DATA})" if lab.name == "explorer" else ""
         text = _filled(
@@ -356,13 +290,11 @@ def _write_pages(output: Path, titles: Mapping[str, str], install: str | None) -
         f'<li><a href="notebooks/index.html?path={quote(name)}">{html.escape(title)}</a></li>'
         for name, title in titles.items()
     )
-    index = (_TEMPLATES / "index.html").read_text(encoding="utf-8")
+    index = (HERE / "index.html").read_text(encoding="utf-8")
     index = index.replace("<!-- labs -->", labs).replace("<!-- tutorials -->", tutorials)
     (output / "index.html").write_text(index, encoding="utf-8")
-    picture = _TEMPLATES / "explorer.gif"  # in the package, or in the documents of a checkout
-    picture = picture if picture.is_file() else _TEMPLATES.parents[2] / "docs" / "explorer.gif"
-    shutil.copyfile(picture, output / "explorer.gif")
-    shutil.copyfile(Path(__file__).with_name("site_server.py"), output / "serve.py")
+    shutil.copyfile(ROOT / "docs" / "explorer.gif", output / "explorer.gif")
+    shutil.copyfile(HERE / "serve.py", output / "serve.py")
 
 
 def _lab_address(code: str, install: str | None) -> str:
@@ -381,3 +313,7 @@ def _filled(template: str, **values: str) -> str:
 
 def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

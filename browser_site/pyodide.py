@@ -1,35 +1,28 @@
 """Python for a browser (Pyodide) in a folder, with every package that the tutorials need.
 
 A page that runs Python usually loads Pyodide and packages from the web. For an offline site they are put next
-to the page, from packages of the ordinary index: ``site/packages.txt`` lists each with its version and hash.
+to the page, from packages of the ordinary index: ``packages.txt`` lists each with its version and hash.
 The compiled part (Pyodide itself, NumPy and others) comes in the wheel of another project, open-webui, which
 also runs Python in browsers; the rest is pure Python. One lock file lists all packages for Pyodide, so that a
 page has no dependencies to resolve.
-
-Chains run compiled there too: `browser_module` makes their loops as WebAssembly for our own wheel.
 """
 
 import email.parser
-import gc
 import hashlib
-import importlib.metadata
 import io
 import json
-import os
 import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ewens_widgets.app.command_line import StartError
-from ewens_widgets.files import write_atomically
+from packaging.requirements import Requirement
 
-PINS = Path(__file__).parent / "site" / "packages.txt"
+PINS = Path(__file__).with_name("packages.txt")
 
 _CARRIER = "open-webui"
 _CARRIED = "open_webui/frontend/pyodide/"
@@ -85,12 +78,12 @@ def fetch(pins: Sequence[Pin], cache: Path) -> dict[str, Path]:
             command += ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=py"]
             command += ["--abi=none", "--platform=any", "--require-hashes"]
             command += [f"--requirement={requirements}", f"--dest={cache}"]
-            result = subprocess.run(command, check=False)  # noqa: S603 - this interpreter
+            result = subprocess.run(command, check=False)
     found = _by_hash(cache)
     lost = [pin.name for pin in pins if pin.sha256 not in found]
     if lost:
         reason = f"pip ended with code {result.returncode}" if missing else "the cache changed meanwhile"
-        raise StartError(
+        raise SystemExit(
             f"Could not get {', '.join(lost)} from the package index ({reason}).\n"
             f"Downloaded packages are kept in {cache}; try again with a network connection."
         )
@@ -120,7 +113,7 @@ def write_runtime(
         for entry in (entries[name] for name in chosen - listed.keys()):
             content = carrier.read(_CARRIED + entry["file_name"])
             if hashlib.sha256(content).hexdigest() != entry["sha256"]:
-                raise StartError(f"{entry['file_name']} does not have the hash of Pyodide's lock file")
+                raise SystemExit(f"{entry['file_name']} does not have the hash of Pyodide's lock file")
             (folder / entry["file_name"]).write_bytes(content)
     for path in pure:
         if _canonical(path.name.partition("-")[0]) in chosen:
@@ -154,7 +147,7 @@ def _closure(entries: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]) ->
         if name in chosen or name in _LEFT_OUT:
             continue
         if name not in entries:
-            raise StartError(f"{asked_by} needs {name}, which {PINS.name} does not list")
+            raise SystemExit(f"{asked_by} needs {name}, which {PINS.name} does not list")
         chosen.add(name)
         waiting += [(other, name) for other in entries[name]["depends"]]
     return chosen
@@ -176,8 +169,6 @@ _BROWSER = {
 
 def _entry(wheel: Path) -> dict[str, Any]:
     """Entry of Pyodide's lock for a wheel of pure Python."""
-    from packaging.requirements import Requirement
-
     content = wheel.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
@@ -208,52 +199,3 @@ def wheel_names(files: Iterable[str]) -> set[str]:
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def browser_module(cache: Path) -> bytes:
-    """The compiled loops of chains as WebAssembly, made by another process, or kept from then in a cache.
-
-    The name of the file there is made from sources and compilers.
-    """
-    from ewens_widgets.app import webassembly
-    from ewens_widgets.sampling import compiled
-
-    sources = (__file__, webassembly.__file__)
-    made_from = [f"{name} {importlib.metadata.version(name)}" for name in ("llvmlite", "numba", "ziglang")]
-    made_from += [Path(path).read_text(encoding="utf-8") for path in sources]
-    made_from.append(compiled.fingerprint())
-    path = cache / f"kernels-{hashlib.sha256(''.join(made_from).encode()).hexdigest()[:16]}.wasm"
-    if not path.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        print("Compiling the chains for browsers, which takes a minute or two, once", flush=True)
-        code = f"import sys; from {__name__} import write_browser_module; write_browser_module(sys.argv[1])"
-        # A fixed hash seed, so that the same sources give the same bytes.
-        variables = {**os.environ, "PYTHONHASHSEED": "0", "EWENS_WIDGETS_INTERPRETED": ""}
-        command = [sys.executable, "-c", code, str(path)]
-        result = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)  # noqa: S603 - this interpreter
-        if result.returncode:
-            raise StartError(
-                f"The chains could not be compiled for browsers:\n{result.stderr[-2000:]}\n"
-                "For a site on which they are interpreted:  --interpreted"
-            )
-    return path.read_bytes()
-
-
-def write_browser_module(target: str) -> None:
-    """Write the loops of chains, of both families of shapes, into a file as WebAssembly."""
-    import numpy as np
-
-    from ewens_widgets.app.webassembly import make_module
-    from ewens_widgets.model.posterior import Posterior
-    from ewens_widgets.sampling.driver import Driver
-    from ewens_widgets.sampling.moves.schedule import resolve_schedule
-    from ewens_widgets.sampling.state import first_state
-
-    calls: list[Any] = []
-    for shapes, moves in product(("common", "own"), ("default", "paper-2")):
-        posterior = Posterior.from_data([[0.0], [1.0], [3.0]], shapes=shapes)
-        driver = Driver(posterior, resolve_schedule(moves, shapes), np.zeros((3, 3)), as_printed=False)
-        driver.load(first_state(posterior, None, np.random.Generator(np.random.PCG64(0))))
-        calls += driver.trials().values()
-    gc.disable()  # As `make_code` does.
-    write_atomically(target, make_module(calls))

@@ -1,39 +1,41 @@
-"""The compiled loops as WebAssembly: made where numba is, and run where it is not, in a browser.
+"""Chains as WebAssembly: makes the module that `browser_loops` runs in a browser.
 
-*Made.* `make_module` has numba compile functions for another machine: WebAssembly, with 32-bit addresses.
-LLVM, which is part of llvmlite, optimises them and writes an object file. The linker in the package ziglang
-turns it into a module that Pyodide can load like those of NumPy. Integers keep the 64 bits that numba gives
-them, sizes and strides of arrays included; only addresses have 32 bits. The loops create no arrays and count
-no references, so numba's runtime is not needed.
-
-*Run.* `loaded` wraps a function whose module came with the package, as on a site for browsers. Its arguments,
-named tuples of arrays, are written into a block with 8 bytes for each number (`pack`). The address of this
-block is the only argument of an exported function. Arrays are not copied, and random numbers come from the
-generator's own stream, through the functions that NumPy offers to C. Exported names contain a digest of the
-kinds of the arguments. For other kinds, and where the module cannot be loaded, the interpreted function runs.
+`make_module` has numba compile functions for another machine: WebAssembly, with 32-bit addresses. LLVM, which
+is part of llvmlite, optimises them and writes an object file. The linker in the package ziglang turns it into
+a module that Pyodide can load like those of NumPy. Integers keep the 64 bits that numba gives them, sizes and
+strides of arrays included; only addresses have 32 bits. The loops create no arrays and count no references,
+so numba's runtime is not needed. Private parts of numba are replaced; the versions are pinned.
 
 *The same chain.* The arithmetic of WebAssembly is exact to the bit. `exp`, `log`, `log1p` and `pow` come from
 Pyodide, where Python and NumPy use the same ones. A module that needs any other function of a mathematical
 library is refused, because Python may have another implementation.
 """
 
-import ctypes
-import functools
+import gc
 import hashlib
+import importlib.metadata
+import os
 import re
-import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-# The module in a wheel for browsers, next to the Python module that loads it (`lite.package_wheel`); an
-# ordinary installation has neither.
-MODULE = Path(__file__).parent.parent / "sampling" / "kernels.wasm"
+from browser_site import browser_loops
+from browser_site.browser_loops import exported, pack
+from ewens_widgets.files import write_atomically
+from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.sampling import compiled
+from ewens_widgets.sampling.driver import Driver
+from ewens_widgets.sampling.moves.schedule import resolve_schedule
+from ewens_widgets.sampling.state import first_state
+
+ROOT = Path(__file__).resolve().parent.parent
 
 _TRIPLE = "wasm32-unknown-emscripten"
 # Supported by browsers for years, and required by Pyodide too.
@@ -45,96 +47,23 @@ _INSTRUCTIONS = {"ceil", "copysign", "fabs", "floor", "sqrt", "trunc"}
 _DRAW = re.compile(r"(%\S+) = (?:tail )?call (\w+) (%[^\s(]+)\(i64 (%[^\s)]+)\)")
 
 
-def pack(arguments: Sequence[Any]) -> tuple[str, str, list[int | float]]:
-    """Flatten numbers, arrays, generators, and tuples of these as numba does.
+def browser_module(cache: Path) -> bytes:
+    """The loops of chains as WebAssembly, made by another process, or kept from then in a cache.
 
-    Returns the kinds of the arguments, the format of their numbers in a block (as of `struct`), and these
-    numbers. Arrays that numba would not take unchanged, such as columns of others, get the unknown kind "?".
+    The name of the file there is made from sources and compilers.
     """
-    kinds: list[str] = []
-    form: list[str] = []
-    numbers: list[int | float] = []
-    for value in _leaves(arguments, kinds):
-        if isinstance(value, np.ndarray):
-            kinds.append(f"{value.dtype.str}{value.ndim}" if value.flags.c_contiguous else "?")
-            form.append("q" * (5 + 2 * value.ndim))
-            address = value.__array_interface__["data"][0]
-            numbers += (0, 0, value.size, value.itemsize, address, *value.shape, *value.strides)
-        elif isinstance(value, np.random.Generator):
-            kinds.append("generator")
-            form.append("q" * 9)
-            numbers += (0, *_addresses(value.bit_generator), 0, 0)
-        else:
-            kind = next((kind for kind in (bool, int, float) if isinstance(value, kind)), type(value))
-            kinds.append(kind.__name__)
-            form.append("d" if kind is float else "q")
-            numbers.append(value)
-    return " ".join(kinds), f"<{''.join(form)}", numbers
-
-
-def _leaves(values: Sequence[Any], kinds: list[str]) -> Iterator[Any]:
-    """Yield the members of nested tuples, and add the names of the tuples to `kinds`."""
-    for value in values:
-        if isinstance(value, tuple):
-            kinds.append(type(value).__name__)
-            yield from _leaves(value, kinds)
-        else:
-            yield value
-
-
-def _addresses(bit_generator: Any) -> tuple[int, ...]:  # noqa: ANN401 - NumPy has no type for what it offers to C
-    """Addresses of the state of a generator and of the functions that draw from it."""
-    offered = bit_generator.ctypes
-    functions = (offered.next_uint64, offered.next_uint32, offered.next_double)
-    pointers = (ctypes.cast(function, ctypes.c_void_p) for function in functions)
-    addresses = (offered.state, *pointers, offered.bit_generator)
-    return (offered.state_address, *(address.value or 0 for address in addresses))
-
-
-def _exported(name: str, kinds: str) -> str:
-    """Name of a function for certain kinds of arguments in a module."""
-    return f"{name}_{hashlib.sha256(kinds.encode()).hexdigest()[:16]}"
-
-
-# Run.
-
-
-class Loaded:
-    """A plain function that runs as WebAssembly where the module has it for the kinds of its arguments."""
-
-    def __init__(self, function: Callable[..., Any], library: ctypes.CDLL) -> None:
-        functools.update_wrapper(self, function)
-        self.py_func = function
-        self._library = library
-
-    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - as the function has them
-        """Call the function; those that the module has return nothing."""
-        kinds, form, numbers = pack(arguments)
-        native = getattr(self._library, _exported(self.py_func.__name__, kinds), None)
-        if native is None:
-            return self.py_func(*arguments)
-        if native(struct.pack(form, *numbers)):
-            raise RuntimeError(
-                f"{self.py_func.__name__} ended early, as interpreted code would with an error."
-            )
-        return None
-
-
-def loaded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as it is in the module that came with this package; without one, the function itself."""
-    library = _library()
-    return function if library is None else Loaded(function, library)
-
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    try:
-        return ctypes.CDLL(str(MODULE)) if MODULE.is_file() else None
-    except OSError:  # This browser, or Pyodide, cannot run it: everything works interpreted, slower.
-        return None
-
-
-# Made.
+    made_from = [f"{name} {importlib.metadata.version(name)}" for name in ("llvmlite", "numba", "ziglang")]
+    made_from += [Path(path).read_text(encoding="utf-8") for path in (__file__, browser_loops.__file__)]
+    made_from.append(compiled.fingerprint())
+    path = cache / f"kernels-{hashlib.sha256(''.join(made_from).encode()).hexdigest()[:16]}.wasm"
+    if not path.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        print("Compiling the chains for browsers, which takes a minute or two, once", flush=True)
+        # A fixed hash seed, so that the same sources give the same bytes.
+        variables = {**os.environ, "PYTHONHASHSEED": "0", "EWENS_WIDGETS_INTERPRETED": ""}
+        command = [sys.executable, "-m", "browser_site.webassembly", str(path)]
+        subprocess.run(command, check=True, env=variables, cwd=ROOT)
+    return path.read_bytes()
 
 
 def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
@@ -151,7 +80,7 @@ def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
     names = []
     for function, arguments in calls:
         kinds, form, _ = pack(arguments)
-        names.append(_exported(function.py_func.__name__, kinds))
+        names.append(exported(function.py_func.__name__, kinds))
         module = _compiled(llvm, function, arguments, names[-1], form)
         if combined is None:
             combined = module
@@ -169,7 +98,7 @@ def make_module(calls: Iterable[tuple[Any, Sequence[Any]]]) -> bytes:
         given.write_bytes(machine.emit_object(combined))
         linker = [sys.executable, "-m", "ziglang", "wasm-ld", "--shared", "--experimental-pic", "--no-entry"]
         options = ["--allow-undefined", "--strip-all", *(f"--export={name}" for name in names)]
-        subprocess.run([*linker, *options, str(given), "-o", str(made)], check=True)  # noqa: S603 - our own
+        subprocess.run([*linker, *options, str(given), "-o", str(made)], check=True)
         return made.read_bytes()
 
 
@@ -224,10 +153,8 @@ def _compiled(llvm: Any, function: Any, arguments: Sequence[Any], name: str, for
     """A module of LLVM with a function and all that it calls, and the way in from a block."""
     from numba.core.compiler_lock import global_compiler_lock
 
-    from ewens_widgets.sampling.compiled import jit
-
     types = tuple(function.typeof_pyval(value) for value in arguments)
-    inner: Any = jit(function.py_func)
+    inner: Any = compiled.jit(function.py_func)
     inner.compile(types)
     made = inner.overloads[types]
     with global_compiler_lock:
@@ -277,3 +204,19 @@ def _optimise(llvm: Any, module: Any, machine: Any, names: set[str]) -> None:  #
         variable.linkage = "internal"
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     builder.getModulePassManager().run(module, builder)
+
+
+def write_module(target: str) -> None:
+    """Write the loops of chains, of both families of shapes, into a file as WebAssembly."""
+    calls: list[Any] = []
+    for shapes, moves in product(("common", "own"), ("default", "paper-2")):
+        posterior = Posterior.from_data([[0.0], [1.0], [3.0]], shapes=shapes)
+        driver = Driver(posterior, resolve_schedule(moves, shapes), np.zeros((3, 3)), as_printed=False)
+        driver.load(first_state(posterior, None, np.random.Generator(np.random.PCG64(0))))
+        calls += driver.trials().values()
+    gc.disable()  # as `make_code` does
+    write_atomically(target, make_module(calls))
+
+
+if __name__ == "__main__":
+    write_module(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Builds the site on which tutorials and labs run in the browser (docs/hosting.md)."""
