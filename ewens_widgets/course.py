@@ -7,14 +7,17 @@ step, and a digest of the result recognises it. Solutions for teachers are in ``
 A lesson needs one line of code: ``from ewens_widgets.course import check, predict, reveal``.
 """
 
+from fractions import Fraction
 from hashlib import sha256
+from math import isfinite
+from typing import Any
 
 DIGESTS: dict[str, tuple[float, str]] = {
     "02.E1": (0.005, "1c74a0e3042ee0b2"),
     "02.E2": (0.25, "c59d1af62dc593fc"),
     "03.E1": (2e-05, "025bb197362883c9"),
     "03.E2": (0.05, "9de3b9ee7b15a110"),
-    "04.E1": (0.005, "d51cce7e95956a66"),
+    "04.E1": (0.005, "11143d5963875fea"),
     "04.E2": (0.0005, "4784d84fee33a33c"),
     "05.E1": (0.02, "e6c08bb425ecd653"),
     "05.E2": (0.0005, "c59e117ef02f0e3b"),
@@ -78,23 +81,39 @@ def reveal(guess: float | str | None, result: float | str) -> None:
     print(f"The result is {shown}" + ("." if guess is None else f"; your guess was {guess}."))  # noqa: T201
 
 
-def check(exercise: str, answer: float | None) -> None:
+def check(exercise: str, answer: float | str | None) -> None:
     """Say whether a number is the answer to an exercise, e.g. ``"04.E1"``, or within two steps of it.
+
+    Text such as ``"1/3"`` is read as a number.
 
     Examples
     --------
     >>> check("18.E1", None)
     18.E1: no answer yet
+    >>> check("18.E1", "a third")
+    18.E1: write one number, such as 0.25 or 1 / 4
     """
     if exercise not in DIGESTS:
         raise ValueError(f"there is no exercise {exercise!r}; there are {', '.join(sorted(DIGESTS))}")
     step, right = DIGESTS[exercise]
     if answer is None:
         verdict = "no answer yet"
+    elif (number := _number(answer)) is None:
+        verdict = "write one number, such as 0.25 or 1 / 4"
     else:
-        near = [_digest(exercise, round(answer / step) + shift) for shift in (-2, -1, 0, 1, 2)]
+        near = [_digest(exercise, round(number / step) + shift) for shift in (-2, -1, 0, 1, 2)]
         verdict = "right" if right in near else "not yet, try again"
     print(f"{exercise}: {verdict}")  # noqa: T201 - for the reader of a notebook
+
+
+def _number(answer: object) -> float | None:
+    """The finite number that an answer is, as a number, a text or an array of one."""
+    try:
+        one: Any = getattr(answer, "item", lambda: answer)()
+        number = float(Fraction(one) if isinstance(one, str) else one)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return None
+    return number if isfinite(number) else None
 
 
 def digest(exercise: str, answer: float, step: float) -> str:

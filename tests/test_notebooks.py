@@ -279,6 +279,26 @@ def test_wrong_answers_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
         course.check("99.E1", 1.0)
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *[(answer, "right") for answer in (966, "966", " 1932/2", 966.0, np.array([966]), np.int64(966))],
+        *[
+            (answer, "write one number")
+            for answer in ("many", (966,), [9, 6], np.zeros(2), float("nan"), "1/0")
+        ],
+        ("1/3", "not yet"),
+    ],
+)
+def test_an_answer_may_be_written_in_several_ways(
+    answer: Any,  # noqa: ANN401 - whatever a student may write
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    course.check("02.E2", answer)
+    assert capsys.readouterr().out.startswith(f"02.E2: {said}")
+
+
 def test_guesses_are_shown_beside_results_and_new_digests_recognise_answers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
