@@ -149,7 +149,7 @@ def _draw_tree(axes: "Axes", tree: Tree) -> None:
     beside.set_xlim(1.03 * highest, 0.0)
     beside.set_ylim(tree.n_leaves - 0.5, -0.5)
     beside.set_yticks([])
-    beside.locator_params(axis="x", nbins=4)
+    beside.locator_params(axis="x", nbins=2)  # the tree is narrow
     beside.spines[["left", "top", "right"]].set_visible(False)
     beside.set_xlabel("nats lost" if tree.kind == "evidence" else "share apart")
 
@@ -162,6 +162,9 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
     if (true := partitions.get("true")) is not None:
         found, alone = partitions.get("found"), look.class_colours(int(true.max()) + 1)
         colours["true"] = alone if found is None else look.matching_colours(true, found)
+    # Names of narrow strips would overlap.
+    inches = min(axes.bbox.width, axes.bbox.height) / look.figure_of(axes).dpi
+    size = min(9.0, 0.85 * 72 * (_GAP + _STRIP_WIDTH) * inches)
     right = 1.0
     for name, canonical in partitions.items():
         strip = axes.inset_axes((right + _GAP, 0.0, _STRIP_WIDTH, 1.0))
@@ -170,7 +173,7 @@ def _draw_strips(axes: "Axes", order: NDArray[np.intp], partitions: dict[str, ND
         strip.set_xticks([])
         strip.set_yticks([])
         strip.spines[:].set_visible(False)
-        strip.set_xlabel(name, rotation=90)
+        strip.set_xlabel(name, rotation=90, fontsize=size)
         right += _GAP + _STRIP_WIDTH
     return right
 
