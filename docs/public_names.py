@@ -34,7 +34,6 @@ MATHEMATICS = [
     "model.priors.partition_prior",
     "model.priors.ewens",
     "model.priors.finite_mixture",
-    "model.priors.two_parameters",
     "model.likelihood",
     "model.posterior",
     "sampling.moves.gibbs",

@@ -189,8 +189,3 @@ def test_categories_that_look_like_numbers_are_no_numbers() -> None:
     data = ew.read_table(frame)
     assert data.feature_names == ("x", "y")
     assert data.classes == ("1", "2", "1", "2")
-
-
-def test_rows_of_different_lengths_are_named() -> None:
-    with pytest.raises(ValueError, match="some rows have more entries than others"):
-        ew.Sampler([[1.0, 2.0], [3.0]])

@@ -11,11 +11,7 @@ from scipy import sparse
 import ewens_widgets as ew
 from ewens_widgets.arguments import check_positive
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.model.checks import (
-    DataWarning,
-    check_data,
-    check_model,
-)
+from ewens_widgets.model.checks import DataWarning, check_data, check_model
 
 TABLE = np.array([[0, 3], [1, 5], [4, 2], [6, 6], [2, 9], [7, 1]])
 LABELS = [0, 0, 1, 1, 0, 1]
@@ -37,14 +33,18 @@ def with_value(value: object) -> np.ndarray:
         (TABLE[:, :0], ValueError, r"0 feature\(s\) \(shape=\(6, 0\)\) while a minimum of 1 is required"),
         ([], ValueError, "must be a table, n objects by d features; got 1 dimension"),
         (TABLE[:, 0], ValueError, r"got 1 dimension\(s\). Use X.reshape\(-1, 1\) for a single feature"),
-        (7.0, ValueError, r"got 0 dimension\(s\)\.$"),
-        (None, ValueError, r"got 0 dimension\(s\)"),
+        *(
+            (data, ValueError, r"got 0 dimension\(s\)")
+            for data in (7.0, None, "data", {"a": [1.0]}, iter([]))
+        ),
+        ([[1.0, 2.0], [3.0]], ValueError, "some rows have more entries than others"),
+        (np.zeros(3, dtype=[("a", "f8"), ("b", "f8")]), ValueError, r"got 1 dimension\(s\)"),
         (TABLE[:, :, None], ValueError, r"got 3 dimension\(s\)"),
         (TABLE + 1j, ValueError, "Complex data not supported.*real and imaginary parts"),
         (
             [["red", "blue"], ["green", "red"]],
             ValueError,
-            "must be numeric.*'red'.*encode the columns that hold text",
+            "numeric.*'red'.*encode the columns that hold text",
         ),
         (with_value("red"), ValueError, "must be numeric.*'red'"),
         (with_value({"a": 1}), TypeError, "must be numeric.*argument must be .* string.* number.*dict"),
@@ -52,11 +52,7 @@ def with_value(value: object) -> np.ndarray:
         (with_value(10**400), ValueError, "must be numeric.*too large"),
         (TABLE.astype("datetime64[D]"), TypeError, "must be numeric; got dates .*days"),
         (TABLE.astype("timedelta64[s]"), TypeError, "must be numeric; got dates"),
-        (
-            sparse.csr_matrix(TABLE),
-            TypeError,
-            r"sparse data are not supported; convert them with \.toarray\(\)",
-        ),
+        (sparse.csr_matrix(TABLE), TypeError, r"sparse data are not supported; .*\.toarray\(\)"),
         (sparse.csr_array(TABLE), TypeError, "sparse data are not supported"),
     ],
 )
@@ -155,12 +151,6 @@ def test_a_copied_or_collinear_column_is_named_under_every_model(
                 ew.Posterior.from_data(data, model=model)
 
 
-@pytest.mark.parametrize("model", oracle.MODELS)
-def test_independent_columns_pass_in_silence(model: str, rng: np.random.Generator) -> None:
-    for shape in ((40, 3), (12, 5), (8, 6)):
-        ew.Posterior.from_data(rng.normal(size=shape), model=model)
-
-
 def test_a_nearly_copied_column_is_named_and_few_rows_say_nothing(rng: np.random.Generator) -> None:
     X = rng.normal(size=(40, 2))
     near = np.column_stack([X, X[:, 1] + 1e-3 * rng.normal(size=40)])
@@ -189,13 +179,9 @@ def test_numbers_of_any_kind_are_taken_as_parameters() -> None:
         assert type(number) is float
 
 
-def test_pandas_tables_give_the_same_answer() -> None:
+def test_places_and_ways_out_of_a_pandas_table_are_named() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE, columns=["width", "height"], index=list("uvwxyz"))
-    expected = ew.log_likelihood(TABLE, LABELS, 4.0)
-    mixed = frame.astype({"width": "Int64", "height": "float32"})
-    for table in (frame, frame.astype("float64"), frame.astype("Int64"), mixed):
-        assert ew.log_likelihood(table, LABELS, 4.0) == expected
     ways = (
         r"row 'y', column 'height'; 1 such value.*\('height': 1 by column\).*frame\.dropna\(\).*"
         r"frame\.drop\(columns=\['height'\]\).*frame\.fillna\(frame\.median\(\)\)"
@@ -206,16 +192,10 @@ def test_pandas_tables_give_the_same_answer() -> None:
     text = "must be numeric.*'kind' \\('a'\\).*frame\\.drop\\(columns=\\['kind'\\]\\).*read_table"
     with pytest.raises(ValueError, match=text):
         check_data(frame.assign(kind=["a"] * 6))
-
-
-def test_columns_of_a_table_are_named_in_messages() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(TABLE, columns=["width", "height"]).assign(year=2024, rest=0.1)
     with pytest.raises(ValueError, match=r"column\(s\) 'year', 'rest' are constant; drop them"):
-        ew.Posterior.from_data(frame, model="II")
-    nearly = np.column_stack([TABLE, 1.0 + np.spacing(1.0) * (np.arange(6) % 2)])
+        ew.Posterior.from_data(frame.assign(year=2024, rest=0.1), model="II")
     with pytest.raises(ValueError, match=r"column\(s\) 'c' are constant up to rounding"):
-        ew.Posterior.from_data(pandas.DataFrame(nearly, columns=list("abc")), model="II")
+        ew.Posterior.from_data(frame.assign(c=1.0 + np.spacing(1.0) * (np.arange(6) % 2)), model="II")
 
 
 def test_the_data_are_never_changed_nor_shared_with_a_posterior() -> None:

@@ -82,24 +82,6 @@ def test_separated_groups_are_the_most_probable_partition(rng: np.random.Generat
         assert [value for _, value in listed] == sorted(found.probabilities, reverse=True)[:3]
 
 
-@pytest.mark.parametrize("model", oracle.MODELS)
-def test_the_posterior_does_not_change_with_the_coordinates(model: str, data: np.ndarray) -> None:
-    transform = {
-        "I": [[0.6, -0.8], [0.8, 0.6]],
-        "II": [[-3.0, 0.0], [0.0, 1e-5]],
-        "III": [[2.0, 5.0], [1.0, 3.0]],
-    }[model]
-    moved = ew.exact_posterior(100.0 * data @ np.array(transform) + [7.0, -9.0], model=model)
-    np.testing.assert_allclose(moved.joint, ew.exact_posterior(data, model=model).joint, rtol=1e-7)
-
-
-def test_model_two_does_change_under_a_rotation(data: np.ndarray) -> None:
-    angle = np.pi / 5
-    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    moved = ew.exact_posterior(data @ rotation, model="II")
-    assert np.abs(moved.probabilities - ew.exact_posterior(data, model="II").probabilities).sum() > 1e-3
-
-
 def test_more_objects_than_can_be_enumerated_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(ValueError, match=r"at most 9 objects; 10 have 1.16e\+05 partitions.*Sampler"):
         ew.exact_posterior(rng.normal(size=(10, 2)))

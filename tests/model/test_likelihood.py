@@ -213,13 +213,6 @@ def test_models_are_nested(seed: int) -> None:
     np.testing.assert_allclose(np.diff(values), np.diff(densities), atol=1e-8)
 
 
-@given(seeds)
-def test_models_coincide_for_a_single_feature(seed: int) -> None:
-    X, labels, theta = random_case(seed, most_columns=1)
-    values = [ew.log_likelihood(X, labels, theta, model) for model in oracle.MODELS]
-    np.testing.assert_allclose(values, values[0], rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_statistics_of_many_partitions_at_once(model: str, rng: np.random.Generator) -> None:
     X = rng.normal(size=(12, 3))

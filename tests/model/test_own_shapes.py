@@ -110,16 +110,6 @@ def test_shapes_are_the_posterior_means() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_shapes_of_large_clusters_are_their_covariances(model: str) -> None:
-    rng = np.random.default_rng(7)
-    rows = rng.normal(size=(200_000, N_FEATURES)) * 2.0 + 1.0
-    sigma = scale_of(model, rng)
-    shapes = cluster_shapes(one_cluster(rows, model), 4.0, 8.0, sigma, model)
-    assert shapes.centres[0] == pytest.approx(np.ones(N_FEATURES), abs=0.03)
-    assert np.diag(shapes.covariances[0]) == pytest.approx(np.full(N_FEATURES, 4.0), rel=0.02)
-
-
-@pytest.mark.parametrize("model", MODELS)
 def test_packing_is_undone(model: str) -> None:
     rng = np.random.default_rng(8)
     sigmas = np.array([scale_of(model, rng) for _ in range(4)])
@@ -143,12 +133,3 @@ def test_prior_of_the_scale_is_invariant(model: str) -> None:
         factor = 7.0 if model == "I" else np.array([2.0, 0.1, 5.0])
         one, other = factor * one, factor * other
     assert log_sigma_prior(one, model) - log_sigma_prior(other, model) == pytest.approx(before)
-
-
-def test_statistics_keep_the_form_of_the_model() -> None:
-    rows = np.arange(12.0).reshape(6, 2)
-    shapes = {
-        model: statistics_of(rows, np.array([0, 0, 1, 1, 1, 0]), model).squares.shape for model in MODELS
-    }
-    assert shapes == {"I": (2,), "II": (2, 2), "III": (2, 2, 2)}
-    assert isinstance(statistics_of(rows, np.zeros(6, dtype=np.intp), "I"), ClusterStatistics)

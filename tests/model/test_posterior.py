@@ -72,12 +72,6 @@ def test_defaults_are_those_of_the_sampler(data: np.ndarray) -> None:
     assert "coordinates" not in repr(posterior)
 
 
-def test_an_unsorted_grid_is_sorted_with_everything_that_belongs_to_it(data: np.ndarray) -> None:
-    found, expected = (ew.Posterior.from_data(data, theta_grid=grid) for grid in ([8.0, 0.5, 2.0], GRID))
-    assert found.theta_grid.tolist() == GRID
-    np.testing.assert_array_equal(found.theta_conditional(LABELS), expected.theta_conditional(LABELS))
-
-
 @pytest.mark.parametrize("model", oracle.MODELS)
 def test_a_posterior_is_read_only(data: np.ndarray, model: str) -> None:
     grid = np.array(GRID)
@@ -95,15 +89,6 @@ def test_a_posterior_is_read_only(data: np.ndarray, model: str) -> None:
     assert posterior.coordinates.flags.c_contiguous
     assert grid.flags.writeable
     assert data.flags.writeable
-
-
-@pytest.mark.parametrize("model", oracle.MODELS)
-def test_cluster_sums_are_exact(model: str, rng: np.random.Generator) -> None:
-    Y = ew.Posterior.from_data(rng.normal(size=(178, 3)), model=model).coordinates
-    exact = [math.fsum(column) for column in Y.T]
-    for _ in range(20):
-        # Row by row, as a sampler adds objects to a cluster.
-        assert np.add.accumulate(rng.permutation(Y))[-1].tolist() == exact
 
 
 def test_a_posterior_survives_pickling(data: np.ndarray) -> None:
@@ -144,13 +129,6 @@ def test_prior_is_normalised_and_has_the_stated_shape(alpha: float) -> None:
     log_prior = log_theta_prior(grid, alpha)
     assert math.fsum(np.exp(log_prior)) == pytest.approx(1.0, abs=1e-13)
     np.testing.assert_allclose(np.exp(log_prior), oracle.theta_weights(grid.tolist(), alpha), rtol=1e-10)
-
-
-def test_prior_is_symmetric_under_inversion_on_a_logarithmic_scale() -> None:
-    # p(θ) θ is the same at θ and 1/θ, the density of log θ.
-    grid = np.exp2(np.arange(-6.0, 7.0))
-    log_density = log_theta_prior(grid, 1.7) + np.log(grid)
-    np.testing.assert_allclose(log_density, log_density[::-1], rtol=1e-12)
 
 
 def test_the_symmetric_f_prior_is_symmetric_itself_and_has_the_masses_of_its_steps() -> None:

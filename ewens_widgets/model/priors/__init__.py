@@ -1,4 +1,4 @@
-"""Priors on partitions, one a file; all are p(B) = V(K) Π_b W(n_b), and all are used in the same way.
+"""Priors on partitions; all are p(B) = V(K) Π_b W(n_b), and all are used in the same way.
 
 ===============================  =====================================================================
 `Ewens`                          the paper's: about λ log n clusters, most of them small
@@ -10,10 +10,15 @@
 What they share, and what follows from it, is in `partition_prior`.
 """
 
-from ewens_widgets.model.priors.ewens import Ewens
-from ewens_widgets.model.priors.finite_mixture import CountPrior, FiniteMixture, Geometric, Poisson
+from ewens_widgets.model.priors.ewens import Ewens, PitmanYor
+from ewens_widgets.model.priors.finite_mixture import (
+    CountPrior,
+    DirichletMultinomial,
+    FiniteMixture,
+    Geometric,
+    Poisson,
+)
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
-from ewens_widgets.model.priors.two_parameters import DirichletMultinomial, PitmanYor
 
 __all__ = [
     "CountPrior",

@@ -1,4 +1,4 @@
-r"""The Ewens prior on partitions, also known as the Chinese restaurant process (Ewens 1972).
+r"""The Ewens prior on partitions, also known as the Chinese restaurant process, and that of Pitman and Yor.
 
 With concentration :math:`\lambda > 0`, n objects and K clusters of sizes :math:`n_b`:
 
@@ -13,7 +13,7 @@ matter. Hence
     E[K] = \sum_{i<n} \frac{\lambda}{\lambda+i} \approx \lambda \log n,
 
 the bracket being an unsigned Stirling number of the first kind. The prior is the limit :math:`k \to \infty`
-of the partition induced by k components (see `two_parameters`).
+of the partition induced by k components (see `finite_mixture`).
 
 The concentration is a number, or has a Gamma prior that is averaged over. Either way the prior of a partition
 depends on λ through the number of clusters alone:
@@ -21,11 +21,26 @@ depends on λ through the number of clusters alone:
 .. math:: \log p(B) = \log V_n(K) + \sum_b \log \Gamma(n_b), \qquad
     V_n(K) = \int p(\lambda) \, \lambda^K \, \frac{\Gamma(\lambda)}{\Gamma(n+\lambda)} \, d\lambda
 
+**Many small clusters** (`PitmanYor`). With concentration :math:`\lambda > -\sigma` and discount
+:math:`0 \le \sigma < 1` (Pitman 1995),
+
+.. math:: p(B) = \frac{\prod_{j=1}^{K-1} (\lambda + j\sigma)}{(\lambda+1) (\lambda+2) \cdots (\lambda+n-1)}
+    \prod_b \frac{\Gamma(n_b - \sigma)}{\Gamma(1-\sigma)}.
+
+Seated one by one, with i objects seated in j clusters, the next object joins a cluster of m members with
+probability :math:`(m - \sigma)/(\lambda+i)` and opens a new one with probability
+:math:`(\lambda + \sigma j)/(\lambda+i)`. The discount σ = 0 is Ewens' prior; with a positive one the number
+of clusters grows like :math:`n^\sigma`, and most of them stay small:
+
+.. math:: E[K] = \sum_{i<n} \frac{(\lambda+\sigma) (\lambda+\sigma+1) \cdots (\lambda+\sigma+i-1)}
+    {(\lambda+1) (\lambda+2) \cdots (\lambda+i)}.
+
 The functions of this module, public as `ew.ewens`, are the methods of `Ewens` with the concentration as an
 argument.
 """
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +53,7 @@ from ewens_widgets.model.priors.partition_prior import (
     PartitionPrior,
     SeatingRule,
     log_rising_factorial,
+    log_rising_products,
 )
 
 __all__ = [
@@ -118,17 +134,13 @@ class Ewens(PartitionPrior):
         object.__setattr__(self, "concentration", check_concentration(self.concentration))
 
     @property
-    def _discount(self) -> float:
-        return 0.0
-
-    @property
     def _rule(self) -> SeatingRule | None:
         return None if isinstance(self.concentration, Gamma) else SeatingRule(self.concentration)
 
-    def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> SeatingRule:
+    def _draw_rule(self, rng: np.random.Generator, draws: int) -> SeatingRule:
         prior = self.concentration
         if not isinstance(prior, Gamma):
-            return SeatingRule(prior)
+            return super()._draw_rule(rng, draws)
         drawn = np.asarray(rng.gamma(prior.shape, 1.0 / prior.rate, size=draws))
         return SeatingRule(np.maximum(drawn, _SMALLEST_CONCENTRATION))
 
@@ -203,6 +215,62 @@ def _digamma_difference(x: FloatArray, count: int) -> FloatArray:
     series = np.log1p(count / safe) + 0.5 * (1.0 / safe - 1.0 / (safe + count))
     series += (1.0 / safe**2 - 1.0 / (safe + count) ** 2) / 12.0
     return np.where(large, series, digamma(end) - digamma(x))
+
+
+@dataclass(frozen=True)
+class PitmanYor(PartitionPrior):
+    """Many small clusters: V_n(K) = Π_{0<j<K} (λ+jσ) / (λ+1)⋯(λ+n−1), W(m) = Γ(m−σ)/Γ(1−σ).
+
+    Parameters
+    ----------
+    concentration
+        Concentration λ, larger than −σ.
+    discount
+        Discount σ, from 0 (Ewens' prior) to below 1.
+
+    Examples
+    --------
+    >>> PitmanYor(1.0, 0.5).seating_probabilities([3, 1]).tolist()
+    [0.5, 0.1, 0.4]
+    """
+
+    concentration: float
+    discount: float
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no prior."""
+        for name in ("concentration", "discount"):
+            value = getattr(self, name)  # of any sign
+            if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+                raise TypeError(f"{name} must be a number; got {value!r}.")
+            object.__setattr__(self, name, float(value))
+        if not 0.0 <= self.discount < 1.0:
+            raise ValueError(
+                f"discount must be at least 0 and less than 1; got {self.discount!r}. "
+                "For finitely many components use DirichletMultinomial."
+            )
+        if not (self.concentration > -self.discount and np.isfinite(self.concentration)):
+            raise ValueError(
+                f"concentration must be finite and larger than minus the discount, {-self.discount!r}; "
+                f"got {self.concentration!r}."
+            )
+
+    @property
+    def _rule(self) -> SeatingRule:
+        return SeatingRule(self.concentration, self.discount)
+
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        steps = self._log_count_steps(n, np.arange(1, counts.max(initial=1)))
+        log_products = np.concatenate([[0.0], np.cumsum(steps)])
+        constant = log_rising_factorial(self.concentration + 1.0, n - 1)
+        return np.asarray(log_products[counts - 1] - constant, dtype=np.float64)
+
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        del n  # it does not matter here
+        return np.asarray(np.log(self.concentration + self.discount * counts), dtype=np.float64)
+
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        return log_rising_products(1.0 - self.discount, sizes - 1)
 
 
 def log_pmf(labels: ArrayLike, concentration: float) -> float:

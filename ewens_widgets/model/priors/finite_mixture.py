@@ -1,7 +1,28 @@
-r"""A mixture of an unknown number of components (Miller & Harrison 2018).
+r"""Priors with finitely many components, whose number is known or not.
 
-The number of components k has a prior p(k) of its own on 1, 2, …; given k the weights of the components are
-symmetric Dirichlet(γ), so that the partition is that of `two_parameters` with λ = γk. Averaged over k,
+**A known number** (`DirichletMultinomial`). The weights of the k components are symmetric
+Dirichlet(:math:`\lambda/k`), each object belongs to a component drawn by them, and objects of the same
+component form a cluster. With n objects in :math:`K \le k` clusters,
+
+.. math:: p(B) = \frac{k!}{(k-K)!} \, \frac{\Gamma(\lambda)}{\Gamma(n+\lambda)}
+    \prod_b \frac{\Gamma(n_b + \lambda/k)}{\Gamma(\lambda/k)},
+
+and more than k clusters are impossible. Seated one by one, with i objects seated in j clusters, the next
+object
+
+* joins a cluster of m members with probability :math:`(m + \lambda/k) / (\lambda + i)`, and
+* opens a new one with probability :math:`\lambda (1 - j/k) / (\lambda + i)`.
+
+As k grows the probabilities become those of the Ewens prior (see `ewens`). The expected number of clusters
+with m members is, writing :math:`x^{(r)} = x (x+1) \cdots (x+r-1)`, a = λ/k and c = λ − a (a = 0 for Ewens),
+
+.. math:: E[C_m] = \lambda \binom{n}{m} \frac{(a+1)^{(m-1)} \, c^{(n-m)}}{\lambda^{(n)}},
+
+for Ewens' prior close to λ/m while m is much smaller than n.
+
+**An unknown number** (`FiniteMixture`; Miller & Harrison 2018). The number k has a prior p(k) of its own on
+1, 2, …; given k the weights of the components are symmetric Dirichlet(γ), so that the partition is that of
+`DirichletMultinomial` with λ = γk. Averaged over k,
 
 .. math:: p(B) = V_n(K) \prod_b \frac{\Gamma(n_b + \gamma)}{\Gamma(\gamma)}, \qquad
     V_n(K) = \sum_{k \ge K} p(k) \, \frac{k!}{(k-K)!} \, \frac{\Gamma(\gamma k)}{\Gamma(\gamma k + n)}.
@@ -45,7 +66,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from ewens_widgets.arguments import check_positive
+from ewens_widgets.arguments import check_count, check_positive
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.priors.partition_prior import (
     Counts,
@@ -61,7 +82,67 @@ _FIRST_TERMS = 64
 _MOST_ENTRIES = 4_000_000  # Terms that are held at once.
 _MOST_EXPECTED = 1000.0  # Components: with more, sums over their number take too long.
 _LARGEST_GAMMA = 1e100  # Beyond it, products with the number of components would overflow.
+_MOST_COMPONENTS = 2**53  # Floats tell whole numbers apart up to here.
 _SHIFT = 16  # Arguments from here on are large enough for Stirling's series.
+
+
+@dataclass(frozen=True)
+class DirichletMultinomial(PartitionPrior):
+    """A fixed number k of components: V_n(K) = k!/(k−K)! Γ(λ)/Γ(n+λ), W(m) = Γ(m+λ/k)/Γ(λ/k).
+
+    Parameters
+    ----------
+    k
+        Number of components; no more than k clusters are possible.
+    concentration
+        Concentration λ, the sum of the k parameters of the Dirichlet distribution.
+
+    Examples
+    --------
+    >>> DirichletMultinomial(2, 1.0).count_pmf(3).round(4).tolist()
+    [0.0, 0.625, 0.375, 0.0]
+    """
+
+    k: int
+    concentration: float
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no prior."""
+        components = check_count("the number of components", self.k, 1)
+        if components > _MOST_COMPONENTS:
+            raise ValueError(
+                f"the number of components must not exceed 2**53; got {components}. "
+                "With so many it is the Ewens prior: use Ewens(concentration)."
+            )
+        object.__setattr__(self, "k", components)
+        object.__setattr__(self, "concentration", check_positive("concentration", self.concentration))
+
+    @property
+    def share(self) -> float:
+        """Parameter λ/k of each component."""
+        return self.concentration / self.k
+
+    @property
+    def most_clusters(self) -> float:
+        """As many as there are components."""
+        return self.k
+
+    @property
+    def _rule(self) -> SeatingRule:
+        return SeatingRule(self.concentration, -self.share, self.k)
+
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        steps = self._log_count_steps(n, np.arange(counts.max(initial=0)))
+        log_ways = np.concatenate([[0.0], np.cumsum(steps)])
+        return np.asarray(log_ways[counts] - log_rising_factorial(self.concentration, n), dtype=np.float64)
+
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        del n  # it does not matter here
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(self.k - counts, 0)), dtype=np.float64)
+
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        return log_rising_products(self.share, sizes)
 
 
 class CountPrior(ABC):
@@ -173,7 +254,7 @@ class FiniteMixture(PartitionPrior):
         Parameter γ of the Dirichlet weights of the components. With 1 all weights are equally likely; the
         larger, the more alike the clusters' sizes.
     count
-        Prior of the number of components: `Geometric` or `Poisson`, or another `CountPrior`. The default,
+        Prior of the number of components: `Geometric` or `Poisson`, or another `CountPrior`. The default
         has mean 1.7 and prefers few components. That matters since two clusters with one centre and shape
         fit as well as one: the data of a single Gaussian hardly change the prior. For 300 objects of one
         Gaussian in three dimensions, own shapes have 2.1 clusters on average a posteriori; with
@@ -213,11 +294,7 @@ class FiniteMixture(PartitionPrior):
         """As many as there can be components."""
         return self.count.largest
 
-    @property
-    def _rule(self) -> None:
-        return None
-
-    def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> SeatingRule:
+    def _draw_rule(self, rng: np.random.Generator, draws: int) -> SeatingRule:
         components = self.count.sample(rng, draws).astype(np.float64)
         return SeatingRule(self.gamma * components, -self.gamma, components)
 

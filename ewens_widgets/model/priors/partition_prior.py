@@ -69,13 +69,8 @@ _STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 class PartitionPrior(ABC):
     """A prior on the partitions of any number of objects; see `ew.priors` for those there are.
 
-    A new one says its discount, its weights V and W, and either a rule of seats or how to draw one.
+    A new one says its weights V and W, and either a rule of seats or how to draw one, and its discount.
     """
-
-    @property
-    @abstractmethod
-    def _discount(self) -> float:
-        """The σ in W(m+1)/W(m) = m − σ."""
 
     @abstractmethod
     def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
@@ -90,9 +85,14 @@ class PartitionPrior(ABC):
         """Log W(m) for some m of at least 1."""
 
     @property
-    @abstractmethod
     def _rule(self) -> "SeatingRule | None":
         """The rule of seats, or None where it has a parameter that is averaged over."""
+        return None
+
+    @property
+    def _discount(self) -> float:
+        """The σ in W(m+1)/W(m) = m − σ."""
+        return 0.0 if self._rule is None else self._rule.discount
 
     @property
     def most_clusters(self) -> float:
@@ -104,8 +104,8 @@ class PartitionPrior(ABC):
         """Whether every V(K) takes a sum or an integral of its own."""
         return self._rule is None
 
-    def _draw_rule(self, rng: np.random.Generator, draws: int | None) -> "SeatingRule":
-        """Draw the parameter that is averaged over: one rule, or one for each of several draws."""
+    def _draw_rule(self, rng: np.random.Generator, draws: int) -> "SeatingRule":
+        """Draw the parameter that is averaged over, for each of several draws."""
         del rng, draws
         return cast("SeatingRule", self._rule)
 
@@ -117,8 +117,7 @@ class PartitionPrior(ABC):
 
     def sample(self, n: int, rng: np.random.Generator) -> Counts:
         """Draw the canonical labels of a partition of n objects, seating one after the other."""
-        n_objects = _check_objects(n)
-        return self._draw_rule(rng, None).sample(n_objects, rng)
+        return self.sample_partitions(n, 1, rng)[0]
 
     def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
         """Draw the canonical labels of many partitions, a partition a row, seated side by side."""
@@ -320,27 +319,6 @@ class SeatingRule:
         steps = (n - sizes) / (sizes + 1.0) * (sizes - self.discount) / (n - sizes - 1.0 + rest)
         expected[1:] = np.exp(first + np.concatenate([[0.0], np.cumsum(np.log(steps))]))
         return expected
-
-    def sample(self, n: int, rng: np.random.Generator) -> Counts:
-        """Draw the canonical labels of a partition of n objects, seating one after the other."""
-        concentration, discount = float(self.concentration), self.discount
-        most = n if self.components is None else float(self.components)
-        labels = np.zeros(n, dtype=np.intp)
-        pool, share = (labels, -discount) if discount <= 0.0 else (np.zeros(n, dtype=np.intp), 1.0 - discount)
-        n_clusters = 1
-        for seated, uniform in enumerate(rng.random(n - 1), start=1):
-            place = uniform * (seated + concentration)
-            if place >= seated - discount * n_clusters and n_clusters < most:
-                labels[seated] = n_clusters
-                n_clusters += 1
-                continue
-            pooled = seated if discount <= 0.0 else seated - n_clusters
-            # The cluster of an evenly chosen earlier object is a cluster chosen in proportion to its size.
-            joined = pool[int(place)] if place < pooled else int((place - pooled) / share)
-            labels[seated] = min(joined, n_clusters - 1)
-            if discount > 0.0:
-                pool[pooled] = labels[seated]
-        return labels
 
     def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
         """Draw many partitions, a partition a row: all are seated side by side, object by object.

@@ -15,25 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from ewens_widgets.sampling.compiled import jit
-from ewens_widgets.sampling.kernel.family import (
-    attach,
-    conditional_weights,
-    detach,
-    log_change_of_detaching,
-    log_change_of_merge,
-    tabulate,
-)
+from ewens_widgets.sampling.kernel import family
+from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.partition_changes import log_opening
-from ewens_widgets.sampling.kernel.workspace import (
-    ACCOUNT,
-    CLUSTERS,
-    WANTED,
-    AnyProblem,
-    AnyWorkspace,
-    Outcome,
-    note,
-    report,
-)
+from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace, Outcome, note, report
 from ewens_widgets.sampling.moves.move import (
     BACKWARD,
     FORWARD,
@@ -57,7 +42,7 @@ def _note_choice(outcome: Outcome, item: int, target: int, options: int, movers:
     """Note what was chosen; return log q, which is the same both ways."""
     n_objects = outcome.labels.shape[0]
     factors = (-math.log(n_objects), -math.log(options), math.log(movers))
-    if outcome.flags[WANTED] == ACCOUNT:
+    if outcome.flags[at.WANTED] == at.ACCOUNT:
         note(outcome, _TARGET, item, target, float(options))
         for way in (FORWARD, BACKWARD):
             for place in range(1 + movers):
@@ -69,7 +54,7 @@ def _note_choice(outcome: Outcome, item: int, target: int, options: int, movers:
 def reassign(problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng: np.random.Generator) -> int:
     """Make one reassign move; return 1 if the proposal was accepted."""
     n_objects = problem.coordinates.shape[0]
-    n_clusters = workspace.integers[CLUSTERS]
+    n_clusters = workspace.integers[at.CLUSTERS]
     item = int(rng.random() * n_objects)
     own = workspace.labels[item]
     own_size = workspace.sizes[own]
@@ -85,21 +70,21 @@ def reassign(problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng
     # A prior may allow no cluster more, not even in between: its steps there and back are infinite.
     is_closed = not alone and joins and log_opening(problem, workspace, n_clusters) == -math.inf
     if is_closed:  # The weights of the object in both clusters.
-        tabulate(problem, workspace)
-        conditional_weights(problem, workspace, item)
+        family.tabulate(problem, workspace)
+        family.conditional_weights(problem, workspace, item)
         here, there = workspace.weights[own], workspace.weights[target]
         log_ratio = -math.inf if there <= 0.0 else math.inf
         if there > 0.0 and here > 0.0:
             log_ratio = math.log(there) - math.log(here)
     if not alone:
         if not is_closed:
-            log_ratio += log_change_of_detaching(problem, workspace, item)
-        slot = detach(problem, workspace, item)
+            log_ratio += family.log_change_of_detaching(problem, workspace, item)
+        slot = family.detach(problem, workspace, item)
     if joins and not is_closed:
-        log_ratio += log_change_of_merge(problem, workspace, target, slot)
+        log_ratio += family.log_change_of_merge(problem, workspace, target, slot)
     log_uniform = math.log(1.0 - rng.random())
     accepted = log_uniform < log_ratio
-    if outcome.flags[WANTED]:
+    if outcome.flags[at.WANTED]:
         # Of two objects that are together on one side and alone on the other, either could be the mover.
         size_there = workspace.sizes[target] if joins else 0
         either = (alone and size_there == 1) or (own_size == 2 and size_there == 0)
@@ -107,9 +92,9 @@ def reassign(problem: AnyProblem, workspace: AnyWorkspace, outcome: Outcome, rng
         report(outcome, workspace.labels, log_ratio, log_uniform, log_proposed, log_proposed)
         outcome.labels[item] = target
     if accepted and joins:
-        attach(problem, workspace, item, target)
+        family.attach(problem, workspace, item, target)
     elif not accepted and not alone:
-        attach(problem, workspace, item, own)
+        family.attach(problem, workspace, item, own)
     return 1 if accepted else 0
 
 

@@ -20,71 +20,19 @@ The paper inverts the second fraction. `acceptance="as-printed"` of the sampler 
 show what happens. With many exact duplicates the floor under the distances makes some splits possible in
 principle only: use another schedule for such data.
 
-Here are the move's options, its kernel and its words; what it proposes, and how probable that is, has a
-chapter of its own, `split_merge_proposal`.
+Here are the move's options and its words; `split_merge_proposal` has its kernel.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ewens_widgets.paper.moves.distances import (
-    BETWEEN,
-    PAIR_TOTAL,
-    STALE,
-    WITHIN,
-    Distances,
-    between_weight,
-    drop_distances,
-    install_row,
-    rebuild,
-    refresh_totals,
-    row_statistics,
-    union_farthest,
-    within_statistic,
-    within_weight,
-)
-from ewens_widgets.paper.moves.split_merge_proposal import (
-    ACTION,
-    CHOSEN,
-    FACTORS,
-    JUMPED,
-    OPTION,
-    SplitMergeOptions,
-    choose_cluster,
-    choose_pair,
-    draw_sides,
-    log_merge_proposal,
-    log_split_proposal,
-    merged_within,
-    note_sides,
-)
-from ewens_widgets.sampling.compiled import inlined, jit
-from ewens_widgets.sampling.kernel.family import (
-    log_change_of_merge,
-    log_change_of_split,
-    make_merge,
-    make_split,
-    weigh_sides,
-)
-from ewens_widgets.sampling.kernel.partition_changes import gather_members
-from ewens_widgets.sampling.kernel.workspace import (
-    ACCOUNT,
-    CLUSTERS,
-    NOTHING,
-    WANTED,
-    AnyProblem,
-    AnyWorkspace,
-    Outcome,
-    note,
-    report,
-)
+from ewens_widgets.paper.moves import split_merge_proposal as proposal
+from ewens_widgets.paper.moves.distances import BETWEEN, WITHIN
+from ewens_widgets.paper.moves.split_merge_proposal import SplitMergeOptions, split_merge
 from ewens_widgets.sampling.moves.move import (
-    BACKWARD,
-    FORWARD,
     Allocation,
     BareProposal,
     Choice,
@@ -96,7 +44,6 @@ from ewens_widgets.sampling.moves.move import (
     frozen,
 )
 
-KEPT, REJECTED, MADE = -1, 0, 1
 _ACTIONS = ("split", "merge", "nothing")
 _DISTANCES = {
     "average": "average distance",
@@ -104,189 +51,6 @@ _DISTANCES = {
     "minimum": "smallest distance",
     "hausdorff": "Hausdorff distance",
 }
-
-
-@inlined
-def _relabel_side(workspace: AnyWorkspace, count: int, label: int) -> None:
-    """Give the members on side 1 a label."""
-    for k in range(count):
-        if workspace.sides[k] == 1:
-            workspace.labels[workspace.members[k]] = label
-
-
-@jit
-def _log_merge_back(
-    distances: Distances,
-    workspace: AnyWorkspace,
-    options: SplitMergeOptions,
-    slot: int,
-    count: int,
-    moved: int,
-    outcome: Outcome,
-) -> float:
-    """Log probability that, after the split, choosing two clusters to merge gives the two sides.
-
-    Leaves the distances of the sides to all clusters in `scratch[0]` (the side that stays) and `scratch[2]`
-    (the side that goes).
-    """
-    between = options.between
-    fresh = workspace.integers[CLUSTERS]
-    staying, going = distances.scratch[0], distances.scratch[2]
-    _relabel_side(workspace, count, fresh)
-    row_statistics(distances, between, workspace.labels, fresh + 1, slot, staying)
-    row_statistics(distances, between, workspace.labels, fresh + 1, fresh, going)
-    _relabel_side(workspace, count, slot)
-    stay_size = count - moved
-    chosen = between_weight(distances, between, staying[fresh], stay_size, moved)
-    total = chosen
-    for a in range(fresh):
-        if a == slot:
-            continue
-        size = workspace.sizes[a]
-        total += between_weight(distances, between, staying[a], stay_size, size)
-        total += between_weight(distances, between, going[a], moved, size)
-        for b in range(a + 1, fresh):
-            if b != slot:
-                total += between_weight(distances, between, distances.cross[a, b], size, workspace.sizes[b])
-    return log_merge_proposal(options, chosen, total, outcome, BACKWARD)
-
-
-@jit
-def _decide(
-    workspace: AnyWorkspace,
-    as_printed: bool,
-    log_terms: tuple[float, float, float, float],
-    count: int,
-    slots: tuple[int, int],
-    outcome: Outcome,
-) -> bool:
-    """Decide by π(B*) q(B | B*) over π(B) q(B* | B), or with the proposals as the paper prints them.
-
-    `log_terms` are the logs of π(B*)/π(B), of the uniform draw, and of q there and back; `slots` are those
-    of sides 0 and 1 in the proposed partition.
-    """
-    log_change, log_uniform, log_forward, log_backward = log_terms
-    log_ratio = log_change + log_backward - log_forward
-    if as_printed:
-        log_ratio = log_change + log_forward - log_backward
-    if outcome.flags[WANTED] != NOTHING:
-        report(outcome, workspace.labels, log_ratio, log_uniform, log_forward, log_backward)
-        for k in range(count):
-            outcome.labels[workspace.members[k]] = slots[workspace.sides[k]]
-    return log_uniform < log_ratio  # A ratio that is not a number accepts nothing.
-
-
-@jit
-def _split(
-    problem: AnyProblem,
-    workspace: AnyWorkspace,
-    distances: Distances,
-    options: SplitMergeOptions,
-    outcome: Outcome,
-    rng: np.random.Generator,
-) -> int:
-    """Propose a split and decide on it."""
-    n_clusters = workspace.integers[CLUSTERS]
-    if n_clusters == problem.coordinates.shape[0]:
-        return KEPT
-    slot = choose_cluster(distances, workspace, options.within, outcome, rng)
-    count = gather_members(workspace, slot, slot)
-    cores = (distances.farthest[slot, 0], distances.farthest[slot, 1])
-    moved = draw_sides(distances, workspace, count, cores, options.core_jump, outcome, rng)
-    if moved == 0 or moved == count:
-        return KEPT
-    weight = workspace.weights[slot]  # left by the choice
-    log_forward = log_split_proposal(
-        workspace, distances, options, weight, (slot, slot), cores, count, outcome, FORWARD
-    )
-    weigh_sides(problem, workspace, count)
-    log_change = log_change_of_split(problem, workspace, slot, moved)
-    log_uniform = math.log(1.0 - rng.random())
-    # The reverse proposal is at most as probable as a merge, which often decides already.
-    hopeless = not options.as_printed and log_change - log_forward + math.log(options.merge) <= log_uniform
-    if hopeless and outcome.flags[WANTED] == NOTHING:
-        return REJECTED
-    log_backward = _log_merge_back(distances, workspace, options, slot, count, moved, outcome)
-    terms = (log_change, log_uniform, log_forward, log_backward)
-    if not _decide(workspace, options.as_printed, terms, count, (slot, n_clusters), outcome):
-        return REJECTED
-    fresh = make_split(problem, workspace, slot)
-    install_row(distances, fresh + 1, slot, distances.scratch[0])
-    install_row(distances, fresh + 1, fresh, distances.scratch[2])
-    within_statistic(distances, options.within, workspace.labels, slot)
-    within_statistic(distances, options.within, workspace.labels, fresh)
-    refresh_totals(distances, workspace, options.between)
-    return MADE
-
-
-@jit
-def _merge(
-    problem: AnyProblem,
-    workspace: AnyWorkspace,
-    distances: Distances,
-    options: SplitMergeOptions,
-    outcome: Outcome,
-    rng: np.random.Generator,
-) -> int:
-    """Propose a merge and decide on it."""
-    n_clusters = workspace.integers[CLUSTERS]
-    if n_clusters == 1:
-        return KEPT
-    within, between = options.within, options.between
-    slot, other = choose_pair(distances, workspace, between, outcome, rng)
-    size, other_size = workspace.sizes[slot], workspace.sizes[other]
-    nearness = between_weight(distances, between, distances.cross[slot, other], size, other_size)
-    log_forward = log_merge_proposal(options, nearness, distances.reals[PAIR_TOTAL], outcome, FORWARD)
-    log_change = log_change_of_merge(problem, workspace, slot, other)
-    log_uniform = math.log(1.0 - rng.random())
-    hopeless = not options.as_printed and log_change - log_forward + math.log(options.split) <= log_uniform
-    if hopeless and outcome.flags[WANTED] == NOTHING:
-        return REJECTED
-    count = gather_members(workspace, slot, other)
-    cores = union_farthest(distances, workspace, count, slot, other)
-    statistic = merged_within(distances, workspace, options, slot, other, count)
-    weight = within_weight(distances, within, statistic, size + other_size)
-    log_backward = log_split_proposal(
-        workspace, distances, options, weight, (slot, other), cores, count, outcome, BACKWARD
-    )
-    if outcome.flags[WANTED] == ACCOUNT:
-        note_sides(distances, workspace, count, cores, outcome)
-    terms = (log_change, log_uniform, log_forward, log_backward)
-    if not _decide(workspace, options.as_printed, terms, count, (slot, slot), outcome):
-        return REJECTED
-    make_merge(problem, workspace, slot, other)
-    distances.within[slot] = statistic
-    distances.farthest[slot, 0] = cores[0]
-    distances.farthest[slot, 1] = cores[1]
-    drop_distances(distances, other, n_clusters - 1)
-    kept = other if slot == n_clusters - 1 else slot
-    row_statistics(distances, between, workspace.labels, n_clusters - 1, kept, distances.scratch[0])
-    install_row(distances, n_clusters - 1, kept, distances.scratch[0])
-    refresh_totals(distances, workspace, between)
-    return MADE
-
-
-@jit
-def split_merge(
-    problem: AnyProblem,
-    workspace: AnyWorkspace,
-    distances: Distances,
-    options: SplitMergeOptions,
-    outcome: Outcome,
-    rng: np.random.Generator,
-) -> int:
-    """Make one split-merge move; return 1 if accepted, 0 if rejected, −1 if nothing was proposed."""
-    if distances.flags[STALE]:
-        rebuild(distances, workspace, options.within, options.between)
-    uniform = rng.random()
-    action = 0 if uniform < options.split else 1 if uniform < options.split + options.merge else 2
-    if outcome.flags[WANTED] == ACCOUNT:
-        note(outcome, ACTION, action, 0, uniform)
-    if action == 0:
-        return _split(problem, workspace, distances, options, outcome, rng)
-    if action == 1:
-        return _merge(problem, workspace, distances, options, outcome, rng)
-    return KEPT
 
 
 @dataclass(frozen=True)
@@ -317,7 +81,7 @@ class SplitMerge(Move):
     needs_distances: ClassVar[bool] = True
     from_paper: ClassVar[bool] = True
     has_printed_ratio: ClassVar[bool] = True
-    factors: ClassVar[tuple[str, ...]] = FACTORS
+    factors: ClassVar[tuple[str, ...]] = proposal.FACTORS
     choosable: ClassVar[tuple[Option, ...]] = (
         Option("within", "within", "within", "Distance within clusters: wide ones are split", tuple(WITHIN)),
         Option("between", "between", "between", "Distance between clusters: near ones merge", tuple(BETWEEN)),
@@ -357,17 +121,17 @@ class SplitMerge(Move):
 
     def account(self, notes: Notes) -> BareProposal:
         """What was tried, which cluster or pair was chosen, and how its members fall onto two sides."""
-        action, _, _ = notes.of(ACTION)[0]
+        action, _, _ = notes.of(proposal.ACTION)[0]
         n_objects = notes.slots.size
         chances = np.array(self.probabilities, dtype=np.float64)
         choices = [Choice("what to propose", chances, action, np.arange(n_objects), np.ones(n_objects))]
-        chosen = notes.of(CHOSEN)
+        chosen = notes.of(proposal.CHOSEN)
         if chosen:
             choices.append(_choice_of_clusters(notes, *chosen[0]))
         allocation = notes.allocation(jump_probability=self.core_jump, is_replay=_ACTIONS[action] == "merge")
         if allocation is not None and allocation.is_replay:
             allocation = _first_core_first(allocation)
-        for jumped, _, _ in notes.of(JUMPED):
+        for jumped, _, _ in notes.of(proposal.JUMPED):
             if allocation is not None and jumped >= 0:
                 allocation = replace(allocation, jumped=jumped)
         # What keeps a move from proposing: its choice, too few or too many clusters, or at last a core jump.
@@ -419,7 +183,7 @@ def _as_floats(values: object) -> tuple[float, ...]:
 
 def _choice_of_clusters(notes: Notes, slot: int, other: int, uniform: float) -> Choice:
     """The cluster to split, or (two different slots) the pair to merge."""
-    options = notes.of(OPTION)
+    options = notes.of(proposal.OPTION)
     weights = np.array([weight for *_, weight in options])
     shares = weights / weights.sum()
     pairs = [(first, second) for first, second, _ in options]

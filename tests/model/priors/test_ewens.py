@@ -17,7 +17,7 @@ from scipy.special import gammaln
 import ewens_widgets as ew
 from ewens_widgets import ewens
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.model.priors import DirichletMultinomial, Ewens
+from ewens_widgets.model.priors import Ewens
 from ewens_widgets.model.priors.ewens import check_concentration
 from ewens_widgets.model.priors.partition_prior import (
     log_rising_factorial,
@@ -190,18 +190,6 @@ def test_a_gamma_prior_of_many_objects_computes_only_what_is_asked_for() -> None
     np.testing.assert_array_equal(posterior.count_weights(2), posterior.count_weights(30)[:3])
 
 
-def test_law_of_the_number_of_clusters_for_many_objects() -> None:
-    pmf = ewens.cluster_count_pmf(2000, 2.5)
-    counts = np.arange(2001)
-    assert math.fsum(pmf) == pytest.approx(1.0, abs=1e-12)
-    mean = ewens.expected_clusters(2000, 2.5)
-    assert counts @ pmf == pytest.approx(mean, rel=1e-12)
-    # The number of clusters is a sum of independent coin tosses.
-    chances = 2.5 / (2.5 + np.arange(2000))
-    assert (counts - mean) ** 2 @ pmf == pytest.approx(float(np.sum(chances * (1 - chances))), rel=1e-10)
-    assert mean == pytest.approx(2.5 * math.log(2000 / 2.5), rel=0.05)
-
-
 @pytest.mark.parametrize("concentration", [1e-12, 1e12, 1e-300, 1e300])
 def test_extreme_concentrations_keep_their_digits(concentration: float) -> None:
     # Two objects: together with probability 1/(1+λ), apart with λ/(1+λ).
@@ -235,21 +223,6 @@ def test_a_thousand_objects_agree_with_exact_stirling_numbers(concentration: int
     # Whole numbers of thousands of digits: divided as such, with 25 digits kept.
     exact = [int(number * concentration**k * 10**25 // total) / 1e25 for k, number in enumerate(numbers)]
     np.testing.assert_allclose(ewens.cluster_count_pmf(1000, concentration), exact, rtol=1e-9, atol=1e-24)
-
-
-def test_finitely_many_components_tend_to_the_ewens_prior() -> None:
-    exact = ewens.cluster_count_pmf(1000, 5.0)
-    components = (10, 30, 100, 1_000, 100_000)
-    distances = [total_variation(DirichletMultinomial(k, 5.0).count_pmf(1000), exact) for k in components]
-    assert all(later < earlier for earlier, later in pairwise(distances))
-    assert distances[0] > 0.9
-    assert distances[-1] < 1e-3
-    np.testing.assert_allclose(
-        DirichletMultinomial(10**8, 5.0).expected_sizes(1000),
-        Ewens(5.0).expected_sizes(1000),
-        rtol=1e-5,
-        atol=1e-12,
-    )
 
 
 def test_gamma_prior() -> None:

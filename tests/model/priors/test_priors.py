@@ -24,7 +24,6 @@ from ewens_widgets.model.priors import (
     PitmanYor,
     Poisson,
 )
-from ewens_widgets.model.priors.partition_prior import SeatingRule
 from ewens_widgets.partition import all_partitions, canonical_labels, cluster_sizes
 
 PRIORS = [
@@ -113,22 +112,6 @@ def test_law_and_mean_of_the_number_of_clusters(prior: PartitionPrior) -> None:
         law = np.bincount(counts, weights=probabilities(prior, n), minlength=n + 1)
         np.testing.assert_allclose(prior.count_pmf(n), law, rtol=1e-11, atol=1e-300)
         assert prior.expected_clusters(n) == pytest.approx(float(law @ np.arange(n + 1)), rel=1e-12)
-
-
-@every_prior
-def test_without_the_last_object_the_prior_is_that_of_one_object_less(prior: PartitionPrior) -> None:
-    fewer = dict.fromkeys(partitions(5), 0.0)
-    for labels, chance in zip(partitions(6), probabilities(prior, 6), strict=True):
-        fewer[labels[:5]] += chance
-    np.testing.assert_allclose(list(fewer.values()), probabilities(prior, 5), rtol=1e-11, atol=1e-300)
-
-
-def test_an_inconsistent_prior_is_found_out() -> None:
-    # Uniform on partitions: its seats would depend on who comes later.
-    fewer = dict.fromkeys(partitions(5), 0.0)
-    for labels in partitions(6):
-        fewer[labels[:5]] += 1 / 203
-    assert max(abs(chance - 1 / 52) for chance in fewer.values()) > 0.005
 
 
 @given(any_prior)
@@ -275,20 +258,6 @@ def test_expected_numbers_of_clusters_of_each_size(prior: PartitionPrior, n: int
     np.testing.assert_allclose(prior.expected_sizes(n), expected, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "prior", [Ewens(ew.Gamma(2.0, 1.5)), FiniteMixture(), FiniteMixture(0.4, Poisson(3.0))]
-)
-def test_sizes_of_many_objects_add_up(prior: PartitionPrior) -> None:
-    law = prior.count_pmf(500)
-    assert law @ np.arange(501) == pytest.approx(prior.expected_clusters(500), rel=1e-10)
-    sizes = prior.expected_sizes(600)
-    assert sizes @ np.arange(601) == pytest.approx(600.0, rel=1e-9)
-    assert sizes.sum() == pytest.approx(prior.expected_clusters(600), rel=1e-9)
-    likely = prior.expected_sizes(600, most=60)
-    assert np.all(likely <= sizes * (1.0 + 1e-12))
-    assert likely @ np.arange(601) == pytest.approx(600.0, rel=1e-6)
-
-
 @pytest.mark.parametrize("prior", [prior for prior in PRIORS if prior.most_clusters >= 2], ids=str)
 def test_weights_of_seats_are_those_of_the_formula(prior: PartitionPrior) -> None:
     weights = prior.seating_weights([3, 1])
@@ -335,13 +304,6 @@ def test_draws_follow_the_prior(prior: PartitionPrior) -> None:
 )
 def test_draws_of_another_prior_are_found_out(prior: PartitionPrior, believed: PartitionPrior) -> None:
     assert fit_of_draws(prior.sample_partitions, believed).p_value < LEVEL
-
-
-def test_draws_of_a_wrong_rule_are_found_out() -> None:
-    def sabotaged(n: int, draws: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        return SeatingRule(1.0, -0.5, 100.0).sample_partitions(n, draws, rng)
-
-    assert fit_of_draws(sabotaged, PitmanYor(1.0, 0.5)).p_value < LEVEL
 
 
 @every_prior
