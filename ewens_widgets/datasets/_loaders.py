@@ -32,14 +32,8 @@ _CORNERS = _constant([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 
 _SQUARE_TRANSFORMS = {
     None: (None, ""),
-    "II": (
-        SCALING,
-        " The columns are multiplied by 3 and 1/3: a change of units, for model II.",
-    ),
-    "III": (
-        SQUARE_SHEAR,
-        " The rows are multiplied by [[4.1, 2.1], [1.9, 1.1]], for model III.",
-    ),
+    "II": (SCALING, " The columns are multiplied by 3 and 1/3: a change of units, for model II."),
+    "III": (SQUARE_SHEAR, " The rows are multiplied by [[4.1, 2.1], [1.9, 1.1]], for model III."),
 }
 
 

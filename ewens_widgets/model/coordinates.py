@@ -404,28 +404,20 @@ def on_exact_grid(coordinates: FloatArray) -> FloatArray:
 def check_canonical(coordinates: FloatArray, model: ModelName, gaps: NDArray[np.int64]) -> None:
     """Refuse coordinates that are not canonical for a model; its formulas require that."""
     n_objects, n_features = coordinates.shape
-    if len(gaps):
+    has_gaps = len(gaps) > 0
+    observed = coordinates.copy()
+    if has_gaps:
         is_sound = gaps.dtype == np.int64 and gaps.shape[1:] == (2,) and gaps.min() >= 0
         if not (is_sound and np.all(gaps.max(axis=0) < coordinates.shape)):
             raise ValueError("the missing cells are not among the coordinates")
-        observed = coordinates.copy()
         observed[tuple(gaps.T)] = np.nan
+    fits = bool(np.nanmax(np.abs(observed)) <= 2.0 * np.sqrt(n_objects * n_features))
+    if fits:  # squares cannot overflow
         squares = np.nanmean(observed * observed, axis=0)
-        apart = squares.mean() if model == "I" else squares
-        if np.all(np.abs(np.nanmean(observed, axis=0)) < _CANONICAL) and np.all(
-            np.abs(apart - 1.0) < _CANONICAL
-        ):
-            return
+        excess = (squares.mean() if model == "I" else squares) - 1.0
+        if model == "III" and not has_gaps:
+            excess = coordinates.T @ coordinates / n_objects - np.eye(n_features)
+        means = np.nanmean(observed, axis=0)
+        fits = bool(np.all(np.abs(means) < _CANONICAL) and np.all(np.abs(excess) < _CANONICAL))
+    if not fits:
         raise ValueError(f"the coordinates are not canonical for model {model}")
-    if np.abs(coordinates).max() <= 2.0 * np.sqrt(n_objects * n_features):  # squares cannot overflow
-        gram = coordinates.T @ coordinates / n_objects
-        centred = bool(np.all(np.abs(coordinates.mean(axis=0)) < _CANONICAL))
-        if model == "I":
-            fits = abs(np.trace(gram) / n_features - 1.0) < _CANONICAL
-        elif model == "II":
-            fits = bool(np.all(np.abs(np.diag(gram) - 1.0) < _CANONICAL))
-        else:
-            fits = bool(np.all(np.abs(gram - np.eye(n_features)) < _CANONICAL))
-        if centred and fits:
-            return
-    raise ValueError(f"the coordinates are not canonical for model {model}")

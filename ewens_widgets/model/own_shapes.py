@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from ewens_widgets.model.checks import FloatArray, ModelName
-from ewens_widgets.model.likelihood import cluster_statistics
+from ewens_widgets.model.likelihood import cluster_statistics, cluster_sums
 
 # Of the total variance, which is 1 in canonical coordinates: below it nothing but rounding is left.
 SMALLEST_PIVOT = 1e-9
@@ -108,23 +108,14 @@ def unpack_sigma(packed: ArrayLike, n_features: int, model: ModelName) -> FloatA
     return full
 
 
-def cluster_squares(coordinates: FloatArray, labels: NDArray[np.intp], model: ModelName) -> FloatArray:
-    """Squares of the clusters of a partition: Σ y yᵀ (III), its diagonal (II) or its trace (I)."""
-    n_clusters = int(labels.max()) + 1
-    if model == "III":
-        squares = np.empty((n_clusters, coordinates.shape[1], coordinates.shape[1]))
-        for cluster in range(n_clusters):
-            rows = coordinates[labels == cluster]
-            squares[cluster] = rows.T @ rows
-        return squares
-    by_column = np.column_stack([np.bincount(labels, weights=column * column) for column in coordinates.T])
-    return np.asarray(by_column if model == "II" else by_column.sum(axis=1), dtype=np.float64)
-
-
 def statistics_of(coordinates: FloatArray, labels: NDArray[np.intp], model: ModelName) -> ClusterStatistics:
     """Statistics of the clusters of a partition given by canonical labels."""
     sizes, sums = cluster_statistics(coordinates, labels)
-    return ClusterStatistics(sizes, sums, cluster_squares(coordinates, labels, model))
+    if model == "III":
+        by_cluster = [coordinates[labels == cluster] for cluster in range(sizes.size)]
+        return ClusterStatistics(sizes, sums, np.array([rows.T @ rows for rows in by_cluster]))
+    squares = cluster_sums(coordinates * coordinates, labels)
+    return ClusterStatistics(sizes, sums, squares if model == "II" else squares.sum(axis=1))
 
 
 def about(clusters: ClusterStatistics, centre: FloatArray, model: ModelName) -> ClusterStatistics:

@@ -317,10 +317,10 @@ class Posterior:
             log_joint + ewens.log_pmf(labels, concentration) + self.concentration.log_density(concentration)
         )
 
-    def log_marginal(self, labels: ArrayLike, nu_index: int = 0, sigma: ArrayLike | None = None) -> float:
-        """Unnormalised log posterior of a partition, θ summed out (own shapes: given ν and Σ)."""
-        log_likelihoods = self.log_likelihoods(labels, nu_index, sigma)
-        return float(self.log_prior(labels) + logsumexp(self.log_theta_prior + log_likelihoods))
+    def log_marginal(self, labels: ArrayLike) -> float:
+        """Unnormalised log posterior of a partition under common shapes, θ summed out."""
+        log_joint = self.log_theta_prior + self.log_likelihoods(labels)
+        return float(self.log_prior(labels) + logsumexp(log_joint))
 
     def theta_conditional(
         self, labels: ArrayLike, nu_index: int = 0, sigma: ArrayLike | None = None

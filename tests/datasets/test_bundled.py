@@ -5,30 +5,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ewens_widgets.datasets import leukemia, wine
+from ewens_widgets.datasets import Dataset, leukemia, wine
+
+
+@pytest.mark.parametrize(
+    ("data", "shape", "sizes", "names", "source"),
+    [
+        (wine(), (178, 13), [59, 71, 48], {"alcohol", "proline"}, "scikit-learn"),
+        (leukemia(), (38, 20), [27, 11], {f"PC{k}" for k in range(1, 21)}, "Golub"),
+    ],
+    ids=["wine", "leukemia"],
+)
+def test_size_classes_names_and_source(
+    data: Dataset, shape: tuple[int, int], sizes: list[int], names: set[str], source: str
+) -> None:
+    assert data.X.shape == shape
+    assert np.bincount(data.labels).tolist() == sizes
+    assert names <= set(data.feature_names)
+    assert source in data.description
+    assert "paper" in data.description
 
 
 def test_wine_is_the_raw_data() -> None:
-    data = wine()
-    assert data.X.shape == (178, 13)
-    assert np.bincount(data.labels).tolist() == [59, 71, 48]
-    assert data.feature_names[0] == "alcohol"
-    assert data.feature_names[-1] == "proline"
-    # Raw units: the largest proline is 1680, where standardised data would stay below ten.
-    assert data.X[:, -1].max() == 1680.0
-    assert "scikit-learn" in data.description
-    assert "paper" in data.description
-
-
-def test_leukemia_has_the_asked_components_and_its_classes() -> None:
-    data = leukemia(n_components=20)
-    assert data.X.shape == (38, 20)
-    assert np.array_equal(data.X, leukemia().X)
-    assert data.label_names == ("ALL", "AML")
-    assert np.bincount(data.labels).tolist() == [27, 11]
-    assert data.feature_names == tuple(f"PC{k}" for k in range(1, 21))
-    assert "Golub" in data.description
-    assert "paper" in data.description
+    # The largest proline is 1680, where standardised data would stay below ten.
+    assert wine().X[:, -1].max() == 1680.0
 
 
 def test_leukemia_genes_are_as_published() -> None:

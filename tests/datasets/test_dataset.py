@@ -10,23 +10,13 @@ from ewens_widgets.datasets import Dataset
 X = np.arange(6.0).reshape(3, 2)
 
 
-def test_fields_and_sizes() -> None:
-    data = Dataset(X, np.array([0, 1, 1]), "name", ("a", "b"), "what it is", ("first", "second"))
-    assert np.array_equal(data.X, X)
-    assert data.X.dtype == np.float64
-    assert data.labels is not None
-    assert data.labels.dtype == np.intp
-    assert (data.n_objects, data.n_features) == (3, 2)
-    assert (data.name, data.feature_names, data.description) == ("name", ("a", "b"), "what it is")
-    assert data.label_names == ("first", "second")
-
-
 def test_only_the_matrix_is_needed() -> None:
-    data = Dataset([[1, 2], [3, 4]])  # type: ignore[arg-type]
+    data = Dataset([[1, 2], [3, 4], [5, 6]])  # type: ignore[arg-type]
     assert data.X.dtype == np.float64
+    assert (data.n_objects, data.n_features) == (3, 2)
     assert data.feature_names == ("x1", "x2")
-    assert data.labels is None
-    assert data.label_names is None
+    assert (data.labels, data.label_names) == (None, None)
+    assert Dataset(X, np.array([0, 1, 1], dtype=np.int8)).labels.dtype == np.intp
 
 
 def test_objects_are_called_by_the_data_s_own_word() -> None:
@@ -49,6 +39,8 @@ def test_arrays_are_read_only_copies(duplicate: Callable[[Dataset], Dataset]) ->
     matrix[0, 0] = labels[0] = 99
     again = duplicate(data)
     assert repr(again) == repr(data)
+    assert (again.name, again.feature_names, again.description) == ("name", ("a", "b"), "text")
+    assert again.label_names == ("first", "second")
     np.testing.assert_array_equal(again.X, X)
     np.testing.assert_array_equal(again.labels, [0, 1, 1])
     for array in (again.X, again.labels):

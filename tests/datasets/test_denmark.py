@@ -25,12 +25,8 @@ def road_lines() -> list[str]:
     rng = np.random.default_rng(7)
     lines = []
     for road, points, cluster in ROADS:
-        for altitude, latitude, longitude in CENTRES[cluster] + rng.normal(size=(points, 3)) * (
-            3.0,
-            0.02,
-            0.05,
-        ):
-            lines.append(f"{road},{longitude:.7f},{latitude:.7f},{altitude:.12f}")
+        points_of_road = CENTRES[cluster] + rng.normal(size=(points, 3)) * (3.0, 0.02, 0.05)
+        lines += [f"{road},{east:.7f},{north:.7f},{up:.12f}" for up, north, east in points_of_road]
     return lines
 
 
@@ -120,29 +116,26 @@ def test_other_files_are_read_by_the_same_rule(road_file: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("number", [1, 42])
 @pytest.mark.parametrize(
-    ("line", "seen"),
+    "line",
     [
-        ("501,9.3,56.7", "501,9.3,56.7"),
-        ("501,9.3,56.7,17.0,1", "501,9.3,56.7,17.0,1"),
-        ("501,9.3,56.7,17.0,1,2", "501,9.3,56.7,17.0,1,2"),
-        ("OSM_ID,LONGITUDE,LATITUDE,ALTITUDE", "OSM_ID,LONGITUDE"),
-        ("5.5,9.3,56.7,17.0", "5.5,9.3"),
-        ("501,9.3,,17.0", "501,9.3,,17.0"),
-        ("501,9.3,nan,17.0", "501,9.3,nan,17.0"),
-        ("501,inf,56.7,17.0", "501,inf"),
-        ("501 9.3 56.7 17.0", "501 9.3"),
-        ("501,9.3,56.7,17.0ø", "xf8"),
-        ("x" * 5000, "xxx"),
+        *(
+            "501,9.3,56.7",
+            "501,9.3,56.7,17.0,1",
+            "501,9.3,56.7,17.0,1,2",
+            "OSM_ID,LONGITUDE,LATITUDE,ALTITUDE",
+        ),
+        *("5.5,9.3,56.7,17.0", "501,9.3,,17.0", "501,9.3,nan,17.0", "501,inf,56.7,17.0", "501 9.3 56.7 17.0"),
+        *("501,9.3,56.7,17.0ø", "x" * 5000),
     ],
 )
-def test_malformed_line_is_named(tmp_path: Path, line: str, seen: str, number: int) -> None:
+def test_malformed_line_is_named(tmp_path: Path, line: str, number: int) -> None:
     lines = road_lines()
     lines.insert(number - 1, line)
     path = tmp_path / "bad.txt"
     path.write_text("\n".join(lines), encoding="latin-1")
     with pytest.raises(ValueError, match=f"line {number}: expected OSM_ID") as caught:
         denmark_roads(path)
-    assert seen in str(caught.value)
+    assert f"got '{line[:60]}'".replace("ø", r"\\xf8") in str(caught.value)
     assert str(path) in str(caught.value)
     assert len(str(caught.value)) < 600
 

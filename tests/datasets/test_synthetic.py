@@ -72,10 +72,7 @@ def test_every_point_obeys_the_formula() -> None:
         radius = np.hypot(across, up)
         assert 0.8 - 1e-12 <= radius.min() < 0.801
         assert 1.199 < radius.max() <= 1.2 + 1e-12
-        for values, low, high in (
-            (radius, 0.8, 1.2),
-            (np.arctan2(up, across), -np.pi / 2, np.pi / 2),
-        ):
+        for values, low, high in ((radius, 0.8, 1.2), (np.arctan2(up, across), -np.pi / 2, np.pi / 2)):
             grid = (np.arange(len(values)) + 0.5) / len(values)
             distance = np.abs(np.sort((values - low) / (high - low)) - grid).max()
             assert distance < 2.0 / np.sqrt(len(values))  # Kolmogorov's test at level 7e-4

@@ -238,10 +238,7 @@ class Silent(BaseComm):
         pass
 
 
-TABLES = {
-    "square": DATA,
-    "moons": ew.datasets.half_moons(n=14, seed=1),
-}
+TABLES = {"square": DATA, "moons": ew.datasets.half_moons(n=14, seed=1)}
 BAD_FILE = b"PK nothing of ours"
 
 

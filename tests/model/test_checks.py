@@ -133,10 +133,7 @@ def test_rank_deficient_data_are_refused_with_a_way_out(rng: np.random.Generator
     ],
 )
 def test_a_copied_or_collinear_column_is_named_under_every_model(
-    model: str,
-    column: Callable[[np.ndarray], np.ndarray],
-    finding: str,
-    rng: np.random.Generator,
+    model: str, column: Callable[[np.ndarray], np.ndarray], finding: str, rng: np.random.Generator
 ) -> None:
     pandas = pytest.importorskip("pandas")
     X = rng.normal(size=(40, 3)) * [1.0, 30.0, 0.01]

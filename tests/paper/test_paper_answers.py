@@ -42,9 +42,17 @@ def test_leukemia() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "most"), [("wine-3", 0.03), ("wine-2", 0.07)])
-def test_wine_in_raw_units(key: str, most: float) -> None:
-    assert max(errors(key, range(5))) <= most
+def test_wine_in_raw_units() -> None:
+    assert max(errors("wine-2", range(5))) <= 0.07
+    # Why wine is read by consensus: near the top of the posterior, trees of single draws differ.
+    wine, single, consensus = ew.datasets.wine(), [], []
+    for seed in range(5):
+        trace = converged(wine, "III", seed)
+        single.append(ew.error_rate(wine.labels, trace.evidence_tree().cut(n_clusters=3)))
+        consensus.append(ew.error_rate(wine.labels, ALL["wine-3"].cut(trace, "consensus")))
+    assert max(consensus) <= 0.03
+    assert np.ptp(consensus) <= np.ptp(single)
+    assert np.mean(consensus) <= np.mean(single)
 
 
 @pytest.mark.slow
@@ -54,17 +62,3 @@ def test_roads_drawn_from_the_published_figures() -> None:
         trace = converged(data, "III", seed)
         assert ew.error_rate(data.labels, trace.evidence_tree().cut(n_clusters=2)) == 0.0
         assert ew.error_rate(data.labels, trace.consensus_tree(2).cut(n_clusters=2)) == 0.0
-
-
-@pytest.mark.slow
-def test_the_tree_of_one_draw_is_less_sure_than_the_consensus() -> None:
-    # Why wine is read by consensus: near the top of the posterior, trees of single draws differ.
-    wine = ew.datasets.wine()
-    single, consensus = [], []
-    for seed in range(5):
-        trace = converged(wine, "III", seed)
-        single.append(ew.error_rate(wine.labels, trace.evidence_tree().cut(n_clusters=3)))
-        consensus.append(ew.error_rate(wine.labels, trace.consensus_tree(3).cut(n_clusters=3)))
-    assert max(consensus) <= 0.03
-    assert np.ptp(consensus) <= np.ptp(single)
-    assert np.mean(consensus) <= np.mean(single)

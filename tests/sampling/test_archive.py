@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chain_runs import run
 from fuzz import hostile
 from hypothesis import given
 from hypothesis import strategies as st
@@ -228,7 +229,8 @@ def test_sessions_traces_and_samplers_are_told_apart(tmp_path: Path) -> None:
 
 # Forged files: right checksums, wrong content
 
-KINDS = ("trace", "sampler", "session")
+KINDS = ("trace", "sampler", "session", "chains", "plan", "round")
+CHECKPOINT = {"plan": "checkpoint/run.npz", "round": "checkpoint/round-00000000.npz"}
 Files = dict[tuple[str, str], bytes]
 
 
@@ -239,8 +241,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def files(folder: Path) -> Files:
-    """A saved trace, sampler and session of each setting, by kind and name."""
-    contents = {}
+    """A saved trace, sampler and session of each setting, and files of several chains, by kind and name."""
+    chains = run(chains=2, draws=9, burn_in=0, checkpoint=folder / "checkpoint")
+    chains.save(folder / "chains.npz")
+    contents = {("chains", "default"): (folder / "chains.npz").read_bytes()}
+    for kind, path in CHECKPOINT.items():
+        contents[kind, "default"] = (folder / path).read_bytes()
     for name, options in {
         "default": {"moves": "default"},
         "gamma": {"model": "III", "concentration": ew.Gamma(2.0, 1.5), "moves": [("gibbs", 2)]},
@@ -266,12 +272,15 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def attempt(kind: str, content: bytes, folder: Path) -> bool:
     """Load a file, use what was loaded, and say whether there was anything."""
-    path = folder / "attempt.npz"
+    path = folder / CHECKPOINT.get(kind, "attempt.npz")
+    whole = path.read_bytes() if kind in CHECKPOINT else b""
     path.write_bytes(content)
     load: dict[str, Callable[[], Any]] = {
         "trace": lambda: ew.Trace.load(path),
         "sampler": lambda: ew.Sampler.load(path),
         "session": lambda: unpack_session(content),
+        "chains": lambda: ew.Chains.load(path),
+        **dict.fromkeys(CHECKPOINT, lambda: ew.Chains.load(path.parent)),
     }
     try:
         with warnings.catch_warnings():
@@ -279,7 +288,12 @@ def attempt(kind: str, content: bytes, folder: Path) -> bool:
             loaded = load[kind]()
     except (ArchiveError, TooLargeError):
         return False
-    if kind == "session":
+    finally:
+        path.write_bytes(whole)
+    if isinstance(loaded, ew.Chains):
+        for trace in loaded:
+            use_trace(trace)
+    elif kind == "session":
         assert "Dataset" in repr(loaded.dataset)
         assert loaded.settings["iterations"] >= 1
         assert loaded.settings["burn_in"] >= 0

@@ -1,5 +1,7 @@
 """Choosing and uploading data."""
 
+from itertools import product
+
 import pytest
 from ipywidgets import HTML
 from views.chains import widgets_below
@@ -56,9 +58,12 @@ class TestData:
         assert "6.0 MB; the limit is 5 MB" in explorer.data_panel.field.problem
 
     def test_nonsense_from_a_page_is_ignored(self, explorer: Explorer) -> None:
-        for content in (None, "x", {}, {"kind": "file"}, {"kind": "too-large", "size": "x"}):
-            explorer.data_panel.upload._on_message(None, content, [])
-            explorer.page._on_message(None, content, [])
+        odd = (None, 1.5, "x", [], {})
+        messages = [*odd, 7, *({"kind": value, "name": value, "size": 7} for value in odd)]
+        messages += [{"kind": kind, "size": value} for kind in ("file", "too-large") for value in odd]
+        for content, buffers in product(messages, (None, [])):
+            explorer.data_panel.upload._on_message(None, content, buffers)
+            explorer.page._on_message(None, content, buffers)
         explorer.page._on_message(None, {"kind": "painted", "number": "x"}, [])
         assert explorer.data_panel.field.problem == ""
 
