@@ -117,7 +117,7 @@ class PartitionPrior(ABC):
 
     def sample(self, n: int, rng: np.random.Generator) -> Counts:
         """Draw the canonical labels of a partition of n objects, seating one after the other."""
-        return self.sample_partitions(n, 1, rng)[0]
+        return self.sample_partitions(n, 1, rng).ravel()
 
     def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
         """Draw the canonical labels of many partitions, a partition a row, seated side by side."""

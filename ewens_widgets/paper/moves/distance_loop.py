@@ -11,8 +11,7 @@ import numpy as np
 from ewens_widgets.paper.moves.distances import STALE, Distances
 from ewens_widgets.paper.moves.distances import make_distances as make_memory  # noqa: F401 - for the driver
 from ewens_widgets.paper.moves.reassign import reassign
-from ewens_widgets.paper.moves.split_merge import split_merge
-from ewens_widgets.paper.moves.split_merge_proposal import SplitMergeOptions
+from ewens_widgets.paper.moves.split_merge_proposal import SplitMergeOptions, split_merge
 from ewens_widgets.sampling.compiled import entry
 from ewens_widgets.sampling.draws import Records
 from ewens_widgets.sampling.driver import Schedule, begin, record
