@@ -233,7 +233,7 @@ class AffineClustering(
         return tags
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: ArrayLike | Dataset, y: object = None) -> "AffineClustering":
+    def fit(self, X: ArrayLike | Dataset, y: object = None, **others: object) -> "AffineClustering":
         """Run the chains and report a partition.
 
         Interrupted (Ctrl-C), it raises KeyboardInterrupt, as searches and cross-validation expect; the draws
@@ -245,7 +245,14 @@ class AffineClustering(
             Data, n rows by d features: an array, a `Dataset`, or a DataFrame with numbers only.
         y
             Not used, present by convention.
+        others
+            Refused: rows have no weights.
         """
+        if others:
+            raise TypeError(
+                f"fit takes no {', '.join(others)}: every row counts once. Do not repeat rows to give them "
+                "weight; copies would count as independent observations. Leave rows out, or fit without."
+            )
         # Results of an earlier fit are removed even if this fit is interrupted.
         for name in ("labels_", "interrupted_trace"):
             self.__dict__.pop(name, None)
@@ -360,6 +367,8 @@ class AffineClustering(
         except ValueError as fault:
             if "could not convert" in str(fault):
                 check_data(X)  # the same error with the way out
+            if "infinity" in str(fault):
+                check_finite(check_data(given, finite=False), given, allow_gaps=True)
             raise
 
     def _check_choices(self, n_rows: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import messy_tables
 import numpy as np
+import pandas as pd
 import pytest
 
 from ewens_widgets.tables import DataWarning, TableError, read_table
@@ -46,6 +47,42 @@ def test_missing_values_are_left_to_the_model() -> None:
         "1 row without any value is left out.",
         "2 missing values are drawn with the clusters.",
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "kinds", "expected"),
+    [
+        ([""] * 30, {}, "  c  left out   empty"),
+        ([""] * 30, {"c": "number"}, "column 'c' is empty and cannot be a feature. Say drop='c'."),
+        ([f"level {k}" for k in range(30)], {"c": "category"}, "'c' has 30 categories in 30 rows.*Group"),
+        (
+            [f"{k % 10_000}" for k in range(19_999)],
+            {"c": "category"},
+            "'c' has 10000 categories .*leave it out",
+        ),
+        ([*"123", "inf"], {}, "1 value .*row 4, column 'c' .'inf'.*Correct these cells or empty them"),
+    ],
+    ids=["only gaps", "only gaps as a feature", "a level per row", "10 000 levels", "infinite"],
+)
+def test_a_column_that_cannot_be_used_is_named_with_a_way_out(
+    cells: list[str], kinds: dict[str, str], expected: str
+) -> None:
+    content = "a,b,c\n" + "".join(
+        f"{k * 7 % 31 / 2},{k * 11 % 23 / 4},{cell}\n" for k, cell in enumerate(cells)
+    )
+    try:
+        found = str(read_table(content.encode(), kinds=kinds).summary)
+    except ValueError as error:
+        found = str(error)
+    assert re.search(expected, found), found
+
+
+def test_rows_of_gaps_are_left_out_with_a_note() -> None:
+    data = read_table(b"a,b\n1,2\n,\n3,7\n ,\n5,4\n,\n")
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 7], [5, 4]])
+    assert data.summary.notes == ("2 rows are left out: all cells are empty.",)
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [2.0, np.nan, 5.0]})
+    assert read_table(frame).summary.notes[0] == "1 row without any value is left out."
 
 
 def test_many_missing_values_are_counted() -> None:

@@ -73,9 +73,12 @@ class Parameters(NamedTuple):
         The variance ratio θ, its index on the grid, and the conditional that it was drawn from.
     concentration
         Concentration λ of the Ewens prior; not used under other priors.
-    nu, nu_index, nu_weights, sigma
-        Of own shapes: the pooling ν, its index on the grid, the conditional that it was drawn from, and the
-        packed scale Σ.
+    nu, nu_index, nu_weights
+        Of own shapes: the pooling ν, its index on the grid, and the conditional that it was drawn from.
+    sigma
+        The packed scale Σ of own shapes, and behind it the imputed cells of both families.
+    n_imputed
+        Number of imputed cells.
     """
 
     theta: float
@@ -85,7 +88,8 @@ class Parameters(NamedTuple):
     nu: float = math.inf
     nu_index: int = 0
     nu_weights: FloatArray = np.ones(1)
-    sigma: FloatArray | None = None
+    sigma: FloatArray = np.empty(0)
+    n_imputed: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -167,11 +171,6 @@ def explain(
     as_printed
         Decide by the ratio that the paper prints, if it differs.
     """
-    if len(posterior.gaps):
-        raise ValueError(
-            "proposals are explained for tables without missing cells, whose moves are the same; fill the "
-            "gaps, e.g. with trace.imputed(), or drop the rows that have any."
-        )
     if posterior.shapes == "common" and posterior.centre == "unknown":
         raise ValueError(
             'proposals are explained for a known centre, whose moves are the same; use centre="mean" here.'
@@ -235,13 +234,13 @@ def _parameters(posterior: Posterior, records: Records, after: State) -> Paramet
         after.theta_index,
         frozen(records.theta_weights[0].copy()),
         math.exp(after.log_concentration),
+        sigma=frozen(after.sigma.copy()),
+        n_imputed=len(posterior.gaps),
     )
     if posterior.shapes == "common":
         return drawn
     nu, weights = float(posterior.nu_grid[after.nu_index]), frozen(records.nu_weights[0].copy())
-    return drawn._replace(
-        nu=nu, nu_index=after.nu_index, nu_weights=weights, sigma=frozen(after.sigma.copy())
-    )
+    return drawn._replace(nu=nu, nu_index=after.nu_index, nu_weights=weights)
 
 
 def _explained(
@@ -442,12 +441,14 @@ def stages_of(proposal: Proposal, move: Move) -> tuple[Scene, ...]:
         f"θ = {drawn.theta:g} was drawn from its conditional, where it has probability "
         f"{drawn.theta_weights[drawn.theta_index]:.3g}; {prior}."
     )
-    if drawn.sigma is not None:
+    if drawn.nu < math.inf:
         text += (
             f" Every cluster has its own shape: the pooling ν = {drawn.nu:g} was drawn from its "
             f"conditional, where it has probability {drawn.nu_weights[drawn.nu_index]:.3g}, and then the "
             "common scale Σ."
         )
+    if drawn.n_imputed:
+        text += f" Then {count(drawn.n_imputed, 'missing cell')} got new values, given the clusters."
     return Scene("start", "The current state", text), *move.tell(proposal), *_end(proposal)
 
 

@@ -241,13 +241,12 @@ class _Reader:
         reasons = {"left out": "as you said", "names": "names the rows, as you said", "feature": column.note}
         column.reason = reasons.get(column.role, f"{column.classes_text} (as you said)")
         if column.role == "feature" and column.kind in {"text", "empty"}:
-            held = "is empty" if column.kind == "empty" else f"holds text ({column.shown})"
-            raise TableError(
-                f"column {column.name!r} {held} and cannot be a feature. Encode it as numbers, or "
-                f"say classes={column.name!r}, drop={column.name!r} or "
-                f'kinds={{"{column.name}": "category"}}.',
-                self.summary(),
-            )
+            name, way = column.name, f"Say drop={column.name!r}."
+            if column.kind == "text":
+                way = f"Encode it as numbers, or say classes={name!r}, drop={name!r} or "
+                way += f'kinds={{"{name}": "category"}}.'
+            held = f"holds text ({column.shown})" if column.kind == "text" else "is empty"
+            raise TableError(f"column {name!r} {held} and cannot be a feature. {way}", self.summary())
         if column.role == "feature" and column.question:
             column.assign("undecided", column.question)
 
@@ -351,7 +350,8 @@ class _Reader:
             X = np.where(np.isnan(gaps), np.nanmedian(gaps, axis=0), X)
         X, rows = X[kept], np.flatnonzero(kept).tolist()
         labels, label_names, names = None, None, self.row_names
-        parts = [f"{len(X)} rows, {len(features)} numeric columns"]
+        parts = [f"{len(X)} rows, {is_number.sum()} numeric columns"]
+        parts[0] += f" and {(~is_number).sum()} categorical" * (not is_number.all())
         for column in self.having("names"):
             names = tuple(short_name(text) or str(row) for row, text in enumerate(column.texts, 1))
             parts.append(f"column {column.name} names the objects")

@@ -101,7 +101,10 @@ def read_layout(content: bytes, header: int | bool | None) -> tuple[Any, str, li
         names, note = _joined(names, row)
         notes.append(note)
     table = _parsed(text, "\t" if separator == " " else separator, max(len(first), widest))
-    body = table.iloc[n_titles + n_names :].reset_index(drop=True)
+    body = table.iloc[n_titles + n_names :]
+    if n_blank := len(body) and int(body.index[-1] - body.index[0]) + 1 - len(body):
+        notes.append(f"{n_blank} row{'s are' if n_blank > 1 else ' is'} left out: all cells are empty.")
+    body = body.reset_index(drop=True)
     if len(body) > 2 and _TOTAL.fullmatch(word := next(filter(None, body.iloc[-1]))):
         notes.append(f"The last row, {word!r}, is left out: it sums up the others.")
         body = body.iloc[:-1]

@@ -22,6 +22,7 @@ from ewens_widgets.sampling.moves.move import Move, count, from_log, pair_distan
 PROPOSALS = 60
 CLOSE = 1e-9
 DATA = ew.datasets.unit_square(transform="III", per_cluster=4, seed=4)
+GAPPED = ew.datasets.Dataset(np.where(np.arange(32).reshape(16, 2) % 7 == 3, np.nan, DATA.X))
 MODELS = ("I", "II", "III")
 MOVES = (
     Reassign(),
@@ -113,6 +114,8 @@ CASES: list[tuple[Move, dict[str, Any]]] = [
     (INFORMED, {"model": "II", "prior": ew.priors.DirichletMultinomial(5, 2.0)}),
     *((move, {"model": model, **OWN}) for move, model in zip(MOVES[:3], MODELS, strict=True)),
     *((INFORMED, {"model": model, **OWN}) for model in MODELS[:2]),
+    *((move, {"model": "III", "data": GAPPED}) for move in MOVES[:3]),
+    *((INFORMED, {"model": model, "data": GAPPED, **OWN}) for model in MODELS),
 ]
 
 
@@ -131,9 +134,11 @@ def test_the_terms_add_up_to_the_sampler_s_own_log_ratio(move: Move, settings: d
             way = step.explained.forward if step.explained.kind == "split" else step.explained.backward
             assert np.log(sides).sum() == pytest.approx(way.log_probability, abs=CLOSE)
         drawn, reported = step.explained.parameters, step.reported
-        if drawn.sigma is not None:
-            assert (drawn.nu, drawn.nu_index) == (reported.nu, reported.nu_index)
+        assert (drawn.nu, drawn.nu_index) == (reported.nu, reported.nu_index)
+        if drawn.sigma.size:
             np.testing.assert_allclose(drawn.sigma, reported.sigma, rtol=1e-12)
+    if "data" in settings:
+        assert "Then 5 missing cells got new values" in stages_of(found[0].explained, move)[0].text
     if "shapes" in settings:
         told = stages_of(found[0].explained, move)[0].text
         assert f"ν = {found[0].explained.parameters.nu:g} was drawn" in told
@@ -191,10 +196,11 @@ def test_the_printed_ratio_turns_the_proposal_terms_round() -> None:
         assert step.explained.terms(as_printed=True) == step.explained.terms(as_printed=False)
 
 
+@pytest.mark.parametrize("data", [DATA, GAPPED], ids=["complete", "gaps"])
 @pytest.mark.parametrize("model", MODELS)
-def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str) -> None:
+def test_a_gibbs_sweep_is_explained_draw_by_draw(model: str, data: ew.datasets.Dataset) -> None:
     sampler = ew.Sampler(
-        DATA, model=model, moves=["gibbs"], initial="prior", seed=6, concentration=ew.Gamma(2, 1)
+        data, model=model, moves=["gibbs"], initial="prior", seed=6, concentration=ew.Gamma(2, 1)
     )
     draws: list[Proposal] = []
     moved = 0

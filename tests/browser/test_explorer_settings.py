@@ -21,12 +21,23 @@ MARKUP = "<img src=x onerror=window.harm=1><script>window.harm=2</script>"
 DATA = "explorer.dataset.X.tolist()"
 SHOWN = {
     "feature": "feature",
+    "category": "feature: category",
     "names": "row names",
     "classes": "known classes",
     "left out": "leave out",
 }
 TITLES = ("UTF-16", "a table that R wrote", "a script in every place")
 UNDERSTOOD = [case for case in messy_tables.UNDERSTOOD if case.title in TITLES]
+
+# Its mineral is sand and clay together, each rounded by itself.
+AS_IT_COMES = lines(
+    "plot,sand,clay,mineral,acidity,use",
+    *(
+        f"{k + 1},{sand:.1f},{clay:.1f},{sand + clay:.1f},"
+        f"{'' if k % 5 == 3 else k * 13 % 29 / 10},{('field', 'meadow', 'wood')[k % 3]}"
+        for k, sand, clay in ((k, k * 7 % 40 + k / 9, k * 11 % 37 + k / 7) for k in range(40))
+    ),
+)
 
 # A table that the reader asks about, and the choices to make.
 ASKED = Messy("two columns of text", lines("x,site,y,kind", "1.5,a,2,u", "2.5,b,7,v", "3.5,a,4,v"))
@@ -180,6 +191,34 @@ def test_an_upload_is_understood_and_its_account_is_shown(explorer: OpenedExplor
     expect(explorer.part(".ew-data .ew-problem")).to_be_hidden()
     explorer.wait_for_value(DATA, case.X)
     expect_roles(explorer, case.roles)
+
+
+def test_a_table_with_gaps_a_category_a_rounded_sum_and_a_counter_is_clustered(
+    explorer: OpenedExplorer,
+) -> None:
+    upload(explorer, "plots.csv", AS_IT_COMES)
+    roles = {"plot": "left out", "sand": "feature", "clay": "feature", "mineral": "feature"}
+    expect_roles(explorer, roles | {"acidity": "feature", "use": "classes"})
+    for text in (
+        "it only counts the rows, 1 to 40",
+        "8 missing values are drawn with the clusters",
+        "'mineral' is a linear combination of 'sand', 'clay'",
+    ):
+        expect(explorer.part(".ew-table-columns")).to_contain_text(text)
+    control = explorer.part(".ew-column-role").filter(has=explorer.page.get_by_text("use", exact=True))
+    control.locator("select").select_option(label=SHOWN["category"])
+    explorer.part("button.ew-use-columns").click()
+    expect(explorer.part(".ew-about")).to_contain_text("40 objects × 5 features")
+    expect_roles(explorer, roles | {"acidity": "feature", "use": "category"})
+    explorer.wait_for_value("[kind.kind for kind in explorer.dataset.kinds]", ["number"] * 4 + ["category"])
+    expect(explorer.part(".ew-scatter path.dot")).to_have_count(40)
+    explorer.wait_for_iteration(0, or_later=False)
+    before = explorer.marks()
+    explorer.press("step")
+    explorer.wait_for_iteration(1)
+    explorer.wait_for_change("scatter", before["scatter"])
+    expect(explorer.part(".ew-view-error:visible")).to_have_count(0)
+    explorer.wait_for_value("len(explorer.trace.imputed())", 8)
 
 
 def test_an_upload_that_needs_an_answer_gets_it_on_the_page(explorer: OpenedExplorer) -> None:
