@@ -77,6 +77,12 @@ def test_a_column_that_cannot_be_used_is_named_with_a_way_out(
     assert re.search(expected, found), found
 
 
+def test_a_category_may_hold_numbers_and_text() -> None:
+    rows = "".join(f"{k * 7 % 31 / 2},{(4, 6, 'rotary', '')[k % 4]}\n" for k in range(30))
+    kind = read_table(f"a,cylinders\n{rows}".encode(), kinds={"cylinders": "category"}).kinds[1]
+    assert kind.level_names == ("4", "6", "rotary")
+
+
 def test_rows_of_gaps_are_left_out_with_a_note() -> None:
     data = read_table(b"a,b\n1,2\n,\n3,7\n ,\n5,4\n,\n")
     np.testing.assert_array_equal(data.X, [[1, 2], [3, 7], [5, 4]])

@@ -6,8 +6,8 @@ clustered:
 
 * **left out**: the same in all rows, empty, or a counter of the rows (1, 2, … n);
 * **category**: few distinct values, or one value in most rows;
-* **two-part**: many exact zeros, and otherwise many different values of one sign; modelled as a category
-  "zero or not" and a number that is missing where it is zero;
+* **two-part**: exact zeros in many rows but not in most, and otherwise many different values of one sign;
+  modelled as a category "zero or not" and a number that is missing where it is zero;
 * **number**: everything else, with its resolution δ: the values lie on a grid of step δ, or δ = 0.
 
 The look uses values only, never labels, and does not depend on the unit of a column. It is a proposal with a
@@ -34,6 +34,7 @@ _ROWS_PER_VALUE = 4  # Values of a category repeat; those of a small continuous 
 _MOST_ROWS = 0.5  # A value in more rows than this is the median: no normal distribution has such a point.
 _MOST_LEVELS = 50  # More levels leave too few rows for each to estimate its share in a cluster.
 _MANY_ZEROS = 0.1  # From here on the zeros are a cluster of their own in any Gaussian reading.
+_LEAST_COMPLETE = 0.5  # With fewer complete rows the imputed numbers decide where a row can go.
 _EXCESS = 3.0  # Zeros that belong to a count or a grid are no more frequent than its other values.
 _DIGITS = 1e-7  # Steps below this share of the largest value are treated as a continuum.
 
@@ -129,6 +130,7 @@ def examine(
         _proposed(name, column) if kind == "auto" else _as_wanted(name, column, kind)
         for name, column, kind in zip(columns, matrix.T, wanted, strict=True)
     ]
+    _keep_rows_complete(matrix, found, wanted)
     if "auto" in wanted and all(kind.kind == "left out" for kind in found):
         # A single column that happens to count: better clustered than refused.
         found = [
@@ -136,6 +138,24 @@ def examine(
             for kind, column in zip(found, matrix.T, strict=True)
         ]
     return found
+
+
+def _keep_rows_complete(matrix: FloatArray, found: list[ColumnKind], wanted: Sequence[str]) -> None:
+    """Propose categories in place of two-part columns, those with most zeros first, if few rows are complete.
+
+    The numbers of a two-part column are missing where it is zero, and with many gaps chains mix slowly.
+    """
+    while True:
+        parts = [place for place, kind in enumerate(found) if kind.kind == "two-part"]
+        changed = [place for place in parts if wanted[place] == "auto"]
+        numbers = np.array([kind.kind in {"number", "two-part"} for kind in found])
+        gaps = np.isnan(matrix)
+        gaps[:, parts] |= matrix[:, parts] == 0.0
+        if not changed or np.mean(~gaps[:, numbers].any(axis=1)) >= _LEAST_COMPLETE:
+            return
+        place = max(changed, key=lambda place: int(np.sum(matrix[:, place] == 0.0)))
+        reason = f"{found[place].reason}; read as 0 or another value, to keep more rows complete"
+        found[place] = _category(found[place].name, np.zeros(1), reason)
 
 
 def coded(X: FloatArray, kinds: Sequence[ColumnKind]) -> FloatArray:
@@ -195,7 +215,7 @@ def _proposed(name: str, column: FloatArray) -> ColumnKind:
     others = counts[values != 0.0]
     if (
         len(others) > _FEW_VALUES
-        and zeros >= max(_MANY_ZEROS * n_rows, _EXCESS * others.max())
+        and max(_MANY_ZEROS * n_rows, _EXCESS * others.max()) <= zeros <= _MOST_ROWS * n_rows
         and (values[0] >= 0.0 or values[-1] <= 0.0)
     ):
         reason = (
@@ -208,7 +228,7 @@ def _proposed(name: str, column: FloatArray) -> ColumnKind:
     if share > _MOST_ROWS:
         common = float(values[counts.argmax()])
         reason = f"{_share(share)} of the rows have the value {common:g}"
-        if len(values) <= min(_MOST_LEVELS, n_rows // _ROWS_PER_VALUE):
+        if len(values) <= min(_MOST_LEVELS, (n_rows - counts.max()) // _ROWS_PER_VALUE):
             return _category(name, values, f"{reason}, one of {len(values)}")
         return _category(name, np.array([common]), f"{reason}; read as {common:g} or another value")
     return _number(name, observed)

@@ -194,10 +194,9 @@ class Posterior:
         if not len(self.gaps):
             return self.columns.sentences
         share = len(self.gaps) / self.coordinates.size
-        said = (
-            f"{len(self.gaps)} numbers ({share:.1%}) are missing, at random, and are drawn with the clusters."
-        )
-        return (*self.columns.sentences, said)
+        many = "number is" if len(self.gaps) == 1 else "numbers are"
+        said = f"missing at random ({share:.1%}), and drawn with the clusters."
+        return (*self.columns.sentences, f"{len(self.gaps)} {many} {said}")
 
     def numbers_of(self, X: FloatArray) -> FloatArray:
         """The columns of a table that are numbers to the model."""

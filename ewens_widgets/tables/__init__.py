@@ -196,7 +196,9 @@ class _Reader:
     def encode(self, categories: Iterable[str]) -> None:
         """Put codes in place of text that the caller takes for categories."""
         for column in self.named("kinds", categories):
-            if column.kind in {"number", "empty"}:
+            cells = zip(column.texts, np.isfinite(column.numbers).tolist(), strict=True)
+            is_read = all(is_number or is_missing(text) for text, is_number in cells)
+            if is_read and column.kind in {"number", "empty"}:
                 continue
             levels = sorted(set(column.cells))
             codes = {text: float(code) for code, text in enumerate(levels)}

@@ -54,11 +54,30 @@ def test_few_values_are_a_category_whatever_they_are_called(
         )
 
 
-@given(seeds, st.integers(60, 400), units, st.floats(0.15, 0.8))
+@given(seeds, st.integers(60, 400), units, st.floats(0.15, 0.8).filter(lambda share: abs(share - 0.5) > 0.02))
 def test_zeros_with_a_tail_are_read_in_two_parts(seed: int, n: int, unit: float, share: float) -> None:
     rng = np.random.default_rng(seed)
     rain = np.where(np.arange(n) < share * n, 0.0, rng.gamma(2.0, size=n))
-    assert kind_of(unit * rain) == kind_of(-unit * rain) == "two-part"
+    expected = "two-part" if share < 0.5 else "category"
+    assert kind_of(unit * rain) == kind_of(-unit * rain) == expected
+    said = examine(rain[:, None])[0].reason
+    percent = np.mean(rain == 0.0)
+    if expected == "two-part":
+        assert f"{percent:.0%}".replace("%", " %") + " of the rows are exactly 0, and the others have" in said
+    else:
+        assert said.endswith("of the rows have the value 0; read as 0 or another value")
+
+
+def test_two_part_columns_leave_most_rows_complete() -> None:
+    """With the numbers of all four, one row in eight would have no gap."""
+    rng = np.random.default_rng(4)
+    table = rng.gamma(2.0, size=(200, 5))
+    for place, share in enumerate((0.2, 0.45, 0.3, 0.4)):
+        table[rng.random(200) < share, place] = 0.0
+    found = examine(table)
+    assert [kind.kind for kind in found] == ["two-part", "category", "two-part", "category", "number"]
+    assert found[1].reason.endswith("read as 0 or another value, to keep more rows complete")
+    assert [kind.kind for kind in examine(table, kinds=["two-part"] * 4 + ["auto"])[:4]] == ["two-part"] * 4
 
 
 @given(seeds, st.integers(100, 400), st.floats(3.0, 30.0))
