@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -33,10 +33,45 @@ DATA = {
 }
 WATCHED_SECONDS = 10
 PAUSES = 10
+CELL_RUNS = 7
 TURNS = 5
 # Iterations of the bare sampler take this long, about.
 BARE_SECONDS = 3.0
 ITERATION = "explorer.player.status.iteration"
+
+# From the key that runs the cell, or the click on Play, until what it leads to has been painted.
+RUN_TO_PICTURE = """
+() => {
+  for (const old of document.querySelectorAll(".ew-explorer")) old.dataset.old = "";
+  window.addEventListener("keydown", event => {
+    if (event.key !== "Enter") return;
+    const begin = performance.now();
+    const look = () => {
+      const root = document.querySelector(".ew-explorer:not([data-old])");
+      const isThere = ["path.dot", ".ew-count-bars path.area", ".ew-heatmap-picture image[href]"]
+        .every(part => root?.querySelector(part)?.getClientRects().length);
+      requestAnimationFrame(isThere ? () => { window.ewTime = performance.now() - begin; } : look);
+    };
+    look();
+  }, { capture: true, once: true });
+}
+"""
+PLAY_TO_FRAME = """
+() => {
+  const root = document.querySelector(".ew-explorer"), status = root.querySelector(".ew-status");
+  const shown = () => status.textContent.match(/iteration ([\\d\\s]+) of/)?.[1];
+  const before = shown();
+  let begin = 0;
+  root.querySelector("button.ew-play").addEventListener(
+    "click", () => { begin = performance.now(); }, { capture: true, once: true });
+  const observer = new MutationObserver(() => {
+    if (!begin || !shown() || shown() === before) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => { window.ewTime = performance.now() - begin; }));
+  });
+  observer.observe(status, { childList: true, characterData: true, subtree: true });
+}
+"""
 # Seconds that a sampler takes which starts where the explorer's stands.
 BARE = """(lambda sampler, clock: (lambda start: (
     sampler.sample({draws}, progress=False), clock() - start)[1])(clock())
@@ -74,6 +109,33 @@ def pauses(explorer: OpenedExplorer) -> list[float]:
     return times
 
 
+def first_pictures(page: Page, explorer: OpenedExplorer) -> list[float]:
+    """Seconds from the key that runs the cell to the first pictures; each time the cell makes a new Explorer."""
+    times = []
+    for _ in range(CELL_RUNS):
+        page.locator(".jp-CodeCell .cm-content").first.click()
+        # Listen first, then press: the time begins when the page gets the key.
+        page.evaluate(f"() => {{ window.ewTime = null; ({RUN_TO_PICTURE})(); }}")
+        page.keyboard.press("Control+Enter")
+        times.append(page.wait_for_function("() => window.ewTime").json_value())
+        explorer.wait_for_value("explorer.player.is_watched", True)
+    return times
+
+
+def first_frames(explorer: OpenedExplorer) -> list[float]:
+    """Milliseconds from the click on Play to the first frame, painted; each time from the start of the chain."""
+    times = []
+    for _ in range(PAUSES):
+        explorer.press("reset")
+        explorer.wait_for_iteration(0, or_later=False)
+        explorer.wait_until_still()
+        explorer.page.evaluate(f"() => {{ window.ewTime = null; ({PLAY_TO_FRAME})(); }}")
+        explorer.press("play")
+        times.append(explorer.page.wait_for_function("() => window.ewTime").json_value())
+        explorer.pause()
+    return times
+
+
 def ellipses_cost(browser: Browser, server: Server) -> None:
     """Frames a second with and without ellipses in turn, for both families of shapes."""
     families = {
@@ -107,10 +169,16 @@ def _listed(rates: list[float]) -> str:
     return " ".join(f"{rate:.1f}" for rate in rates)
 
 
+def _spread(milliseconds: list[float]) -> str:
+    return f"median {statistics.median(milliseconds):.0f} ms, most {max(milliseconds):.0f} ms"
+
+
 def measure(browser: Browser, server: Server, title: str, data: str) -> None:
     page = new_page(browser)
     code = explorer_code(f"{data}, iterations=1_000_000")
     with opened_explorer(page, server, title.split(maxsplit=1)[0], code) as explorer:
+        say(f"{title:23} cell to first pictures: {_spread(first_pictures(page, explorer))}")
+        say(f"{title:23} Play to first frame: {_spread(first_frames(explorer))}")
         for speed in ("1 iteration per frame", FAST):
             rates = playing_rates(explorer, speed)
             explorer.press("pause")
@@ -121,9 +189,7 @@ def measure(browser: Browser, server: Server, title: str, data: str) -> None:
                 f"{rates['heatmaps']:5.1f} heatmaps/s "
                 f"{rates['iterations']:8.1f} iterations/s, {share:.1%} of the bare rate"
             )
-        times = [1000 * seconds for seconds in pauses(explorer)]
-        median = statistics.median(times)
-        say(f"{title:23} Pause at full speed: median {median:.0f} ms, most {max(times):.0f} ms")
+        say(f"{title:23} Pause at full speed: {_spread([1000 * seconds for seconds in pauses(explorer)])}")
     page.context.close()
 
 

@@ -25,6 +25,7 @@ from ewens_widgets.model.priors.finite_mixture import FiniteMixture
 from ewens_widgets.partition import check_labels
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.draws import SCHEMA, saved_columns
+from ewens_widgets.sampling.moves.move import MOVES, PRINTED
 from ewens_widgets.sampling.trace import Trace
 
 _LEADING = ("theta", "concentration", "log_posterior", "n_clusters")  # columns of the table, in their order
@@ -179,7 +180,7 @@ _MOVES = {
     "gibbs": "Gibbs sweeps",
     "informed-split-merge": "split-merge moves by sequential allocation (Dahl 2005)",
     "reassign": "single-object reassignments (Huang and Yang 2020, Algorithm 1)",
-    "split-merge": "split-merge moves (Huang and Yang 2020, Algorithm 2, with the Hastings ratio corrected)",
+    "split-merge": "split-merge moves (Huang and Yang 2020, Algorithm 2)",
 }
 
 
@@ -248,10 +249,20 @@ def _model(posterior: Posterior) -> Iterator[str]:
     yield from posterior.sentences
 
 
+def _move(name: str) -> str:
+    """A move in words, and by which ratio it is accepted, where the paper prints another one."""
+    kind = name.removesuffix(PRINTED)
+    words = _MOVES.get(kind, kind)
+    if kind not in MOVES or not MOVES[kind].has_printed_ratio:
+        return words
+    ratio = "the Hastings ratio corrected" if kind == name else "the acceptance ratio as printed, inverted"
+    return f"{words}, with {ratio},"
+
+
 def _sampling(trace: Trace) -> Iterator[str]:
     chains = trace.chains
     numbers = diagnose(trace, similarity=False)
-    moves = " and ".join(_MOVES.get(name, name) for name in trace.move_counts)
+    moves = " and ".join(map(_move, trace.move_counts))
     burn_in = min(int(chain.iterations[0]) for chain in chains) - 1
     steps = np.diff(chains[0].iterations)
     thin = f", one every {steps[0]} iterations" if steps.size and steps[0] > 1 else ""
@@ -260,6 +271,8 @@ def _sampling(trace: Trace) -> Iterator[str]:
         f"{count} of {len(chains[0])} draws{thin}, after at least {burn_in} iterations of burn-in, used "
         f"{moves}."
     )
+    if any(name.endswith(PRINTED) for name in trace.move_counts):
+        yield "With this ratio the chain does not sample the posterior, so no result below describes the posterior."
     if numbers.rhat:
         yield (
             f"The largest rank-normalised R-hat was {numbers.worst_rhat:.3f} and the smallest effective "

@@ -20,6 +20,7 @@ class _Row(NamedTuple):
     severity: Severity
     sentence: str
     way_out: str
+    control: str = ""
 
 
 _TABLE: dict[str, _Row] = {
@@ -33,11 +34,13 @@ _TABLE: dict[str, _Row] = {
         "serious",
         "Proposals are accepted by the ratio that the paper prints, which does not sample the posterior.",
         'Use acceptance="metropolis-hastings", the default.',
+        "Under More settings, Moves, set the ratio to “correct”, and restart.",
     ),
     "stuck": _Row(
         "serious",
         "No proposal was accepted: {chains_have} not moved.",
         'Start from another partition, e.g. initial="one-cluster" or "k-means".',
+        "Under More settings, Moves, choose another start, and restart.",
     ),
     "worthless": _Row(
         "serious",
@@ -66,11 +69,13 @@ _TABLE: dict[str, _Row] = {
         "{chains_have} not left one partition: it may hold nearly all of the posterior probability, or "
         "{it_is} stuck.",
         'Compare chains from other starts: initial="one-cluster", "k-means" or "prior".',
+        "Under More settings, Moves, choose another start, and restart: is the answer the same?",
     ),
     "rising": _Row(
         "warning",
         "The log posterior still rises in the first quarter of the draws: the burn-in is too short.",
         "Drop the first quarter, trace[{quarter}:], or use a longer burn-in.",
+        "Under More settings, Run, use a longer burn-in.",
     ),
     "grid end": _Row(
         "note",
@@ -208,8 +213,8 @@ class Finding:
         clusters is unreliable; ``"note"``: worth knowing.
     sentence
         What was found, with its numbers.
-    way_out
-        What to do about it.
+    way_out, control
+        What to do about it in code, and on a page, which may have other ways.
     columns, objects
         Numbers of the columns and objects concerned; empty if it concerns all.
     """
@@ -220,6 +225,7 @@ class Finding:
     way_out: str
     columns: tuple[int, ...] = ()
     objects: tuple[int, ...] = field(default=(), repr=False)
+    control: str = field(default="", repr=False)
 
 
 def finding(
@@ -238,6 +244,7 @@ def finding(
         row.way_out.format(**numbers),
         tuple(columns),
         tuple(objects),
+        row.control or row.way_out.format(**numbers),
     )
 
 

@@ -491,7 +491,7 @@ def _answer_of(trace: Trace, iteration: int) -> ChainAnswer | str:
         # The last of every k-th draw may be an earlier one, so the iteration is given.
         low, high = np.quantile(trace.n_clusters, [0.05, 0.95], method="inverted_cdf").tolist()
         components = int(low), int(high)
-        advice = [finding.way_out for finding in numbers.findings[:1]]
+        advice = [finding.control for finding in numbers.findings[:1]]
         sentence = " ".join([numbers.sentence(), *advice])
         return ChainAnswer(trace.answer(), numbers.verdict, sentence, iteration, components)
     except (TooLargeError, ValueError) as error:

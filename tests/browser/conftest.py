@@ -75,9 +75,7 @@ def playwright() -> Iterator[Playwright]:
 
 
 def launched(playwright: Playwright, *more_flags: str) -> Browser:
-    """Debian's Chromium if it is there, otherwise Playwright's own; Firefox if the environment says so."""
-    if os.environ.get("EWENS_WIDGETS_BROWSER") == "firefox":
-        return playwright.firefox.launch()
+    """Debian's Chromium if it is there, otherwise Playwright's own."""
     flags = [*QUIET_FLAGS, *WHOLE_PICTURES, *more_flags]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         flags.append("--no-sandbox")  # Chromium's sandbox does not start for root

@@ -28,10 +28,10 @@ ANSWER = re.compile(r"^\s*(After [\d\s]+ iterations: )?(Not reliable yet: )?\d+ 
 MOST_AFTER_PAUSE = 6
 
 # Console errors of JupyterLab and Voilà themselves: icons from elsewhere, extensions that do not fit Voilà or
-# (JupyterLite's) a page with a server, and in Firefox one without words.
+# (JupyterLite's) a page with a server.
 OTHERS_FAULTS = re.compile(
     r"favicon|/api/kernels/\S+/channels|cdn\.jsdelivr\.net/npm/@fortawesome|labextensions/@jupyter-notebook"
-    r"|Plugin '(?!anywidget|bqplot)[^']*' failed to activate|@jupyterlite/|^Error \(http\S+/static/lab/"
+    r"|Plugin '(?!anywidget|bqplot)[^']*' failed to activate|@jupyterlite/"
 )
 
 # Notes when a picture or the status changes, when Pause is clicked, and how many pictures are painted. It

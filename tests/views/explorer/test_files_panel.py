@@ -139,6 +139,24 @@ class TestFiles:
         assert content.decode().startswith(explorer.trace.methods())
         assert "@article{huang2020affine" in content.decode()
 
+    @pytest.mark.filterwarnings("ignore:acceptance")
+    def test_a_run_by_the_printed_ratio_is_not_called_posterior_and_the_page_names_the_control(self) -> None:
+        explorer = Explorer.from_preset("the printed ratio is wrong")
+        step(explorer, 200)
+        told = explorer.files._makers["methods paragraph and references (TXT)"]()[1].decode()
+        assert "with the acceptance ratio as printed, inverted," in told
+        assert "the chain does not sample the posterior, so no result below describes the posterior" in told
+        explorer.shared.set_colouring("answer")
+        explorer.player.complete()
+        said = explorer.headline.sentence.value
+        assert "Not reliable yet" in said
+        assert "Under More settings, Moves, set the ratio to “correct”, and restart." in said
+        assert "acceptance=" not in said
+        explorer.panel.fields["acceptance"].control.label = "correct"
+        explorer.apply_settings()
+        step(explorer, 200)
+        assert "with the Hastings ratio corrected," in explorer.trace.methods()
+
     def test_the_trace_file_can_be_loaded(self, explorer: Explorer, tmp_path: Path) -> None:
         step(explorer, 30)
         path = tmp_path / "trace.npz"
