@@ -32,9 +32,9 @@ from playwright.sync_api import Browser, expect
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from app.far_visitor import FarVisitor, far_visit
-from browser.app_server import running_app
 from browser.explorer_page import ExplorerPage
 from browser.opened import new_page
+from browser.servers import running_app
 
 PATIENCE = 180_000
 MEGABYTE = 1e6

@@ -55,7 +55,7 @@ def time_explorer() -> None:
 
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
     from browser.conftest import QUIET_FLAGS, running_server
-    from browser.opened import explorer_code, new_page, opened_explorer
+    from browser.opened import Desk, explorer_code, new_page, opened_explorer
 
     with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
         os.environ.update(NUMBA_CACHE_DIR=cache, EWENS_WIDGETS_WAIT="")
@@ -64,7 +64,7 @@ def time_explorer() -> None:
                 executable_path=shutil.which("chromium"), args=[*QUIET_FLAGS, "--no-sandbox"]
             )
             code = explorer_code("ew.datasets.unit_square(seed=0), seed=1")
-            with opened_explorer(new_page(browser), server, "cold", code) as explorer:
+            with opened_explorer(Desk(new_page(browser), server), code) as explorer:
                 began = time.perf_counter()
                 explorer.press("play")
                 explorer.wait_for_iteration(1)

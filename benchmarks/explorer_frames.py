@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from browser.conftest import QUIET_FLAGS, running_server
 from browser.explorer_page import FAST
-from browser.opened import OpenedExplorer, Server, explorer_code, new_page, opened_explorer
+from browser.opened import Desk, OpenedExplorer, Server, explorer_code, new_page, opened_explorer
 
 DATA = {
     "wine (n = 178)": "ew.datasets.wine()",
     "half-moons (n = 1 000)": "ew.datasets.half_moons(n=1000, seed=0)",
 }
 WATCHED_SECONDS = 10
-PAUSES = 10
+CLICKS = 10
 CELL_RUNS = 7
 TURNS = 5
 # Iterations of the bare sampler take this long, about.
@@ -43,17 +43,19 @@ ITERATION = "explorer.player.status.iteration"
 RUN_TO_PICTURE = """
 () => {
   for (const old of document.querySelectorAll(".ew-explorer")) old.dataset.old = "";
-  window.addEventListener("keydown", event => {
+  const run = event => {
     if (event.key !== "Enter") return;
+    window.removeEventListener("keydown", run, true);
     const begin = performance.now();
     const look = () => {
       const root = document.querySelector(".ew-explorer:not([data-old])");
-      const isThere = ["path.dot", ".ew-count-bars path.area", ".ew-heatmap-picture image[href]"]
+      const isThere = ["path.dot", ".ew-count-bars .tick", ".ew-heatmap-picture image[href]"]
         .every(part => root?.querySelector(part)?.getClientRects().length);
       requestAnimationFrame(isThere ? () => { window.ewTime = performance.now() - begin; } : look);
     };
     look();
-  }, { capture: true, once: true });
+  };
+  window.addEventListener("keydown", run, true);
 }
 """
 PLAY_TO_FRAME = """
@@ -101,8 +103,9 @@ def playing_rates(explorer: OpenedExplorer, speed: str) -> dict[str, float]:
 
 def pauses(explorer: OpenedExplorer) -> list[float]:
     """Seconds from the click on Pause to the last change of a picture, several times."""
+    explorer.watch()
     times = []
-    for _ in range(PAUSES):
+    for _ in range(CLICKS):
         explorer.press("play")
         explorer.wait_for_iteration(explorer.iteration() + 20)
         times.append(explorer.pause_seconds())
@@ -110,7 +113,7 @@ def pauses(explorer: OpenedExplorer) -> list[float]:
 
 
 def first_pictures(page: Page, explorer: OpenedExplorer) -> list[float]:
-    """Seconds from the key that runs the cell to the first pictures; each time the cell makes a new Explorer."""
+    """Milliseconds from the key that runs the cell to the first pictures of the Explorer that it makes."""
     times = []
     for _ in range(CELL_RUNS):
         page.locator(".jp-CodeCell .cm-content").first.click()
@@ -123,9 +126,9 @@ def first_pictures(page: Page, explorer: OpenedExplorer) -> list[float]:
 
 
 def first_frames(explorer: OpenedExplorer) -> list[float]:
-    """Milliseconds from the click on Play to the first frame, painted; each time from the start of the chain."""
-    times = []
-    for _ in range(PAUSES):
+    """Milliseconds from the click on Play to the first frame, painted, once compiled code is loaded."""
+    times: list[float] = []
+    for _ in range(1 + CLICKS):
         explorer.press("reset")
         explorer.wait_for_iteration(0, or_later=False)
         explorer.wait_until_still()
@@ -133,7 +136,7 @@ def first_frames(explorer: OpenedExplorer) -> list[float]:
         explorer.press("play")
         times.append(explorer.page.wait_for_function("() => window.ewTime").json_value())
         explorer.pause()
-    return times
+    return times[1:]
 
 
 def ellipses_cost(browser: Browser, server: Server) -> None:
@@ -145,7 +148,7 @@ def ellipses_cost(browser: Browser, server: Server) -> None:
     }
     for title, arguments in families.items():
         page = new_page(browser)
-        with opened_explorer(page, server, title.split(maxsplit=1)[0], explorer_code(arguments)) as explorer:
+        with opened_explorer(Desk(page, server), explorer_code(arguments)) as explorer:
             rates: dict[bool, list[float]] = {True: [], False: []}
             for _ in range(TURNS):
                 for shown in (True, False):
@@ -176,20 +179,24 @@ def _spread(milliseconds: list[float]) -> str:
 def measure(browser: Browser, server: Server, title: str, data: str) -> None:
     page = new_page(browser)
     code = explorer_code(f"{data}, iterations=1_000_000")
-    with opened_explorer(page, server, title.split(maxsplit=1)[0], code) as explorer:
+    with opened_explorer(Desk(page, server), code) as explorer:
         say(f"{title:23} cell to first pictures: {_spread(first_pictures(page, explorer))}")
         say(f"{title:23} Play to first frame: {_spread(first_frames(explorer))}")
-        for speed in ("1 iteration per frame", FAST):
+        explorer.choose_speed(FAST)
+        say(f"{title:23} Pause at full speed: {_spread([1000 * seconds for seconds in pauses(explorer)])}")
+        for speed, is_full in (("1 iteration per frame", False), (FAST, False), (FAST, True)):
+            if is_full:  # both versions of the data are compared meanwhile, and uncertain objects are pale
+                explorer.press("shear")
+                explorer.part(".ew-colouring").get_by_text("answer", exact=True).click()
             rates = playing_rates(explorer, speed)
             explorer.press("pause")
             explorer.wait_until_still()
             share = rates["iterations"] / bare_rate(explorer)
             say(
-                f"{title:23} {speed:20} {rates['statuses']:5.1f} statuses/s "
-                f"{rates['heatmaps']:5.1f} heatmaps/s "
+                f"{title:23} {'sheared, answer shown' if is_full else speed:21} "
+                f"{rates['statuses']:5.1f} statuses/s {rates['heatmaps']:5.1f} heatmaps/s "
                 f"{rates['iterations']:8.1f} iterations/s, {share:.1%} of the bare rate"
             )
-        say(f"{title:23} Pause at full speed: {_spread([1000 * seconds for seconds in pauses(explorer)])}")
     page.context.close()
 
 

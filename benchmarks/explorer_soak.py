@@ -11,7 +11,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from explorer_frames import explorer_code, new_page, opened_explorer, running_server, say, started_browser
+from explorer_frames import (
+    Desk,
+    explorer_code,
+    new_page,
+    opened_explorer,
+    running_server,
+    say,
+    started_browser,
+)
 from playwright.sync_api import Browser, expect
 
 FRAMES = 20_000
@@ -42,7 +50,7 @@ def main() -> None:
     ):
         page = new_page(browser)
         code = explorer_code("ew.datasets.unit_square(seed=0), iterations=1_000_000")
-        with opened_explorer(page, server, "soak", code) as explorer:
+        with opened_explorer(Desk(page, server), code) as explorer:
             explorer.value(HURRY)
             explorer.choose_speed("1 iteration per frame")
             explorer.press("play")

@@ -44,7 +44,6 @@ from ewens_widgets.playback.frame import (
     PlayerState,
     PlayerStatus,
     RunningSummaries,
-    number_text,
 )
 from ewens_widgets.playback.loop import Engine, can_work
 from ewens_widgets.sampling.draws import DrawTable, Event
@@ -438,10 +437,8 @@ class Player(Engine[Frame, PlayerStatus]):
         message = compilation(chain.source) if is_running else self._message
         if is_preparing:
             message = message or _PREPARING
-        elif self._state is PlayerState.FINISHED:
-            message = f"All {number_text(chain.target)} iterations are done."
-            if chain.is_exhausted:
-                message = "The source has no more iterations."
+        elif self._state is PlayerState.FINISHED and chain.is_exhausted:
+            message = "The source has no more iterations."
         return PlayerStatus(
             state=PlayerState.PREPARING if is_preparing else self._state,
             iteration=chain.iteration,

@@ -21,6 +21,7 @@ const NARROW = [560, 700, 760, 860, 900]; // widths below which the stylesheet a
 const LOW = 620; // a window as low as this has small controls
 const BELOW = 10; // pixels left free below the widget
 const PART_PAUSE = 600; // milliseconds between the parts of a large file
+const THEME_EVENTS = ["transitionend", "transitioncancel"];
 const POINTED = 120; // milliseconds for which the mouse rests before somebody is asked what is there
 
 // Whether a page is light on dark, whichever program shows it: by the colour behind the widget.
@@ -216,7 +217,7 @@ function render({ model, el }) {
   };
   const sizeWatch = new ResizeObserver(fitSoon);
   // The stylesheet gives the surface's colour to something that is not seen, and lets that pass gradually: so there is an event when a
-  // theme has arrived, however late its own stylesheet comes.
+  // theme has arrived, however late its own stylesheet comes. A second stylesheet may cut the first change short.
   const onTheme = ({ target, propertyName }) => {
     if (target === around && propertyName === "text-decoration-color") fitSoon();
   };
@@ -404,7 +405,7 @@ function render({ model, el }) {
     around.addEventListener("pointermove", onMove);
     around.addEventListener("pointerdown", leaveFigure);
     around.addEventListener("pointerleave", leaveFigure);
-    around.addEventListener("transitionend", onTheme);
+    for (const kind of THEME_EVENTS) around.addEventListener(kind, onTheme);
     arrivals.observe(around, { childList: true, subtree: true });
     arrive();
     markButtons();
@@ -438,7 +439,7 @@ function render({ model, el }) {
     seen.disconnect();
     sizeWatch.disconnect();
     arrivals.disconnect();
-    around?.removeEventListener("transitionend", onTheme);
+    for (const kind of THEME_EVENTS) around?.removeEventListener(kind, onTheme);
     around?.removeEventListener("focusin", keepKeys);
     around?.removeEventListener("keydown", onKey);
     around?.removeEventListener("click", onClick);

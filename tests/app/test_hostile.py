@@ -22,7 +22,7 @@ from uuid import uuid4
 import psutil
 import pytest
 from app.far_visitor import PROTOCOL, FarVisitor, connect, cookies_of, end_visit, far_visit, open_page
-from browser.app_server import left_behind, running_app
+from browser.servers import left_behind, running_app
 from jupyter_server.services.kernels.connection.base import serialize_msg_to_ws_v1
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 from tornado.websocket import WebSocketClientConnection, WebSocketClosedError

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 from app.far_visitor import far_visit
-from browser.app_server import left_behind, running_app
+from browser.servers import left_behind, running_app
 
 pytestmark = [
     pytest.mark.slow,

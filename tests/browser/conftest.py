@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from browser.explorer_page import PATIENCE
-from browser.lab_server import running_lab
-from browser.opened import Server, do_without, new_page
+from browser.opened import Desk, Server, do_without, new_page
+from browser.servers import running_lab
 from playwright.sync_api import Browser, Error, Page, Playwright, expect, sync_playwright
 
 # Without these, Chromium looks for updates and news of its own, which is only noise here.
@@ -121,20 +121,13 @@ def page(browser: Browser) -> Iterator[Page]:
     page.context.close()
 
 
-@pytest.fixture(scope="module")
-def shared_page(browser: Browser) -> Iterator[Page]:
-    """A page for all tests of a file."""
-    page = new_page(browser)
-    yield page
-    page.context.close()
-
-
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
     root, private = folder / "notebooks", folder / "private"
     root.mkdir()
     private.mkdir()
-    command = ["-m", "jupyterlab", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={root}"]
+    command = ["-m", "jupyterlab", "--allow-root", "--ServerApp.ip=127.0.0.1", "--expose-app-in-browser"]
+    command.append(f"--ServerApp.root_dir={root}")
     with running_lab(private, command, root) as lab:
         yield Server(lab, private)
 
@@ -147,6 +140,14 @@ def compiled() -> None:
         "[ew.MoveInspector(ew.datasets.unit_square(seed=0), model='I', move=name) for name in ew.moves.MOVES]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture(scope="session")
+def desk(browser: Browser, shared_server: Server) -> Iterator[Desk]:
+    """A page with a notebook for all tests of a process."""
+    page = new_page(browser)
+    yield Desk(page, shared_server)
+    page.context.close()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import base64
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from browser.explorer_page import PATIENCE
-from browser.lab_server import _free_port, _stop
 from browser.opened import VIEWPORT, do_without
+from browser.servers import free_port, running
 from PIL import Image
 from websocket import WebSocket, create_connection
 
@@ -45,7 +44,9 @@ class Firefox:
     def value(self, expression: str) -> Any:  # noqa: ANN401 - whatever the expression gives
         """Value of an expression on the page."""
         code = f"Promise.resolve({expression}).then(value => JSON.stringify(value))"
-        found = self._send("script.evaluate", expression=code, target={"context": self._page}, awaitPromise=True)
+        found = self._send(
+            "script.evaluate", expression=code, target={"context": self._page}, awaitPromise=True
+        )
         assert found["type"] == "success", found
         return json.loads(found["result"].get("value", "null"))
 
@@ -85,20 +86,14 @@ def started_firefox(folder: Path) -> Iterator[Firefox]:
     program = shutil.which("firefox-esr") or shutil.which("firefox")
     if program is None:
         do_without("there is no Firefox; `make browser` installs Debian's where it may")
-    port, log = _free_port(), folder / "firefox.log"
-    command = [program, "--headless", "--no-remote", f"--remote-debugging-port={port}", "--profile", str(folder)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "about:blank"], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            deadline = time.monotonic() + PATIENCE / 1000
-            while "WebDriver BiDi listening" not in log.read_text():
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.1)
-            address = f"ws://127.0.0.1:{port}/session"
-            with closing(create_connection(address, timeout=PATIENCE / 1000, suppress_origin=True)) as socket:
-                yield Firefox(socket)
-        finally:
-            _stop(process)
+    port = free_port()
+
+    def ready(said: str) -> str | None:
+        return f"ws://127.0.0.1:{port}/session" if "WebDriver BiDi listening" in said else None
+
+    command = [program, "--headless", "--no-remote", f"--remote-debugging-port={port}", "--profile"]
+    with (
+        running(folder, [*command, str(folder), "about:blank"], ready) as (address, _),
+        closing(create_connection(address, timeout=PATIENCE / 1000, suppress_origin=True)) as socket,
+    ):
+        yield Firefox(socket)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from browser.lab_server import Lab
+from browser.servers import Lab
 from jupyter_client import BlockingKernelClient
 
 ANSWER_SECONDS = 300  # it may be compiling
@@ -44,7 +44,7 @@ def _sessions(lab: Lab) -> list[dict[str, Any]]:
 
 @contextmanager
 def probed_kernel(lab: Lab, runtime: Path, notebook: str) -> Iterator[Kernel]:
-    """The kernel of an open notebook; it is shut down in the end."""
+    """The kernel of an open notebook."""
     session = next(session for session in _sessions(lab) if session["path"] == notebook)
     client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{session['kernel']['id']}.json"))
     client.load_connection_file()
@@ -53,6 +53,3 @@ def probed_kernel(lab: Lab, runtime: Path, notebook: str) -> Iterator[Kernel]:
         yield Kernel(client)
     finally:
         client.stop_channels()
-        request = urllib.request.Request(_api(lab, f"sessions/{session['id']}"), method="DELETE")
-        with urllib.request.urlopen(request):
-            pass

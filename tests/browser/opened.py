@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from browser.explorer_page import PATIENCE, ExplorerPage
 from browser.kernel_probe import Kernel, probed_kernel
-from browser.lab_server import Lab
+from browser.servers import Lab
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -189,55 +189,81 @@ def show_notebook(page: Page, lab: Lab, notebook: str) -> None:
         page.keyboard.press("Control+b")
 
 
+# Writes the only cell of the notebook on display again.
+WRITE_CELL = "code => jupyterapp.shell.currentWidget.content.widgets[0].model.sharedModel.setSource(code)"
+
+
+@dataclass
+class Desk:
+    """A page with JupyterLab. One widget after another is shown by the same cell of the same notebook."""
+
+    page: Page
+    server: Server
+    notebook: str = ""
+    """Name of the notebook on display; a new one, with a new kernel, comes after a failure."""
+
+    def command(self, name: str, **arguments: str) -> None:
+        """Have JupyterLab carry out one of its commands."""
+        self.page.evaluate("([name, args]) => jupyterapp.commands.execute(name, args)", [name, arguments])
+
+    def write(self, code: str, kernel: str) -> None:
+        """Write the code to the cell."""
+        self.page.set_viewport_size(VIEWPORT)
+        if self.notebook and kernel == "python3":
+            self.command("notebook:clear-all-cell-outputs")
+            expect(self.page.locator(OUTPUT)).to_have_count(0)
+            self.page.evaluate(WRITE_CELL, code)
+            return
+        number = len(list(self.server.lab.root.iterdir()))
+        self.notebook = f"{kernel.replace('.', '-')}-{number}.ipynb"
+        write_notebook(self.server.lab.root / self.notebook, code, kernel)
+        show_notebook(self.page, self.server.lab, self.notebook)
+
+    @contextmanager
+    def in_the_dark(self, widget: OpenedExplorer) -> Iterator[None]:
+        """The dark theme, and the widget drawn in it."""
+        self.command("apputils:change-theme", theme="JupyterLab Dark")
+        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+        expect(widget.root).to_have_class(re.compile("ew-dark"))
+        try:
+            yield
+        finally:
+            self.command("apputils:change-theme", theme="JupyterLab Light")
+            expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
+
+
 Shown = TypeVar("Shown", bound=OpenedExplorer)
 
 
 @contextmanager
-def _opened(
-    shown: Shown, server: Server, notebook: str, code: str, kernel: str = "python3"
-) -> Iterator[Shown]:
-    write_notebook(server.lab.root / notebook, code, kernel)
-    show_notebook(shown.page, server.lab, notebook)
-    run_all(shown.page)
-    shown.wait_until_shown()
-    with probed_kernel(server.lab, server.runtime, notebook) as shown.kernel:
-        yield shown
+def _opened(shown: Shown, desk: Desk, code: str, kernel: str = "python3") -> Iterator[Shown]:
+    desk.write(code, kernel)
+    run_all(desk.page)
+    try:
+        shown.wait_until_shown()
+        with probed_kernel(desk.server.lab, desk.server.runtime, desk.notebook) as shown.kernel:
+            yield shown
+            shown.value(f"{shown.name}.close()")
+    except BaseException:
+        desk.notebook = ""
+        raise
+    if kernel != "python3":
+        desk.notebook = ""
 
 
 @contextmanager
-def opened_explorer(
-    page: Page, server: Server, name: str, code: str, kernel: str = "python3"
-) -> Iterator[OpenedExplorer]:
-    """An Explorer in a new notebook, whose kernel is shut down in the end."""
-    with _opened(OpenedExplorer(page), server, f"{name}.ipynb", code, kernel) as explorer:
+def opened_explorer(desk: Desk, code: str, kernel: str = "python3") -> Iterator[OpenedExplorer]:
+    """An Explorer on the desk."""
+    with _opened(OpenedExplorer(desk.page), desk, code, kernel) as explorer:
         yield explorer
 
 
 @contextmanager
-def opened_widget(
-    kind: type[Shown], page: Page, server: Server, name: str, expression: str
-) -> Iterator[Shown]:
-    """Another widget in a new notebook."""
+def opened_widget(kind: type[Shown], desk: Desk, expression: str) -> Iterator[Shown]:
+    """Another widget on the desk."""
     code = f"import ewens_widgets as ew\n{kind.name} = {expression}\n{kind.name}"
-    with _opened(kind(page), server, f"{name}.ipynb", code) as widget:
+    with _opened(kind(desk.page), desk, code) as widget:
         yield widget
-
-
-@contextmanager
-def reopened_in_the_dark(widget: OpenedExplorer, server: Server, name: str) -> Iterator[None]:
-    """The same widget, its notebook saved and opened again in the dark theme."""
-    page = widget.page
-    page.keyboard.press("Control+s")
-    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
-    path = server.private / "settings" / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
-    path.write_text('{"theme": "JupyterLab Dark"}')
-    try:
-        show_notebook(page, server.lab, f"{name}.ipynb")
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
-        widget.wait_until_shown()
-        yield
-    finally:
-        path.unlink()  # also where a test fails: the next page is to be light
 
 
 # The browser does not smooth the edges of dots alike each time it paints them: by up to 24 of 255 levels.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from browser.opened import OpenedLab, Server, opened_widget
-from playwright.sync_api import Page, expect
+from browser.opened import Desk, OpenedLab, opened_widget
+from playwright.sync_api import expect
 
 SAME = 1e-6
 
@@ -25,8 +25,8 @@ async ([one, other]) => {
 
 
 @pytest.fixture(scope="module")
-def shared_lab(shared_page: Page, shared_server: Server) -> Iterator[OpenedLab]:
-    with opened_widget(OpenedLab, shared_page, shared_server, "affine-lab", "ew.AffineLab()") as lab:
+def shared_lab(desk: Desk) -> Iterator[OpenedLab]:
+    with opened_widget(OpenedLab, desk, "ew.AffineLab()") as lab:
         yield lab
 
 

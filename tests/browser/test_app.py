@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from browser.app_server import running_app
 from browser.explorer_page import FIGURES, ExplorerPage
 from browser.opened import new_page
+from browser.servers import running_app
 from playwright.sync_api import Browser, Page, Route, expect
 
 # What the page does when it is closed, without closing it.

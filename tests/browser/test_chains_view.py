@@ -1,8 +1,8 @@
 """The two-minute lesson with the ChainsView: chains start apart, and then agree or do not."""
 
 import pytest
-from browser.opened import OpenedWidget, Server, opened_widget
-from playwright.sync_api import Page, expect
+from browser.opened import Desk, OpenedWidget, opened_widget
+from playwright.sync_api import expect
 
 QUANTITIES = ("n_clusters", "log_posterior", "theta")
 
@@ -20,10 +20,10 @@ def rhats(widget: OpenedWidget) -> dict[str, float]:
     return {name: widget.number(f'td[data-rhat="{name}"]') for name in QUANTITIES}
 
 
-def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> None:
+def test_chains_that_come_to_agree(desk: Desk) -> None:
     settings = 'model="III", iterations=400, burn_in=100, speed=1.0'
     expression = f"ew.ChainsView(ew.datasets.unit_square(seed=0), {settings})"
-    with opened_widget(OpenedWidget, shared_page, shared_server, "chains-view", expression) as view:
+    with opened_widget(OpenedWidget, desk, expression) as view:
         expect(view.part(".ew-sentence")).to_contain_text("Will they agree?")
         # They start apart, and after some iterations they still differ.
         view.press("play")
@@ -63,10 +63,10 @@ def test_chains_that_come_to_agree(shared_page: Page, shared_server: Server) -> 
         assert view.faults == []
 
 
-def test_chains_that_do_not_agree(shared_page: Page, shared_server: Server) -> None:
+def test_chains_that_do_not_agree(desk: Desk) -> None:
     """The paper's first algorithm does not get away from its starts in so short a run."""
     expression = 'ew.ChainsView(ew.datasets.wine(), moves="paper-1", iterations=500, burn_in=100)'
-    with opened_widget(OpenedWidget, shared_page, shared_server, "chains-apart", expression) as view:
+    with opened_widget(OpenedWidget, desk, expression) as view:
         view.press("run-to-end")
         view.wait_for_iteration(500)
         expect(view.part(".ew-sentence")).to_contain_text("The chains do not agree")

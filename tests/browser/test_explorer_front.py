@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from browser.explorer_page import ANSWER, CIRCLES, FAST
 from browser.layout import BOTTOM, settle
-from browser.opened import VIEWPORT, OpenedExplorer, Server, explorer_code, opened_explorer
-from playwright.sync_api import Page, expect
+from browser.opened import VIEWPORT, Desk, OpenedExplorer, explorer_code, opened_explorer
+from playwright.sync_api import expect
 
 PLACES = (
     f"root => [...root.querySelectorAll('{CIRCLES}')].map(dot => dot.parentElement.getAttribute('transform'))"
@@ -17,9 +17,9 @@ OPACITY = "part => Number(getComputedStyle(part).opacity)"
 
 
 @pytest.fixture(scope="module")
-def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def shared_explorer(desk: Desk) -> Iterator[OpenedExplorer]:
     code = explorer_code("ew.datasets.unit_square(seed=0), model='III', iterations=4000, speed=1 / 10")
-    with opened_explorer(shared_page, shared_server, "front", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         yield explorer
 
 
@@ -138,10 +138,3 @@ def test_a_large_file_is_downloaded_whole(explorer: OpenedExplorer) -> None:
         assert len(content) > least
         assert content.decode() == explorer.value(f"explorer.files._makers[{choice!r}]()[1].decode()")
     explorer.open_section("Save and export")
-
-
-def test_it_plays_when_it_is_first_seen(page: Page, shared_server: Server) -> None:
-    code = explorer_code("ew.datasets.unit_square(seed=0), speed=1 / 10, autoplay='visible'")
-    with opened_explorer(page, shared_server, "seen", code) as explorer:
-        explorer.wait_for_iteration(2)
-        assert explorer.faults == []

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser.explorer_page import assert_plays
-from browser.opened import RECORDED, Server, do_without, explorer_code, opened_explorer
-from playwright.sync_api import Page
+from browser.opened import RECORDED, Desk, do_without, explorer_code, opened_explorer
 
 # What a version needs that the environment's own does not; all else is there already.
 EXTRA_REQUIREMENTS = {"6.31": ["nest-asyncio"]}
@@ -50,12 +49,12 @@ def add_kernelspec(data: Path, name: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "version", ["6.31", *(pytest.param(version, marks=pytest.mark.nightly) for version in ("7.3", "7.4"))]
 )
-def test_the_explorer_plays(version: str, shared_page: Page, shared_server: Server, repository: Path) -> None:
+def test_the_explorer_plays(version: str, desk: Desk, repository: Path) -> None:
     folder, name = repository / "artefacts" / f"ipykernel-{version}", f"ipykernel-{version}"
     install_ipykernel(version, folder)
-    add_kernelspec(shared_server.private / "data", name, folder)
+    add_kernelspec(desk.server.private / "data", name, folder)
     code = explorer_code("ew.datasets.wine(), iterations=200_000")
-    with opened_explorer(shared_page, shared_server, name, code, kernel=name) as explorer:
+    with opened_explorer(desk, code, kernel=name) as explorer:
         found = explorer.value("__import__('ipykernel').__version__")
         assert str(found).startswith(f"{version}.")
         explorer.press("step")

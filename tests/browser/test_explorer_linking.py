@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser.opened import RECORDED, OpenedExplorer, Server, explorer_code, opened_explorer
-from playwright.sync_api import Page, expect
+from browser.opened import RECORDED, Desk, OpenedExplorer, explorer_code, opened_explorer
+from playwright.sync_api import expect
 
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, rgb
 
@@ -14,10 +14,10 @@ N_OBJECTS = 178
 
 
 @pytest.fixture(scope="module")
-def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def shared_explorer(desk: Desk) -> Iterator[OpenedExplorer]:
     """Wine, with enough draws for a tree."""
     code = explorer_code("ew.datasets.wine(), iterations=600, burn_in=100")
-    with opened_explorer(shared_page, shared_server, "linking", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         explorer.show_all_pictures()
         explorer.press("run-to-end")
         explorer.wait_for_iteration(600)

@@ -6,6 +6,7 @@ import pytest
 from browser.explorer_page import FAST, FIGURES, MOST_AFTER_PAUSE
 from browser.opened import (
     RECORDED,
+    Desk,
     OpenedExplorer,
     Server,
     assert_stands_still,
@@ -18,9 +19,9 @@ from playwright.sync_api import Browser, Page, expect
 
 
 @pytest.fixture(scope="module")
-def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def shared_explorer(desk: Desk) -> Iterator[OpenedExplorer]:
     code = explorer_code("ew.datasets.wine(), iterations=200_000")
-    with opened_explorer(shared_page, shared_server, "playback", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         yield explorer
 
 
@@ -168,7 +169,7 @@ def test_playing_does_not_fill_the_page(explorer: OpenedExplorer) -> None:
 @pytest.mark.nightly
 def test_pause_freezes_500_objects_at_full_speed(page: Page, shared_server: Server) -> None:
     code = explorer_code("ew.datasets.half_moons(n=500, seed=0), iterations=1_000_000, speed=None")
-    with opened_explorer(page, shared_server, "many", code) as explorer:
+    with opened_explorer(Desk(page, shared_server), code) as explorer:
         explorer.press("play")
         explorer.wait_for_iteration(300)
         assert explorer.pause_frames() <= MOST_AFTER_PAUSE
@@ -180,7 +181,8 @@ def test_the_chain_goes_on_while_the_page_is_closed(
     page: Page, browser: Browser, shared_server: Server
 ) -> None:
     code = explorer_code("ew.datasets.wine(), iterations=100_000")
-    with opened_explorer(page, shared_server, "page", code) as explorer:
+    desk = Desk(page, shared_server)
+    with opened_explorer(desk, code) as explorer:
         explorer.press("play")
         explorer.wait_for_iteration(20)
         page.keyboard.press("Control+s")
@@ -190,7 +192,7 @@ def test_the_chain_goes_on_while_the_page_is_closed(
 
         again = new_page(browser)
         reopened = OpenedExplorer(again, kernel=explorer.kernel)
-        show_notebook(again, shared_server.lab, "page.ipynb")
+        show_notebook(again, shared_server.lab, desk.notebook)
         reopened.wait_until_shown()
         reopened.wait_for_iteration(last_seen + 1)
         before = reopened.marks()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from browser.explorer_page import ANSWER, FAST, PAINT_ANEW
 from browser.layout import settle
-from browser.opened import OpenedExplorer, Server, explorer_code, opened_explorer
+from browser.opened import Desk, OpenedExplorer, explorer_code, opened_explorer
 from numpy.typing import NDArray
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 PARTS = {
     "headline": ".ew-headline-row",
@@ -91,9 +91,9 @@ def looks_the_same(explorer: OpenedExplorer, before: dict[str, NDArray[np.uint8]
 
 
 @pytest.fixture(scope="module")
-def explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def explorer(desk: Desk) -> Iterator[OpenedExplorer]:
     code = explorer_code("ew.datasets.wine(), iterations=300, burn_in=50")
-    with opened_explorer(shared_page, shared_server, "sessions", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         explorer.show_all_pictures()
         yield explorer
 

@@ -10,9 +10,9 @@ import messy_tables
 import numpy as np
 import pytest
 from browser.explorer_page import upload
-from browser.opened import OpenedExplorer, Server, explorer_code, opened_explorer
+from browser.opened import Desk, OpenedExplorer, explorer_code, opened_explorer
 from messy_tables import Messy, lines
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 CHAIN = "(explorer.dataset.name, str(explorer.settings.prior), id(explorer.sampler))"
 MARKUP = "<img src=x onerror=window.harm=1><script>window.harm=2</script>"
@@ -45,9 +45,9 @@ CHOICES = {"site": "leave out", "kind": "known classes"}
 
 
 @pytest.fixture(scope="module")
-def shared_explorer(shared_page: Page, shared_server: Server) -> Iterator[OpenedExplorer]:
+def shared_explorer(desk: Desk) -> Iterator[OpenedExplorer]:
     code = explorer_code("ew.datasets.unit_square(seed=0), iterations=100_000, speed=1 / 10")
-    with opened_explorer(shared_page, shared_server, "settings", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         yield explorer
 
 
@@ -235,9 +235,7 @@ def test_an_upload_that_needs_an_answer_gets_it_on_the_page(explorer: OpenedExpl
     explorer.wait_for_value(DATA, messy_tables.THREE)
 
 
-def test_own_shapes_are_chosen_played_saved_and_loaded(
-    explorer: OpenedExplorer, shared_server: Server
-) -> None:
+def test_own_shapes_are_chosen_played_saved_and_loaded(explorer: OpenedExplorer, desk: Desk) -> None:
     explorer.value("explorer.use_preset('four corners')")
     expect(explorer.part(".ew-title")).to_contain_text("80 points")
     preset, outlines = explorer.part(".ew-preset select"), explorer.part(".ew-scatter path.line")
@@ -269,7 +267,7 @@ def test_own_shapes_are_chosen_played_saved_and_loaded(
     explorer.press("apply")
     explorer.wait_for_value("explorer.sampler.posterior.shapes", "common")
     explorer.open_section("Save and export")
-    explorer.part(".ew-load input[type=file]").set_input_files(shared_server.lab.root / "own-shapes.ewens")
+    explorer.part(".ew-load input[type=file]").set_input_files(desk.server.lab.root / "own-shapes.ewens")
     explorer.wait_for_value("explorer.sampler.posterior.shapes", "own")
     explorer.wait_for_value("(explorer.player.status.iteration, explorer.labels.tolist())", saved)
     explorer.open_section("More settings")

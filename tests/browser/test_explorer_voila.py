@@ -7,7 +7,7 @@ import pytest
 from browser.explorer_page import FIGURES, MARKS, ExplorerPage, assert_plays
 from browser.firefox import started_firefox
 from browser.opened import explorer_code, write_notebook
-from browser.voila_server import running_voila
+from browser.servers import running_voila
 from playwright.sync_api import Page
 
 STATUS = "document.querySelector('.ew-explorer .ew-status')?.textContent ?? ''"

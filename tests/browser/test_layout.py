@@ -8,14 +8,13 @@ from browser.explorer_page import ANSWER, FAST
 from browser.layout import NARROW, SIZES, TALL, all_faults, below_the_projector, faults, violations
 from browser.opened import (
     VIEWPORT,
+    Desk,
     OpenedExplorer,
     OpenedLab,
     OpenedWidget,
-    Server,
     explorer_code,
     opened_explorer,
     opened_widget,
-    reopened_in_the_dark,
 )
 from playwright.sync_api import Page, expect
 
@@ -152,14 +151,13 @@ def presented(opened: OpenedExplorer) -> dict[str, list[str]]:
 
 @pytest.mark.layout
 @pytest.mark.parametrize("name", WIDGETS)
-def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_server: Server, name: str) -> None:
-    """In every state, in the last one at all sizes, and when the notebook is reopened in the dark theme."""
+def test_nothing_overlaps_and_nothing_is_cut_off(desk: Desk, name: str) -> None:
+    """In every state, in the last one at all sizes, and in the dark theme."""
     expression, run = WIDGETS[name]
     # The AffineLab has a verdict where others have a status.
     kind: type[OpenedExplorer] = OpenedLab if name.startswith("affine_lab") else OpenedWidget
-    page, notebook = shared_page, f"layout_{name}"
-    page.set_viewport_size(VIEWPORT)
-    with opened_widget(kind, page, shared_server, notebook, expression) as opened:
+    page = desk.page
+    with opened_widget(kind, desk, expression) as opened:
         expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
         found = {state: faults(page, opened.root, SIZES[0]) for state in run(opened)}
         sizes = NARROW if name == "explorer_with_own_shapes" else ()
@@ -171,7 +169,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(shared_page: Page, shared_serve
             found["height"] = below_the_projector(opened.root)
         found |= rules(opened) | presented(opened)
         page.set_viewport_size(VIEWPORT)
-        with reopened_in_the_dark(opened, shared_server, notebook):
+        with desk.in_the_dark(opened):
             found["dark"] = faults(page, opened.root, SIZES[0])
             found |= {f"{rule} in the dark": faults for rule, faults in rules(opened).items()}
         wrong = [f"{state}: {fault}" for state, several in found.items() for fault in several]
@@ -209,11 +207,10 @@ SMALL_TEXTS = """
 
 
 @pytest.mark.layout
-def test_presentation(shared_page: Page, shared_server: Server) -> None:
-    page = shared_page
-    page.set_viewport_size(VIEWPORT)
+def test_presentation(desk: Desk) -> None:
+    page = desk.page
     code = explorer_code("ew.datasets.wine(), iterations=100_000")
-    with opened_explorer(page, shared_server, "presentation", code) as explorer:
+    with opened_explorer(desk, code) as explorer:
         scatter = explorer.box(".ew-scatter")
         # A click on a picture gives the widget the keyboard.
         page.mouse.click(scatter["x"] + scatter["width"] / 2, scatter["y"] + 5)

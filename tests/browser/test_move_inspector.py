@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 from browser.explorer_page import CIRCLES
-from browser.opened import OpenedWidget, Server, opened_widget
-from playwright.sync_api import Page, expect
+from browser.opened import Desk, OpenedWidget, opened_widget
+from playwright.sync_api import expect
 
 # The first differs from the one that is shown when the lesson begins.
 MOVES = {
@@ -25,9 +25,9 @@ cells => Object.fromEntries(
 
 
 @pytest.fixture
-def inspector(shared_page: Page, shared_server: Server) -> Iterator[OpenedWidget]:
+def inspector(desk: Desk) -> Iterator[OpenedWidget]:
     expression = 'ew.MoveInspector(ew.datasets.unit_square(seed=0), model="I")'
-    with opened_widget(OpenedWidget, shared_page, shared_server, "move-inspector", expression) as widget:
+    with opened_widget(OpenedWidget, desk, expression) as widget:
         yield widget
         assert widget.faults == []
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 import pytest
-from browser.opened import OpenedLab, Server, opened_widget
-from playwright.sync_api import Page, expect
+from browser.opened import Desk, OpenedLab, opened_widget
+from playwright.sync_api import expect
 
 Place = tuple[float, float]
 
@@ -38,8 +38,8 @@ class OpenedSheet(OpenedLab):
         ).filter(has_text=name).click()
 
 
-def test_points_are_painted_clustered_and_shared(shared_page: Page, shared_server: Server) -> None:
-    with opened_widget(OpenedSheet, shared_page, shared_server, "points-lab", "ew.PointsLab()") as lab:
+def test_points_are_painted_clustered_and_shared(desk: Desk) -> None:
+    with opened_widget(OpenedSheet, desk, "ew.PointsLab()") as lab:
         points = lab.part(".ew-sheet-point")
         expect(lab.part(".ew-too-few")).to_contain_text("Paint at least four points")
         expect(lab.part("button.ew-play")).to_be_hidden()

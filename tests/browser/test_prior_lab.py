@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from browser.opened import OpenedLab, Server, opened_widget
-from playwright.sync_api import Page, expect
+from browser.opened import Desk, OpenedLab, opened_widget
+from playwright.sync_api import expect
 
 from ewens_widgets.model.priors import DirichletMultinomial, Ewens, PitmanYor
 
@@ -19,9 +19,9 @@ ON_PAGE = """
 
 
 @pytest.fixture(scope="module")
-def shared_lab(shared_page: Page, shared_server: Server) -> Iterator[OpenedLab]:
+def shared_lab(desk: Desk) -> Iterator[OpenedLab]:
     expression = "ew.PriorLab(concentration=1.0, n=50)"
-    with opened_widget(OpenedLab, shared_page, shared_server, "prior-lab", expression) as lab:
+    with opened_widget(OpenedLab, desk, expression) as lab:
         yield lab
 
 

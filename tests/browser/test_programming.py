@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 from browser.explorer_page import CIRCLES
-from browser.opened import OpenedExplorer, OpenedWidget, Server, opened_widget
-from playwright.sync_api import Locator, Page, expect
+from browser.opened import Desk, OpenedExplorer, OpenedWidget, explorer_code, opened_explorer, opened_widget
+from playwright.sync_api import Locator, expect
 
 LAYOUT = """ew.Explorer(ew.datasets.unit_square(seed=0), model="III", iterations=100_000, speed=1.0)
 from ipywidgets import Checkbox, HBox, IntText, VBox, jslink, jsdlink
@@ -38,9 +38,9 @@ class OwnLayout(OpenedExplorer):
         self.root.evaluate("root => root.scrollIntoView({ block: 'start' })")
 
 
-def test_a_layout_of_ones_own(shared_page: Page, shared_server: Server) -> None:
+def test_a_layout_of_ones_own(desk: Desk) -> None:
     code = LAYOUT.replace("ew.Explorer", "None\nexplorer = ew.Explorer", 1)
-    with opened_widget(OwnLayout, shared_page, shared_server, "own-layout", code) as page:
+    with opened_widget(OwnLayout, desk, code) as page:
         expect(page.part(".ew-alone")).to_have_count(2)
         expect(page.part(".ew-partition")).to_have_count(1)
         expect(page.part(CIRCLES)).to_have_count(80)
@@ -71,8 +71,15 @@ def test_a_layout_of_ones_own(shared_page: Page, shared_server: Server) -> None:
         assert page.faults == []
 
 
-def test_another_sampler_is_watched(shared_page: Page, shared_server: Server) -> None:
-    with opened_widget(OpenedWidget, shared_page, shared_server, "watched", OTHER) as watcher:
+def test_the_explorer_plays_when_it_is_first_seen(desk: Desk) -> None:
+    code = explorer_code("ew.datasets.unit_square(seed=0), speed=1 / 10, autoplay='visible'")
+    with opened_explorer(desk, code) as explorer:
+        explorer.wait_for_iteration(2)
+        assert explorer.faults == []
+
+
+def test_another_sampler_is_watched(desk: Desk) -> None:
+    with opened_widget(OpenedWidget, desk, OTHER) as watcher:
         watcher.press("play")
         watcher.wait_for_iteration(20)
         watcher.press("play")

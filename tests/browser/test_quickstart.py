@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import nbformat
-from browser.lab_server import running_lab
 from browser.lite_site import strip_outputs
 from browser.opened import CODE_PROMPT, ERROR_OUTPUT, OUTPUT, STDERR_OUTPUT, run_all
+from browser.servers import running_lab
 from playwright.sync_api import Page, expect
 
 
