@@ -272,7 +272,7 @@ def _sampling(trace: Trace) -> Iterator[str]:
         f"{moves}."
     )
     if any(name.endswith(PRINTED) for name in trace.move_counts):
-        yield "With this ratio the chain does not sample the posterior, so no result below describes the posterior."
+        yield "With this ratio the chain does not sample the posterior, so no result below describes it."
     if numbers.rhat:
         yield (
             f"The largest rank-normalised R-hat was {numbers.worst_rhat:.3f} and the smallest effective "

@@ -102,19 +102,6 @@ def browser(launch: Callable[..., Browser]) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def screenshot(page: Page, repository: Path) -> Callable[[str], Path]:
-    """Function that saves a picture of the page under a name."""
-
-    def save(name: str) -> Path:
-        path = repository / "artefacts" / f"{name}.png"
-        path.parent.mkdir(exist_ok=True)
-        page.screenshot(path=path)
-        return path
-
-    return save
-
-
-@pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     page = new_page(browser)
     yield page

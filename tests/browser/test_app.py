@@ -26,9 +26,7 @@ async () => {
 """
 
 
-def test_visitors_of_the_web_app(
-    page: Page, browser: Browser, compiled: None, tmp_path: Path, screenshot: Callable[[str], Path]
-) -> None:
+def test_visitors_of_the_web_app(page: Page, browser: Browser, compiled: None, tmp_path: Path) -> None:
     with running_app(tmp_path, "--visitors=1", "--data=wine") as (address, server):
         first, asked = ExplorerPage(new_page(browser)), set()
         first.page.on("request", lambda request: asked.add(urlsplit(request.url).hostname))
@@ -53,7 +51,6 @@ def test_visitors_of_the_web_app(
         assert page.goto(address).status == 503
         expect(page.get_by_role("heading", name="All places are taken")).to_be_visible()
         expect(page.get_by_text("it has room for 1")).to_be_visible()
-        screenshot("app-full")
         first.wait_for_iteration(first.iteration() + 1)  # the others are not disturbed
         assert first.faults == []
 
@@ -67,7 +64,6 @@ def test_visitors_of_the_web_app(
         assert second.faults == []
         assert page.evaluate(END_VISIT) == 204
         expect(page.get_by_role("alertdialog")).to_contain_text("This visit has ended")
-        screenshot("app-ended")
         page.get_by_role("button", name="Start again").click()
         second.wait_until_shown()
         assert second.iteration() == 0
@@ -76,7 +72,7 @@ def test_visitors_of_the_web_app(
 
 
 def test_a_page_says_that_the_explorer_does_not_come_and_is_silent_once_it_has_come(
-    page: Page, compiled: None, tmp_path: Path, screenshot: Callable[[str], Path]
+    page: Page, compiled: None, tmp_path: Path
 ) -> None:
     held: list[Route] = []
     page.route("**/voila.js", lambda route: held.insert(0, route))
@@ -93,7 +89,6 @@ def test_a_page_says_that_the_explorer_does_not_come_and_is_silent_once_it_has_c
     with running_app(tmp_path, "--visitors=1") as (address, _):
         load(lambda: page.goto(address, wait_until="commit"))
         expect(start_again).to_be_focused()
-        screenshot("app-late")
         wait.click()
         expect(notice).to_have_count(0)
         # The only place is free again at once, although Voilà's script is not there to say so.

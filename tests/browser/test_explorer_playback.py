@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from browser.explorer_page import FAST, FIGURES, MOST_AFTER_PAUSE
+from browser.explorer_page import FAST, MOST_AFTER_PAUSE, assert_all_pictures_play
 from browser.opened import (
     RECORDED,
     Desk,
@@ -49,16 +49,7 @@ def assert_colours_show(colours: list[str], labels: list[int]) -> None:
 
 
 def test_play_changes_all_pictures_and_pause_freezes_them_at_full_speed(explorer: OpenedExplorer) -> None:
-    marks, pixels = explorer.marks(), explorer.pixels()
-    explorer.press("play")
-    explorer.wait_for_iteration(10)
-    explorer.choose_speed(FAST)
-    explorer.wait_for_iteration(500)
-    assert explorer.pause_frames() <= MOST_AFTER_PAUSE
-    later_marks, later_pixels = explorer.marks(), explorer.pixels()
-    for name in FIGURES:
-        assert later_marks[name] != marks[name], f"Play has not changed the marks of {name}"
-        assert later_pixels[name] != pixels[name], f"Play has not changed the picture of {name}"
+    assert_all_pictures_play(explorer)
     assert_stands_still(explorer)
 
 

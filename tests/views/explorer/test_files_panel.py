@@ -145,7 +145,7 @@ class TestFiles:
         step(explorer, 200)
         told = explorer.files._makers["methods paragraph and references (TXT)"]()[1].decode()
         assert "with the acceptance ratio as printed, inverted," in told
-        assert "the chain does not sample the posterior, so no result below describes the posterior" in told
+        assert "the chain does not sample the posterior, so no result below describes it" in told
         explorer.shared.set_colouring("answer")
         explorer.player.complete()
         said = explorer.headline.sentence.value
