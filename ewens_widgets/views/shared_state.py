@@ -80,6 +80,10 @@ class Cut:
         return float((heights[merges] + heights[merges + 1]) / 2)
 
 
+HALF = 0.5
+"""Where the tree is cut at first: objects that are together in half of the draws stay together."""
+
+
 class SharedState:
     """Shared state of some views, with observers."""
 
@@ -87,7 +91,7 @@ class SharedState:
         self.selection = Selection()
         self.pointed = Selection()  # what is under the mouse in another picture
         self.live_tree = LiveTree()
-        self.cut = Cut(height=0.5)
+        self.cut = Cut(height=HALF)
         self.colouring = "draw"
         self.classes: NDArray[Any] | None = None
         self.cut_problem = ""

@@ -222,10 +222,10 @@ def test_a_table_with_gaps_a_category_a_rounded_sum_and_a_counter_is_clustered(
 
 
 def test_an_upload_that_needs_an_answer_gets_it_on_the_page(explorer: OpenedExplorer) -> None:
-    before = explorer.value(DATA)
+    chain = explorer.value(CHAIN)
     upload(explorer, f"{ASKED.title}.csv", ASKED.content)
     expect(explorer.part(".ew-data .ew-problem")).to_contain_text("Choose below, then use these columns.")
-    assert explorer.value(DATA) == before
+    assert explorer.value(CHAIN) == chain
     for name, choice in CHOICES.items():
         control = explorer.part(".ew-column-role").filter(has=explorer.page.get_by_text(name, exact=True))
         control.locator("select").select_option(label=choice)

@@ -58,7 +58,7 @@ from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import in_columns, live_address
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.programmed import Programmed
-from ewens_widgets.views.shared_state import Cut, SharedState
+from ewens_widgets.views.shared_state import HALF, Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import (
@@ -371,7 +371,7 @@ class Explorer(Programmed):
             colours=shared.colouring,
             tree=shared.live_tree.method,
             cut=cut.n_clusters,
-            height=cut.height,
+            height=None if cut.height == HALF else cut.height,
             least=cut.min_size,
             x=x,
             y=y,
@@ -404,9 +404,8 @@ class Explorer(Programmed):
 
     def show_state(self, shown: Shown) -> None:
         """Show the chain in this way; axes that the data do not have are ignored."""
-        cut = self.shared.cut
-        if shown.cut is not None or shown.height is not None:
-            cut = Cut(n_clusters=shown.cut, height=shown.height, min_size=shown.least)
+        height = HALF if shown.cut is None and shown.height is None else shown.height
+        cut = Cut(n_clusters=shown.cut, height=height, min_size=shown.least)
         iteration = self.player.status.iteration
         self.shared.restore(shown.colours, shown.tree, cut, shown.numbers, iteration)
         if shown.ringed:

@@ -269,6 +269,8 @@ def state_text(arguments: dict[str, Any], shown: Shown) -> str:
     for key in _SHOWN:
         if getattr(shown, key) not in (None, getattr(default, key)):
             parts[key] = getattr(shown, key)
+    if {"cut", "height"} & parts.keys():
+        parts.setdefault("colours", shown.colours)  # a cut alone is a cut that is shown
     return urlencode(parts)
 
 

@@ -64,6 +64,10 @@ def test_state_and_text_go_back_and_forth() -> None:
     assert "data=square" in explorer.state
     assert "lambda=2" in explorer.state
     assert state_text({}, Shown()) == ""
+    assert "height" not in Explorer().state
+    assert parse_state(state_text({}, Shown(cut=2)))[1] == Shown(cut=2)
+    explorer.use_preset("four corners")
+    assert (explorer.shared.cut, explorer.state) == (Cut(height=0.5), "data=square&model=I")
 
 
 def test_the_code_makes_the_same_explorer() -> None:
