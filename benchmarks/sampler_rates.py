@@ -224,6 +224,51 @@ def own() -> None:
     row("", f"{(time.perf_counter() - start) / 3:.2g}", peak)
 
 
+def centre(bursts: int = 300) -> None:
+    """What the draw of an unknown centre costs: bursts of two chains in turn, in time of this thread.
+
+    Chains with a known and with an unknown centre have different numbers of clusters, on which the time of an
+    iteration depends. So bursts are also taken from the same states, of either chain in turn.
+    """
+    header(
+        "wine",
+        "µs an iteration, known centre",
+        "unknown centre",
+        "ratio",
+        "clusters, known centre",
+        "unknown",
+        "ratio from the same states",
+    )
+    wine = ew.datasets.wine()
+    for schedule, iterations in (("default", 50), ("paper-2", 2_000)):
+        for model in ("I", "II", "III"):
+            chains = [
+                ew.Sampler(wine, model=model, moves=schedule, centre=kind, seed=0)
+                for kind in ("mean", "unknown")
+            ]
+            for chain in chains:
+                chain.sample(1, burn_in=40 * iterations, progress=False)
+            own, clusters, same = ([[], []] for _ in range(3))
+            for burst in range(2 * bursts):
+                states = [chain.state for chain in chains]
+                for k in (0, 1) if burst % 4 < 2 else (1, 0):
+                    if burst % 2:
+                        chains[k].restore(states[burst // 2 % 2])
+                    start = time.thread_time()
+                    draws = chains[k].advance(1, thin=iterations)
+                    seconds = time.thread_time() - start
+                    (same if burst % 2 else own)[k].append(1e6 * seconds / iterations)
+                    if burst % 2:
+                        chains[k].restore(states[k])
+                    else:
+                        clusters[k].append(draws.n_clusters[-1])
+            known, unknown = np.median(own, axis=1)
+            counts = [f"{np.mean(values):.1f}" for values in clusters]
+            paired = f"{np.median(np.divide(same[1], same[0])):.3f}"
+            cells = f"{known:.2f}", f"{unknown:.2f}", f"{unknown / known:.3f}"
+            row(f"{schedule}, model {model}", *cells, *counts, paired)
+
+
 def peers() -> Iterator[tuple[str, Callable[[], int]]]:
     """Sweeps of libraries that can be installed beside this one, on the same data."""
     data = ew.datasets.wine().X
@@ -266,7 +311,15 @@ def compare() -> None:
         row(name, f"{rate:.3g}", f"{ours / rate:.3g}")
 
 
-SECTIONS = {"moves": moves, "sizes": sizes, "events": events, "mixing": mixing, "own": own, "peers": compare}
+SECTIONS = {
+    "moves": moves,
+    "sizes": sizes,
+    "events": events,
+    "mixing": mixing,
+    "own": own,
+    "centre": centre,
+    "peers": compare,
+}
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ N_OBJECTS = 12_000
 LIMIT = 60_000_000
 # Of files, of single columns, of the table that a trace is, or (ν) of another family than the one here.
 NO_RESULT = {"load", "column", "columns", "concatenate", "held", "nu_posterior"}
-NO_RESULT |= {"append", "clear", "count", "events", "extend", "index", "reserve", "trace"}
+NO_RESULT |= {"clear", "count", "events", "extend", "index", "reserve", "trace"}
 
 
 def make_data() -> np.ndarray[Any, Any]:

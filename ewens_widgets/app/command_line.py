@@ -7,13 +7,13 @@ made, because it uses what the commands share here: checked arguments, and the e
 
 import argparse
 import contextlib
+import itertools
 import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from ewens_widgets._version import __version__
 
@@ -153,8 +153,10 @@ def _run_paper(options: argparse.Namespace) -> int:
     return 0
 
 
-# Settings with machine code of their own, the most common ones first.
-_KINDS: tuple[dict[str, Any], ...] = ({}, {"shapes": "own"}, {"moves": "paper-2"})
+# Columns, shapes and moves with machine code of their own, the most common ones first.
+_CODES = tuple(
+    itertools.product((["number"], ["number", "category"]), ("default", "paper-2"), ("common", "own"))
+)
 
 
 def add_compile(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
@@ -181,10 +183,12 @@ def start_compiling() -> None:
 
 def compile_chains() -> None:
     """Wait until the chains are compiled."""
+    from ewens_widgets.datasets import Dataset
     from ewens_widgets.sampling.sampler import Sampler
 
-    for settings in _KINDS:
-        Sampler([[0.0], [1.0], [3.0]], **settings).compile(progress=False)
+    for kinds, moves, shapes in _CODES:
+        rows = [row[: len(kinds)] for row in ([0.0, 0.0], [1.0, 1.0], [3.0, 0.0])]
+        Sampler(Dataset(rows, kinds=kinds), moves=moves, shapes=shapes).compile(progress=False)
 
 
 def precompile(data: str) -> int:

@@ -214,8 +214,7 @@ def _chain_cell(found: Found) -> str:
     if not found:
         return "–"
     rhat = "∞" if found["rhat"] is None else f"{found['rhat']:.2f}"
-    errors = _spread(found["errors"]) + (" for seed 0" if len(found["errors"]) == 1 else "")
-    return f"{errors}; K {np.mean(found['n_clusters']):.1f}; R-hat {rhat}"
+    return f"{_spread(found['errors'])}; K {np.mean(found['n_clusters']):.1f}; R-hat {rhat}"
 
 
 def comparison_table(results: Found) -> str:

@@ -310,7 +310,7 @@ class DrawTable(Sequence[Event]):
     `n_clusters`, `theta` or `log_posterior`. A quantity without a column of its own is computed when it is
     asked for. A slice with a step adds up the counts of the moves, so that none is lost.
 
-    `extend` and `append` add iterations. The arrays double when they are full, and recorded rows are never
+    `extend` adds iterations. The arrays double when they are full, and recorded rows are never
     overwritten: slices and columns taken before stay valid. The number of rows is raised last, so a block is
     added as a whole or, if that is interrupted, not at all.
 
@@ -534,16 +534,6 @@ class DrawTable(Sequence[Event]):
             self.reports[iteration] = report._replace(proposed_labels=small)
         self._computed = {}
         self._length += count
-
-    def append(self, event: Event) -> None:
-        """Add one event."""
-        told: dict[str, Any] = {**event._asdict(), **dict(event.more), "iterations": event.iteration}
-        names, told["proposals"], told["acceptances"] = (
-            zip(*event.moves, strict=True) if event.moves else [()] * 3
-        )
-        columns = {name: np.array([told[name]]) for name in SCHEMA if name in told}
-        report = StepReport(event.proposed_labels, event.accepted, event.log_ratio)
-        self.extend(DrawTable(self.posterior, names, columns, None if report.accepted is None else report))
 
     def trace(self, burn_in: int = 0, thin: int = 1) -> "Trace":
         """Give the draws as a trace, without copying them.

@@ -36,11 +36,17 @@ def test_what_runs_in_the_background_is_all_kinds_of_chains(monkeypatch: pytest.
     command_line.start_compiling()
     ((interpreter, option, code),) = commands
     assert (interpreter, option) == (sys.executable, "-c")
-    compiled: list[str] = []
-    monkeypatch.setattr(Sampler, "compile", lambda self, **_: compiled.append(self.posterior.shapes))
+    compiled: list[tuple[bool, str, str]] = []
+
+    def record(sampler: Sampler, **_: object) -> None:
+        posterior = sampler.posterior
+        compiled.append((posterior.columns.has_categories, sampler.move_names[-1], posterior.shapes))
+
+    monkeypatch.setattr(Sampler, "compile", record)
     assert code == "from ewens_widgets.app.command_line import compile_chains; compile_chains()"
     command_line.compile_chains()
-    assert compiled == ["common", "own", "common"]
+    assert compiled[0] == (False, "gibbs", "common")
+    assert len(set(compiled)) == len(compiled) == 8
 
 
 def test_lab_opens_the_quickstart_on_copies(

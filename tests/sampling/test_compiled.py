@@ -1,8 +1,11 @@
 """The kernels interpreted and compiled: the same chain."""
 
+import copy
 import importlib
+import itertools
 import json
 import os
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -11,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sampling.exact import mixed
 from sampling.short_chains import all_chains
 
+import ewens_widgets as ew
 from ewens_widgets.sampling import compiled, driver, kernel
 from ewens_widgets.sampling import moves as all_moves
 from ewens_widgets.sampling.kernel import partition_changes
@@ -27,6 +32,30 @@ def fresh_interpreter(code: str, **environment: str) -> str:
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
     )
     return done.stdout
+
+
+@pytest.mark.parametrize("moves", ["default", "paper-2"])
+@pytest.mark.parametrize("shapes", ["common", "own"])
+def test_a_family_is_compiled_once_without_and_once_with_categories(shapes: str, moves: str) -> None:
+    """Gaps, the centre, the model and copies are values: each type takes some 15 seconds to compile."""
+    numba = pytest.importorskip("numba")
+    numbers = np.random.default_rng(0).normal(size=(8, 2))
+    gaps = numbers.copy()
+    gaps[[1, 4], [0, 1]] = np.nan
+    categories = np.array([[0.0, 1.0] * 4]).T
+    missing = categories.copy()
+    missing[2] = np.nan
+    found = []
+    for tables in ([numbers, gaps], [mixed(X, C) for X in (numbers, gaps) for C in (categories, missing)]):
+        types = set()
+        for X, model, centre in itertools.product(tables, ("I", "III"), ("mean", "unknown")):
+            sampler = ew.Sampler(X, model=model, shapes=shapes, moves=moves, centre=centre)
+            for one in (sampler, copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):  # noqa: S301 - its own
+                for _, arguments in one._driver.trials().values():
+                    types.add(tuple(map(str, map(numba.typeof, arguments))))
+        found.append(types)
+    assert [len(types) for types in found] == [1, 1]
+    assert found[0] != found[1]
 
 
 @pytest.mark.slow

@@ -196,12 +196,12 @@ def events(trace: Trace) -> list[Event]:
 
 def recorded(trace: Trace) -> DrawTable:
     draws = DrawTable(trace.posterior)
-    for event in trace:
-        draws.append(event)
+    for row in range(len(trace)):
+        draws.extend(trace[row : row + 1])
     return draws
 
 
-def test_events_and_blocks_record_the_same(trace: Trace, events: list[Event]) -> None:
+def test_rows_and_blocks_record_the_same(trace: Trace, events: list[Event]) -> None:
     one_by_one, in_blocks = recorded(trace), DrawTable(trace.posterior, trace.move_names)
     for start, stop in ((0, 3), (3, 3), (3, 25), (25, 40)):
         in_blocks.extend(trace[start:stop])

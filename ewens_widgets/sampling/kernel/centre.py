@@ -38,6 +38,7 @@ from ewens_widgets.sampling.kernel.scatter import (
     fill_scatter_matrix,
     fill_total,
     log_product,
+    multiply,
 )
 from ewens_widgets.sampling.kernel.workspace import (
     AnyProblem,
@@ -63,6 +64,17 @@ def sum_clusters(table: FloatArray, workspace: AnyWorkspace) -> None:
 
 
 @inlined
+def sum_table(problem: Problem, workspace: Workspace, table: FloatArray) -> None:
+    """Compute the sums of common shapes from a table, and its total where cells are missing."""
+    sum_clusters(table, workspace)
+    for b in range(workspace.integers[at.CLUSTERS]):
+        for r in range(workspace.sums.shape[1]):
+            workspace.columns[r, b] = workspace.sums[b, r]
+    if problem.gaps.shape[0] > 0:
+        fill_total(problem, workspace, table)
+
+
+@inlined
 def _shift(problem: AnyProblem, workspace: AnyWorkspace) -> None:
     """Move the coordinates by the centre."""
     origin, centre = problem.origin, workspace.centre
@@ -74,25 +86,21 @@ def _shift(problem: AnyProblem, workspace: AnyWorkspace) -> None:
 @inlined
 def _pull(problem: Problem, workspace: Workspace, theta_index: int) -> float:
     """Write v to `first` and return c."""
-    theta, pull, total = problem.theta[theta_index], workspace.first, 0.0
-    for r in range(pull.shape[0]):
-        pull[r] = 0.0
-    for b in range(workspace.integers[at.CLUSTERS]):
-        weight = 1.0 / (1.0 + theta * workspace.sizes[b])
-        total += weight * workspace.sizes[b]
-        for r in range(pull.shape[0]):
-            pull[r] += weight * workspace.sums[b, r]
+    theta, weights, total = problem.theta[theta_index], workspace.slots[0], 0.0
+    n_clusters = workspace.integers[at.CLUSTERS]
+    for b in range(n_clusters):
+        weights[b] = 1.0 / (1.0 + theta * workspace.sizes[b])
+        total += weights[b] * workspace.sizes[b]
+    multiply(workspace.sums, weights[:n_clusters], workspace.first)
     return total
 
 
-@jit
+@inlined
 def release(problem: Problem, workspace: Workspace) -> None:
     """Forget μ: the sums become those of the centred data; the coordinates wait for the next μ."""
     for r in range(workspace.centre.shape[0]):
         workspace.centre[r] = 0.0
-    sum_clusters(problem.origin, workspace)
-    if problem.gaps.shape[0] > 0:
-        fill_total(problem, workspace, problem.origin)
+    sum_table(problem, workspace, problem.origin)
 
 
 @inlined
@@ -119,7 +127,7 @@ def fill_residual(problem: Problem, workspace: Workspace, theta_index: int) -> f
     return total
 
 
-@jit
+@inlined
 def draw_centre(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> None:
     """Draw μ given partition and θ, and move coordinates and sums by it; begins where `release` ends."""
     n_objects, n_features = problem.coordinates.shape
@@ -154,17 +162,17 @@ def draw_centre(problem: Problem, workspace: Workspace, rng: np.random.Generator
 
 @inlined
 def _take_square(problem: Problem, workspace: Workspace, vector: FloatArray, factor: float) -> None:
-    """Take factor · x xᵀ from `matrix` (III), from the diagonal in `second` (II), or from its trace (I)."""
+    """Take factor · x xᵀ from `matrix` (III), or its diagonal from `second` (I and II)."""
     for r in range(vector.shape[0]):
         scaled = factor * vector[r]
         if problem.model == 3:
             for c in range(r + 1):
                 workspace.matrix[r, c] -= scaled * vector[c]
         else:
-            workspace.second[0 if problem.model == 1 else r] -= scaled * vector[r]
+            workspace.second[r] -= scaled * vector[r]
 
 
-@jit
+@inlined
 def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
     """What the likelihood of the orbit has besides log det Γ: −(d log c + (n − 1) log |S/n|)/2, by model.
 
@@ -174,16 +182,16 @@ def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
     n_objects, n_features = problem.coordinates.shape
     theta_index = workspace.integers[at.THETA]
     pull, whole, total = workspace.first, workspace.vectors[at.GAP], 0.0
-    squares = 1.0 if problem.gaps.shape[0] == 0 else 0.0
+    n_squares = n_objects * (n_features if problem.model == 1 else 1)
+    has_gaps = problem.gaps.shape[0] > 0
+    squares = 0.0 if has_gaps else n_objects / n_squares
     for r in range(n_features):
         pull[r], workspace.second[r] = 0.0, squares
     for r in range(workspace.matrix.shape[0]):
         for c in range(r + 1):
             workspace.matrix[r, c] = squares if r == c else 0.0
-    if problem.gaps.shape[0] > 0:
-        n_squares = n_objects * (n_features if problem.model == 1 else 1)
-        for i in range(n_objects):
-            _take_square(problem, workspace, problem.origin[i], -1.0 / n_squares)
+    for i in range(n_objects if has_gaps else 0):
+        _take_square(problem, workspace, problem.origin[i], -1.0 / n_squares)
     for b in range(workspace.integers[at.CLUSTERS]):
         size = workspace.sizes[b]
         weight = 1.0 / (1.0 + problem.theta[theta_index] * size)
@@ -192,14 +200,16 @@ def log_orbit_terms(problem: Problem, workspace: Workspace) -> float:
             whole[r] = workspace.sums[b, r] + size * workspace.centre[r]
             pull[r] += weight * whole[r]
         _take_square(problem, workspace, whole, problem.shrinkage[theta_index, size])
-    divisor = total * n_objects * (n_features if problem.model == 1 else 1)
-    _take_square(problem, workspace, pull, 1.0 / divisor)
+    _take_square(problem, workspace, pull, 1.0 / (total * n_squares))
     if problem.model == 3:
         scale = cholesky(workspace.matrix)
     elif problem.model == 2:
         scale = log_product(workspace.second)
     else:
-        scale = n_features * math.log(workspace.second[0])
+        trace = 0.0
+        for r in range(n_features):
+            trace += workspace.second[r]
+        scale = n_features * math.log(trace)
     return -0.5 * n_features * math.log(total) - 0.5 * (n_objects - 1) * scale
 
 

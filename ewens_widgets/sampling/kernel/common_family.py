@@ -23,8 +23,14 @@ import numpy as np
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
-from ewens_widgets.sampling.kernel.centre import draw_centre, fill_residual, log_orbit_terms, release
-from ewens_widgets.sampling.kernel.gaps import impute, sum_table
+from ewens_widgets.sampling.kernel.centre import (
+    draw_centre,
+    fill_residual,
+    log_orbit_terms,
+    release,
+    sum_table,
+)
+from ewens_widgets.sampling.kernel.gaps import impute
 from ewens_widgets.sampling.kernel.partition_changes import (
     choose,
     from_logs,
@@ -353,11 +359,12 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
 
 @jit
 def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -> None:
-    """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`; changes the scatter."""
+    """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`; changes the scatter.
+
+    Model I needs the squares of the sums.
+    """
     n_features, is_centred = problem.coordinates.shape[1], problem.origin.shape[0] == 0
     n_objects = problem.coordinates.shape[0] - (0 if is_centred else 1)
-    if problem.model == 1:
-        square_sums(workspace)
     for g in range(problem.theta.shape[0]):
         log_det_gamma = 0.0
         for b in range(workspace.integers[at.CLUSTERS]):
@@ -385,8 +392,11 @@ def draw_parameters(
     if not is_centred:
         release(problem, workspace)
     elif has_gaps:
-        sum_table(problem, workspace)
-    if workspace.integers[at.CHANGED] == 1:
+        sum_table(problem, workspace, problem.coordinates)
+    is_changed = workspace.integers[at.CHANGED] == 1
+    if problem.model == 1 and (is_changed or not is_centred):
+        square_sums(workspace)
+    if is_changed:
         _theta_log_weights(problem, workspace, kept)
         from_logs(kept, kept.shape[0])
         workspace.integers[at.CHANGED] = 0
@@ -395,8 +405,6 @@ def draw_parameters(
         workspace.integers[at.THETA] = chosen
     normalise(kept, weights)
     if not is_centred:
-        if problem.model == 1:
-            square_sums(workspace)
         draw_centre(problem, workspace, rng)
     if has_gaps:
         impute(problem, workspace, rng)

@@ -33,13 +33,12 @@ import numpy as np
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
-from ewens_widgets.sampling.kernel.centre import sum_clusters
+from ewens_widgets.sampling.kernel.centre import sum_table
 from ewens_widgets.sampling.kernel.scatter import (
     cholesky,
     dot,
     fill_scatter,
     fill_scatter_matrix,
-    fill_total,
     leading_cholesky,
     square_sums,
 )
@@ -201,19 +200,9 @@ def impute_cluster(
 
 
 @jit
-def sum_table(problem: Problem, workspace: Workspace) -> None:
-    """Compute the sums of common shapes, and the total, from the coordinates."""
-    sum_clusters(problem.coordinates, workspace)
-    for b in range(workspace.integers[at.CLUSTERS]):
-        for r in range(workspace.sums.shape[1]):
-            workspace.columns[r, b] = workspace.sums[b, r]
-    fill_total(problem, workspace, problem.coordinates)
-
-
-@jit
 def impute(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> None:
     """Common shapes: draw the covariance, the means and the missing cells, given θ; compute the sums."""
-    sum_table(problem, workspace)
+    sum_table(problem, workspace, problem.coordinates)
     n_objects, n_features = problem.coordinates.shape
     theta_index, precision, row = workspace.integers[at.THETA], workspace.vectors, at.PRECISION
     if problem.model == 3:
@@ -233,5 +222,5 @@ def impute(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> 
         impute_cluster(
             problem, workspace, b, precision, row, workspace.first, workspace.inverse, workspace.second, rng
         )
-    sum_table(problem, workspace)
+    sum_table(problem, workspace, problem.coordinates)
     workspace.integers[at.CHANGED] = 1

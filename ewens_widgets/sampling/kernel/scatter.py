@@ -48,15 +48,15 @@ def quadratic(first: float, crossed: float, last: float, x: float, y: float) -> 
 
 @inlined
 def multiply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
-    """Write the product of a symmetric matrix and a vector to `out`.
+    """Write the sum of rows of a matrix with these weights to `out`: its product if it is symmetric.
 
-    Four columns at a time, so that a sum is fetched and stored a quarter as often; the order of each sum is
-    that of the columns all the same.
+    Four rows at a time, so that a sum is fetched and stored a quarter as often; the order of each sum is that
+    of the rows all the same.
     """
-    size = vector.shape[0]
+    size, count = out.shape[0], vector.shape[0]
     for r in range(size):
         out[r] = 0.0
-    whole = size - size % 4
+    whole = count - count % 4
     for c in range(0, whole, 4):
         first, second, third, fourth = vector[c], vector[c + 1], vector[c + 2], vector[c + 3]
         for r in range(size):
@@ -64,7 +64,7 @@ def multiply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
             entry += matrix[c + 1, r] * second
             entry += matrix[c + 2, r] * third
             out[r] = entry + matrix[c + 3, r] * fourth
-    for c in range(whole, size):
+    for c in range(whole, count):
         factor = vector[c]
         for r in range(size):
             out[r] += matrix[c, r] * factor
@@ -190,28 +190,31 @@ def invert(factor: FloatArray, inverse: FloatArray) -> None:
 def fill_scatter(problem: Problem, workspace: Workspace, theta_index: int) -> None:
     """Models I and II: write the scatter for one value of θ; model I needs the squares of the sums."""
     scatter, centre = workspace.scatter, workspace.centre  # The total is that of data with this centre.
-    if workspace.vectors.shape[0] > at.TOTAL:
-        for r in range(1 if problem.model == 1 else scatter.shape[0]):
-            scatter[r] = workspace.vectors[at.TOTAL, r]
-    elif problem.model == 1:
-        scatter[0] = 1.0 + dot(centre, centre) / centre.shape[0]
-    else:
-        for r in range(scatter.shape[0]):
-            scatter[r] = 1.0 + centre[r] * centre[r]
+    has_total = workspace.vectors.shape[0] > at.TOTAL
+    if problem.model == 1:
+        left = workspace.vectors[at.TOTAL, 0] if has_total else 1.0 + dot(centre, centre) / centre.shape[0]
+        for b in range(workspace.integers[at.CLUSTERS]):
+            left -= problem.shrinkage[theta_index, workspace.sizes[b]] * workspace.gram[b]
+        scatter[0] = left
+        return
+    for r in range(scatter.shape[0]):
+        scatter[r] = workspace.vectors[at.TOTAL, r] if has_total else 1.0 + centre[r] * centre[r]
     for b in range(workspace.integers[at.CLUSTERS]):
         factor = problem.shrinkage[theta_index, workspace.sizes[b]]
-        if problem.model == 1:
-            scatter[0] -= factor * workspace.gram[b]
-        else:
-            for r in range(scatter.shape[0]):
-                scatter[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
+        for r in range(scatter.shape[0]):
+            scatter[r] -= factor * workspace.sums[b, r] * workspace.sums[b, r]
 
 
 @inlined
 def square_sums(workspace: Workspace) -> None:
-    """Model I: compute the squares of all cluster sums."""
-    for b in range(workspace.integers[at.CLUSTERS]):
-        workspace.gram[b] = dot(workspace.sums[b], workspace.sums[b])
+    """Model I: compute the squares of all cluster sums, running along the clusters."""
+    gram, n_clusters = workspace.gram, workspace.integers[at.CLUSTERS]
+    for b in range(n_clusters):
+        gram[b] = 0.0
+    for r in range(workspace.columns.shape[0]):
+        column = workspace.columns[r]
+        for b in range(n_clusters):
+            gram[b] += column[b] * column[b]
 
 
 @jit

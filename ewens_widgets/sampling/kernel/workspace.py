@@ -279,7 +279,7 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
         "log_theta_prior": posterior.log_theta_prior,
         "log_grown": log_grown,
         "origin": posterior.coordinates[: n_objects * (posterior.centre == "unknown")],
-        "gaps": posterior.gaps,
+        "gaps": np.array(posterior.gaps, order="C"),  # Another layout is another type, and compiled again.
         "log_prior": np.stack(
             [
                 posterior.prior.log_size_weights(n_objects + 1),
@@ -332,7 +332,7 @@ def _category_tables(posterior: Posterior, exponent: int) -> CategoryTables | tu
             )
         factors = np.exp(-2.0 / exponent * factors)
     return CategoryTables(
-        places=np.ascontiguousarray(columns.places),
+        places=np.array(columns.places, order="C"),
         starts=np.concatenate([[0], np.cumsum(levels)]).astype(np.int64),
         rows=(1 + rows).astype(np.int64),
         rises=gammaln(least + m) - gammaln(least),
