@@ -183,12 +183,16 @@ def start_compiling() -> None:
 
 def compile_chains() -> None:
     """Wait until the chains are compiled."""
+    import numpy as np
+
     from ewens_widgets.datasets import Dataset
     from ewens_widgets.sampling.sampler import Sampler
 
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]])
     for kinds, moves, shapes in _CODES:
-        rows = [row[: len(kinds)] for row in ([0.0, 0.0], [1.0, 1.0], [3.0, 0.0])]
-        Sampler(Dataset(rows, kinds=kinds), moves=moves, shapes=shapes).compile(progress=False)
+        Sampler(Dataset(rows[:, : len(kinds)], kinds=kinds), moves=moves, shapes=shapes).compile(
+            progress=False
+        )
 
 
 def precompile(data: str) -> int:
