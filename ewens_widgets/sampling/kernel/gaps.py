@@ -89,14 +89,11 @@ def _draw_mean(
     precision: FloatArray,
     row: int,
     mean: FloatArray,
-    factor: FloatArray,
     rng: np.random.Generator,
 ) -> None:
     """Draw the mean of a cluster, given the inverse of its covariance."""
-    kappa, n_features = (
-        1.0 / problem.theta[workspace.integers[at.THETA]] + workspace.sizes[slot],
-        mean.shape[0],
-    )
+    factor, n_features = workspace.matrix, mean.shape[0]
+    kappa = 1.0 / problem.theta[workspace.integers[at.THETA]] + workspace.sizes[slot]
     for r in range(n_features):
         mean[r] = rng.standard_normal()
     if problem.model == 3:
@@ -131,8 +128,6 @@ def _draw_row(
     count: int,
     precision: FloatArray,
     mean: FloatArray,
-    factor: FloatArray,
-    change: FloatArray,
     rng: np.random.Generator,
 ) -> None:
     """Model III: draw the missing cells of a row, `count` of them from the `first` on.
@@ -141,6 +136,7 @@ def _draw_row(
     that which of the others are observed need not be looked up.
     """
     gaps, vector = problem.gaps, workspace.rows[problem.gaps[first, 0]]
+    factor, change = workspace.matrix, workspace.second
     for a in range(count):
         column = gaps[first + a, 1]
         change[a] = 0.0
@@ -168,13 +164,12 @@ def impute_cluster(
     precision: FloatArray,
     row: int,
     mean: FloatArray,
-    factor: FloatArray,
-    change: FloatArray,
     rng: np.random.Generator,
 ) -> None:
     """Draw the mean of a cluster and then its missing cells, which change its sum.
 
-    Models I and II have their precisions in a row of `precision`. `mean`, `factor` and `change` are scratch.
+    Models I and II have their precisions in a row of `precision`. `mean` is scratch, as are `matrix` and
+    `second` of the workspace.
     """
     gaps = problem.gaps
     first, has_mean = 0, False
@@ -184,12 +179,10 @@ def impute_cluster(
             after += 1
         if workspace.labels[item] == slot:
             if not has_mean:
-                _draw_mean(problem, workspace, slot, precision, row, mean, factor, rng)
+                _draw_mean(problem, workspace, slot, precision, row, mean, rng)
                 has_mean = True
             if problem.model == 3:
-                _draw_row(
-                    problem, workspace, slot, first, after - first, precision, mean, factor, change, rng
-                )
+                _draw_row(problem, workspace, slot, first, after - first, precision, mean, rng)
             else:
                 for cell in range(first, after):
                     r = gaps[cell, 1]
@@ -206,11 +199,11 @@ def impute(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> 
     n_objects, n_features = problem.coordinates.shape
     theta_index, precision, row = workspace.integers[at.THETA], workspace.vectors, at.PRECISION
     if problem.model == 3:
-        precision = workspace.matrix
+        precision = workspace.inverse
         fill_scatter_matrix(problem, workspace, theta_index, precision)
         cholesky(precision)
-        draw_root(precision, float(n_objects), rng, workspace.inverse)
-        write_gram(workspace.inverse, 1.0 / n_objects, precision)
+        draw_root(precision, float(n_objects), rng, workspace.matrix)
+        write_gram(workspace.matrix, 1.0 / n_objects, precision)
     else:
         if problem.model == 1:
             square_sums(workspace)
@@ -219,8 +212,6 @@ def impute(problem: Problem, workspace: Workspace, rng: np.random.Generator) -> 
             mean_square = 2.0 * rng.standard_gamma(0.5 * problem.exponent) / problem.exponent
             precision[row, r] = mean_square / workspace.scatter[r]
     for b in range(workspace.integers[at.CLUSTERS]):
-        impute_cluster(
-            problem, workspace, b, precision, row, workspace.first, workspace.inverse, workspace.second, rng
-        )
+        impute_cluster(problem, workspace, b, precision, row, workspace.first, rng)
     sum_table(problem, workspace, problem.coordinates)
     workspace.integers[at.CHANGED] = 1

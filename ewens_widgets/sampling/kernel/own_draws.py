@@ -216,9 +216,7 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
         if problem.gaps.shape[0] > 0:
             precision = workspace.shape[b]  # `refresh` computes it again.
             write_gram(root, 1.0, precision)
-            impute_cluster(
-                problem, workspace, b, precision, 0, workspace.means[b], matrix, workspace.second, rng
-            )
+            impute_cluster(problem, workspace, b, precision, 0, workspace.means[b], rng)
         if problem.origin.shape[0] > 0:
             weight, image = 1.0 / (1.0 + theta * workspace.sizes[b]), workspace.second
             _add_gram(root, weight * workspace.sizes[b], workspace.pull)
@@ -257,10 +255,7 @@ def _draw_variances(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random
             sigma[r] = drawn
     if problem.gaps.shape[0] > 0:
         for b in range(n_clusters):
-            impute_cluster(
-                problem, workspace, b, workspace.shape[b], 0, workspace.means[b], workspace.matrix,
-                workspace.second, rng,
-            )  # fmt: skip
+            impute_cluster(problem, workspace, b, workspace.shape[b], 0, workspace.means[b], rng)
     if problem.origin.shape[0] > 0:
         _pull_variances(problem, workspace, theta)
 
