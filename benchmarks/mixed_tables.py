@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/mixed_tables.py fgl scat  of some of them
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/mixed_tables.py gaps      missing cells of simulated tables
 
-The public tables are those of scikit-learn and of R packages in Debian (r-cran-mclust, -gclus, -rrcov, -sn,
+The public tables are those of scikit-learn and of R packages in Debian (r-cran-mclust, -rrcov, -sn,
 -palmerpenguins, -caret and r-recommended). Each has known classes, which no method sees. For each: adjusted
 Rand index, number of groups, and the largest R-hat of the chains. "As numbers" and mclust get all columns of
 numbers, each gap filled with the mean of its column, and no text; "examined" gets the table as `read_table`
@@ -34,7 +34,6 @@ import ewens_widgets as ew
 TABLES = {
     "iris": ("datasets", "d[c(5, 1:4)]"),
     "wine": ("sklearn", ""),
-    "breast_cancer": ("sklearn", ""),
     "penguins": ("palmerpenguins", "d[c(1, 3:6)]"),
     "banknote": ("mclust", "d"),
     "thyroid": ("mclust", "d"),
@@ -43,14 +42,10 @@ TABLES = {
     "fgl": ("MASS", "d[c(10, 1:9)]"),
     "Pima.tr2": ("MASS", "d[c(8, 1:7)]"),
     "biopsy": ("MASS", "d[c(11, 2:10)]"),
-    "Cars93": ("MASS", "d[3:26]"),
     "fish": ("rrcov", "d[c(7, 1:6)]"),
-    "olitos": ("rrcov", "d[c(26, 1:25)]"),
     "hemophilia": ("rrcov", "d[c(3, 1:2)]"),
     "salmon": ("rrcov", "d[c(4, 2:3)]"),
-    "body": ("gclus", "d[c(25, 1:24)]"),
     "ais": ("sn", "d[c(1, 3:13)]"),
-    "wines": ("sn", "d"),
     "scat": ("caret", "d[-3]"),
     "stagec": ("rpart", "d[c(2, 1, 3:8)]"),
 }

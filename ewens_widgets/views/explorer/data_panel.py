@@ -26,10 +26,12 @@ _MOST_CONTROLS = 60
 _ROLES = {
     "feature": "feature",
     "category": "feature: category",
+    "two-part": "feature: zero or more",
     "names": "row names",
     "classes": "known classes",
     "left out": "leave out",
 }
+_KINDS = ("category", "two-part")
 _UNDECIDED = "please choose"
 _MISSING = "keep"
 
@@ -178,7 +180,7 @@ class ColumnsPanel(VBox):
         self.heading = note("")
         self.remarks = note("ew-help")
         self._read_as: dict[str, str] = {}
-        self._proposed: set[str] = set()  # Columns that were proposed as categories.
+        self._proposed: set[str] = set()  # Columns that were proposed as categories or two-part.
         self._unlisted: list[str] = []  # features beyond those that have a control
         super().__init__((), **look("ew-table-columns"))
 
@@ -202,7 +204,7 @@ class ColumnsPanel(VBox):
         beyond = summary.columns[_MOST_CONTROLS:]
         self._unlisted = [column.name for column in beyond if column.role == "feature"]
         self._read_as = dict(given.get("read_as", {}))
-        self._proposed = {column.name for column in summary.columns if column.kind == "category"}
+        self._proposed = {column.name for column in summary.columns if column.kind in _KINDS}
         rows: list[Widget] = []
         for column in summary.columns[:_MOST_CONTROLS]:
             if can_change:
@@ -245,10 +247,12 @@ class ColumnsPanel(VBox):
                 listed = ", ".join(map(repr, by_role[role]))
                 raise ValueError(f"only one column can have the role {_ROLES[role]!r}; got {listed}.")
         ways = {name: it.partition(":")[2] for name, it in chosen.items() if ":" in it}
-        kinds = dict.fromkeys(by_role["category"], "category")
+        kinds = {name: kind for kind in _KINDS for name in by_role[kind]}
         kinds |= {name: "number" for name in by_role["feature"] if name in self._proposed}
         return {
-            "features": by_role["feature"] + by_role["category"] + self._unlisted,
+            "features": by_role["feature"]
+            + [name for kind in _KINDS for name in by_role[kind]]
+            + self._unlisted,
             "kinds": kinds,
             "names": next(iter(by_role["names"]), None),
             "classes": next(iter(by_role["classes"]), None),
@@ -263,7 +267,7 @@ def _role_control(column: ColumnSummary) -> Dropdown:
     if column.choices and column.role != "feature":
         # Only with one of these is it clear which numbers are meant.
         options[:1] = [(f"feature: {way}", f"feature:{way}") for way in column.choices]
-    role = "category" if column.kind == "category" else column.role
+    role = column.kind if column.kind in _KINDS else column.role
     if role == "undecided":
         options.insert(0, (_UNDECIDED, role := _UNDECIDED))
     return make(

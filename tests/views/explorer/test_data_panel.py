@@ -125,19 +125,25 @@ class TestColumns:
         assert explorer.dataset.classes == ("u", "v", "v", "u")
 
     def test_a_category_is_proposed_and_can_be_made_a_number(self, explorer: Explorer) -> None:
-        rows = "".join(f"{k * 37 % 41 + 0.5},{k % 3},{'ab'[k % 2]}\n" for k in range(40))
-        upload(explorer, f"x,stars,site\n{rows}".encode())
+        rows = "".join(f"{k * 37 % 41 + 0.5},{k % 3},{k // 15 * k / 4},{'ab'[k % 2]}\n" for k in range(40))
+        upload(explorer, f"x,stars,rain,site\n{rows}".encode())
         panel = explorer.data_panel.columns
         assert {name: control.value for name, control in panel.controls.items()} == {
             "x": "feature",
             "stars": "category",
+            "rain": "two-part",
             "site": "classes",
         }
         step(explorer, 2)
         panel.controls["stars"].value = "feature"
         panel.controls["site"].value = "category"
         panel.use.click()
-        assert [kind.kind for kind in explorer.dataset.kinds] == ["number", "number", "category"]
+        found = {kind.name: kind.kind for kind in explorer.dataset.kinds}
+        assert found == {"x": "number", "stars": "number", "rain": "two-part", "site": "category"}
+        panel = explorer.data_panel.columns
+        panel.controls["rain"].value = "feature"
+        panel.use.click()
+        assert explorer.dataset.kinds[2].kind == "number"
         assert explorer.data_panel.columns.controls["site"].value == "category"
 
     def test_two_columns_cannot_both_have_the_classes(self, explorer: Explorer) -> None:
