@@ -165,6 +165,13 @@ def theta_weights(grid: Sequence[float], alpha: float) -> Floats:
     return weights / weights.sum()
 
 
+def normalised(log_joint: dict[tuple[int, ...], Floats]) -> dict[tuple[int, ...], Floats]:
+    """Probabilities from their logarithms, but for a constant."""
+    highest = max(values.max() for values in log_joint.values())
+    total = sum(np.exp(values - highest).sum() for values in log_joint.values())
+    return {labels: np.exp(values - highest) / total for labels, values in log_joint.items()}
+
+
 def exact_posterior(
     X: ArrayLike, model: str, concentration: float, alpha: float, grid: Sequence[float]
 ) -> dict[tuple[int, ...], Floats]:
@@ -176,9 +183,7 @@ def exact_posterior(
         labels = labels_of(clusters)
         values = np.array([log_likelihood(X, labels, theta, model) for theta in grid])
         log_joint[labels] = math.log(ewens_probability(clusters, concentration)) + np.log(prior) + values
-    highest = max(values.max() for values in log_joint.values())
-    total = sum(np.exp(values - highest).sum() for values in log_joint.values())
-    return {labels: np.exp(values - highest) / total for labels, values in log_joint.items()}
+    return normalised(log_joint)
 
 
 # Common variances σ² of one column, evenly spaced in their logarithm, in units of the variance of the data.
@@ -233,6 +238,4 @@ def exact_own_posterior(
             ]
         )
         log_joint[labels] = log_prior(labels) + weights[:, None] + values
-    highest = max(values.max() for values in log_joint.values())
-    total = sum(np.exp(values - highest).sum() for values in log_joint.values())
-    return {labels: np.exp(values - highest) / total for labels, values in log_joint.items()}
+    return normalised(log_joint)

@@ -101,9 +101,7 @@ def about_an_unknown_centre(key: str, prior: str) -> Law:
                 total -= (degrees + size) / 2.0 * np.log(nu * base + rest[:, None])
             values[g, v] = np.logaddexp.reduce(total.ravel())
         log_joint[labels] = LAWS[prior].log_pmf(labels) + weights[:, None] + values
-    highest = max(values.max() for values in log_joint.values())
-    whole = sum(np.exp(values - highest).sum() for values in log_joint.values())
-    return {labels: np.exp(values - highest) / whole for labels, values in log_joint.items()}
+    return oracle.normalised(log_joint)
 
 
 MIXED = ["split-merge", "gibbs", (SplitMerge(within="minimum", between="hausdorff"), 2), "reassign"]

@@ -84,12 +84,6 @@ def log_observed(X: Floats, labels: Floats, theta: float, model: str, centre: st
     return float(np.logaddexp.reduce(steps - 0.5 * degrees * forms) - 0.5 * log_det)
 
 
-def normalised(log_joint: dict[Labels, Floats]) -> dict[Labels, Floats]:
-    highest = max(values.max() for values in log_joint.values())
-    whole = sum(np.exp(values - highest).sum() for values in log_joint.values())
-    return {labels: np.exp(values - highest) / whole for labels, values in log_joint.items()}
-
-
 def exact(shapes: str, model: str, centre: str, category: Floats = CATEGORY) -> dict[Labels, Floats]:
     """Joint probabilities of partition and θ (own shapes: and ν)."""
     X, weights, log_joint = table_of(model, shapes), np.log(oracle.theta_weights(THETAS, 1.0)), {}
@@ -106,7 +100,7 @@ def exact(shapes: str, model: str, centre: str, category: Floats = CATEGORY) -> 
                 own = oracle.own_log_likelihoods(column[seen, None], np.array(labels)[seen], theta, nu)
                 values[g, v] += np.logaddexp.reduce(own)
         log_joint[labels] = log_prior + weights[:, None] + values
-    return normalised(log_joint)
+    return oracle.normalised(log_joint)
 
 
 def fit(table: dict[Labels, Floats], data: object, shapes: str, model: str, centre: str) -> tuple[float, str]:
