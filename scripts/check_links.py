@@ -132,10 +132,10 @@ def faults_of_site(folder: Path) -> Iterator[str]:
         for link in set(HTML.findall(text)):
             name, _, anchor = unescape(link).partition("#")
             name = unquote(name.partition("?")[0])
-            target = (page.parent / name).resolve() if name else page
-            target /= "index.html" if target.is_dir() else ""
             if is_external(link) or name.startswith("/"):
                 continue
+            target = (page.parent / name).resolve() if name else page
+            target /= "index.html" if target.is_dir() else ""
             if not target.exists():
                 yield f"{page.relative_to(folder)}: [{link}] does not exist"
             elif anchor and target in texts and f'id="{unquote(anchor)}"' not in texts[target]:
