@@ -280,6 +280,7 @@ def write_pages(output: Path, titles: Mapping[str, str], install: str | None) ->
             question=lab.question,
             address=_lab_address(lab.code, install),
             preset=_lab_address(preset, install) if preset else "",
+            picture="explorer.gif" if lab.name == "explorer" else "",
         )
         (output / f"{lab.name}.html").write_text(text, encoding="utf-8")
     labs = "\n".join(

@@ -295,6 +295,8 @@ def test_pages_of_labs_take_a_state_where_it_has_a_meaning(tmp_path: Path) -> No
     )
     assert "from_preset%28%27STATE%27" in explorer
     assert 'data-preset=""' in prior
+    assert 'src="explorer.gif"' in explorer  # until the live one is there
+    assert "explorer.gif" not in prior
     index = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert index.count('class="button"') == 1
     assert (tmp_path / "explorer.gif").read_bytes()[:4] == b"GIF8"

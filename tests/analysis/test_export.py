@@ -75,7 +75,7 @@ def test_chains_and_diagnostics(trace: Trace) -> None:
     with warnings.catch_warnings():
         # Of ArviZ itself, with today's pandas and matplotlib.
         warnings.simplefilter("ignore")
-        assert list(arviz.summary(exported).index) == ["n_clusters", "theta", "concentration"]
+        assert set(arviz.summary(exported).index) == {"n_clusters", "theta", "concentration"}
         arviz.plot_trace(exported)
     import matplotlib.pyplot as plt
 

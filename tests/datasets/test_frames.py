@@ -78,7 +78,7 @@ def test_the_types_of_columns_say_what_they_mean() -> None:
         {
             "wait": pd.to_timedelta(["1 day", "36h", None]),
             "at": pd.to_datetime(["2024-01-31", "2024-02-01", None]).tz_localize("Europe/Paris"),
-            "x": [1, 2, 10**400],
+            "x": pd.Series([1, 2, 10**400], dtype=object),  # an old pandas cannot guess what this is
             "none": [None] * 3,
         }
     )
