@@ -323,14 +323,15 @@ def _overview(panels: Sequence[Panel], title: str) -> bytes:
     """All panels in one PNG."""
     from matplotlib.figure import Figure
 
+    rows = 1 if len(panels) <= 2 else 2
+    height = 5.2 if rows == 1 else 7.0
     # Fixed margins: finding good ones takes longer than drawing, and every display of a cell waits for this.
-    figure = Figure(figsize=(12.0, 7.0))
+    figure = Figure(figsize=(12.0, height))
     lines = [wrapped for line in title.split("\n") for wrapped in textwrap.wrap(line, 130)]
-    top = 0.95 - 0.03 * len(lines)
+    top = 0.95 - 0.21 * len(lines) / height
     figure.subplots_adjust(left=0.06, right=0.94, bottom=0.08, top=top, wspace=0.35, hspace=0.35)
     figure.suptitle("\n".join(lines).replace("$", r"\$"), fontsize=11)
-    columns = -(-len(panels) // 2)
-    all_axes = figure.subplots(2, columns, squeeze=False).ravel()
+    all_axes = figure.subplots(rows, -(-len(panels) // rows), squeeze=False).ravel()
     for axes, panel in zip(all_axes, panels, strict=False):
         axes.set_title(panel.title, fontsize=10)
         panel.paint(axes)

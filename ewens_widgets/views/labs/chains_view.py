@@ -30,10 +30,12 @@ from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.labs.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
+    ChainsRecord,
     ChainsState,
     ChainTraces,
+    Ensemble,
+    TraceReplay,
 )
-from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport, present_button
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import bqplot
 import numpy as np
-from ipywidgets import VBox
 from numpy.typing import NDArray
 
 from ewens_widgets.analysis.explanation import Inspection, Proposal, Term
@@ -33,7 +32,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.moves.move import MOVES, Choice, Scene, count, signed
 from ewens_widgets.views import figures
-from ewens_widgets.views.base import Panel, Post, assign, chip, look, note
+from ewens_widgets.views.base import Panel, Post, assign, chip, note
 from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
 
 if TYPE_CHECKING:
@@ -304,11 +303,19 @@ def options_list(
     return f"{heading}{''.join(rows)}{rest}"
 
 
-class Waterfall(VBox):
+class Waterfall(Panel):
     """Bars for the terms and their total, and a line to compare the total with.
 
     `names` are those of the terms, and last that of their total.
     """
+
+    title = "Terms of the log ratio"
+    css_class = "ew-waterfall-box"
+    description = "Terms of the log ratio as a waterfall chart"
+    about = (
+        "Each bar begins where the one before it ends, and the last one is their sum, the log ratio. A "
+        "proposal is accepted if this sum is above the dashed line, the log of the uniform draw u."
+    )
 
     def __init__(self, names: Sequence[str]) -> None:
         places = np.arange(float(len(names)))
@@ -340,7 +347,7 @@ class Waterfall(VBox):
             marks=[lines(ends, TOTAL, 1), *self._shown],
             axes=[x_axis, figures.make_axis(scales["y"], vertical=True)],
         )
-        super().__init__((self.figure,), **look("ew-waterfall-box"))
+        super().__init__((self.figure,))
         self.clear()
 
     @property

@@ -10,11 +10,9 @@ module only shows them. So the terms on display add up to the log ratio that the
 proposal is made and explained within some milliseconds, on the event loop, without work in the background.
 """
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,6 @@ from ewens_widgets.views.labs import inspector_panels
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 
 _NAMES: dict[str, dict[str, str]] = {
-    ".ew-waterfall": {"role": "img", "aria-label": "Terms of the log ratio as a waterfall chart"},
     ".ew-told": STATUS,
     ".ew-stages select": {"aria-label": "stages of the proposal"},
     ".ew-play-stages button": {"aria-label": "slow motion"},
@@ -163,8 +160,8 @@ class MoveInspector(Dashboard):
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """The scatter plot."""
-        return (self.scatter,)
+        """The scatter plot, and the terms of the ratio."""
+        return self.scatter, self.waterfall
 
     @property
     def stage(self) -> int:
@@ -265,23 +262,7 @@ class MoveInspector(Dashboard):
     def caption(self) -> str:
         """Heading of the still picture: the text of the stage."""
         stage = self.stages[self.stage]
-        return f"{self.dataset.name} · {self.status_line()}\n{stage.title}: {textwrap.fill(stage.text, 150)}"
-
-    def picture(self, kind: str = "png") -> bytes:
-        """Static picture of the stage on display: ``"png"`` or ``"svg"``."""
-        from matplotlib.figure import Figure
-
-        if kind not in {"png", "svg"}:
-            raise ValueError(f"kind must be 'png' or 'svg', got {kind!r}")
-        figure = Figure(figsize=(12.0, 5.2))
-        figure.subplots_adjust(left=0.06, right=0.98, bottom=0.12, top=0.78, wspace=0.2)
-        figure.suptitle(self.caption().replace("$", r"\$"), fontsize=10, x=0.06, ha="left")
-        left, right = figure.subplots(1, 2)
-        self.scatter.paint(left)
-        self.waterfall.paint(right)
-        content = BytesIO()
-        figure.savefig(content, format=kind, dpi=72, metadata={"Date": None} if kind == "svg" else {})
-        return content.getvalue()
+        return f"{self.dataset.name} · {self.status_line()}\n{stage.title}: {stage.text}"
 
     def __repr__(self) -> str:
         return (

@@ -22,7 +22,7 @@ from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.model.priors.partition_prior import total_variation
 from ewens_widgets.views.base import Panel, assign, chip, note
 from ewens_widgets.views.figures import make_axis, make_figure, make_scale, set_limits
-from ewens_widgets.views.labs.seating import Tally
+from ewens_widgets.views.labs.restaurant import Tally
 from ewens_widgets.views.prior_chooser import prior_name
 
 COLOURS = ("#0072b2", "#d55e00")

@@ -30,8 +30,13 @@ from ewens_widgets.playback.frame import number_text
 from ewens_widgets.views.base import Panel, Silence, assign, button, chip, look, make, note, show_if
 from ewens_widgets.views.fields import Field, buttons, entry
 from ewens_widgets.views.labs.prior_charts import COLOURS, DistributionPanel, GrowthPanel, SizesPanel
-from ewens_widgets.views.labs.restaurant import RestaurantPanel
-from ewens_widgets.views.labs.seating import Seating, Seatings, Tally, probability_text
+from ewens_widgets.views.labs.restaurant import (
+    RestaurantPanel,
+    Seating,
+    Seatings,
+    Tally,
+    probability_text,
+)
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.prior_chooser import PriorChooser, prior_name
 
@@ -195,11 +200,6 @@ class PriorLab(Dashboard):
     def compare(self) -> PartitionPrior | None:
         """The prior it is compared with, if any."""
         return self._priors[1] if len(self._priors) > 1 else None
-
-    @property
-    def concentration(self) -> Concentration | None:
-        """Concentration λ of the prior, or its Gamma prior; None if the prior has none."""
-        return getattr(self.prior, "concentration", None)
 
     @property
     def n(self) -> int:

@@ -60,11 +60,8 @@ def test_a_still_picture_is_part_of_the_output(make: Callable[[], Dashboard]) ->
         assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
         assert bundle["text/plain"] == repr(lab)
         assert "application/vnd.jupyter.widget-view+json" in bundle
-    with pytest.raises(ValueError, match=r"is a PNG|'png' or 'svg'"):
+    with pytest.raises(ValueError, match="is a PNG"):
         lab.picture("pdf")
-    if isinstance(lab, ew.MoveInspector):
-        assert lab.picture("svg").lstrip().startswith(b"<?xml")
-        assert lab.picture() == lab.picture()
 
 
 @every_lab
@@ -120,8 +117,6 @@ def test_hostile_names_are_escaped(kind: Callable[..., Any]) -> None:
     elif kind is ew.ChainsView:
         advance(lab, 20)
         shown.append(ew.ChainsView(SimpleNamespace(traces=lab.traces, starts=(SCRIPT,) * 4)))
-    else:
-        assert b"<script" not in lab.picture("svg")
     for one in shown:
         html = [widget.value for widget in widgets_below(one) if type(widget).__name__ == "HTML"]
         assert html

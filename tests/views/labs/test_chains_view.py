@@ -14,8 +14,8 @@ import ewens_widgets as ew
 from ewens_widgets.playback import Player, PlayerState
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views.figures import horizon
+from ewens_widgets.views.labs.chain_panels import ChainsRecord, Ensemble, TraceReplay
 from ewens_widgets.views.labs.chains_view import ChainsView
-from ewens_widgets.views.labs.ensemble import ChainsRecord, Ensemble, TraceReplay
 
 pytestmark = pytest.mark.usefixtures("wire")
 
@@ -98,17 +98,6 @@ def test_traces_of_all_chains_are_drawn_over_each_other(view: ChainsView) -> Non
     scale = panel.axes[1].scale
     np.testing.assert_array_equal(panel.lines.y, np.clip(clusters(view), scale.min, scale.max))
     assert len(set(panel.lines.colors)) == 3
-
-
-def test_stepping_one_by_one_gives_the_same_chains_as_running(square: ew.datasets.Dataset) -> None:
-    settings = {"chains": 2, "model": "I", "iterations": 12, "burn_in": 0}
-    one, other = ChainsView(square, **settings), ChainsView(square, **settings)
-    for _ in range(12):
-        one.player.step_sync()
-    other.player.run_to_end_sync()
-    for first, second in zip(one.traces, other.traces, strict=True):
-        np.testing.assert_array_equal(first.labels, second.labels)
-        np.testing.assert_array_equal(first.log_posterior, second.log_posterior)
 
 
 def test_looking_back_shows_what_was_known_then_and_a_reset_forgets_it(view: ChainsView) -> None:

@@ -127,14 +127,14 @@ def test_exact_are_cut_where_nothing_is_left(prior: PartitionPrior) -> None:
 @pytest.mark.parametrize(
     ("arguments", "priors"),
     [
-        ({}, (Ewens(1.0), DirichletMultinomial(10, 1.0), 1.0)),
-        ({"concentration": GAMMA}, (Ewens(GAMMA), DirichletMultinomial(10, 2.0), GAMMA)),
-        ({"prior": FiniteMixture()}, (FiniteMixture(), Ewens(1.0), None)),
+        ({}, (Ewens(1.0), DirichletMultinomial(10, 1.0))),
+        ({"concentration": GAMMA}, (Ewens(GAMMA), DirichletMultinomial(10, 2.0))),
+        ({"prior": FiniteMixture()}, (FiniteMixture(), Ewens(1.0))),
     ],
 )
 def test_what_is_compared_by_default(arguments: dict[str, Any], priors: tuple[object, ...]) -> None:
     lab = PriorLab(**arguments)
-    assert (lab.prior, lab.compare, lab.concentration) == priors
+    assert (lab.prior, lab.compare) == priors
 
 
 @pytest.mark.parametrize("prior", [Ewens(ew.Gamma(1.0, 1.0)), FiniteMixture(), PitmanYor(1.0, 0.5)], ids=str)

@@ -24,10 +24,8 @@ from ewens_widgets.views.labs.restaurant import (
     WIDTH,
     Floor,
     RestaurantPanel,
-    SeatingPlan,
-)
-from ewens_widgets.views.labs.seating import (
     Seating,
+    SeatingPlan,
     Seatings,
     Tally,
     probability_text,

@@ -17,7 +17,7 @@ from ewens_widgets.analysis.convergence import Diagnostics
 from ewens_widgets.analysis.findings import Finding
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.labs import ensemble
+from ewens_widgets.views.labs import chain_panels
 from ewens_widgets.views.labs.chains_view import ChainsView
 
 pytestmark = pytest.mark.usefixtures("wire", "chains_alone")
@@ -180,9 +180,9 @@ def without_the_largest(found: Diagnostics) -> Diagnostics:
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     [
-        (ensemble, "compare", other_threshold),
+        (chain_panels, "compare", other_threshold),
         pytest.param(report_module, "diagnose", other_threshold, marks=pytest.mark.nightly),
-        pytest.param(ensemble, "compare", without_the_largest, marks=pytest.mark.nightly),
+        pytest.param(chain_panels, "compare", without_the_largest, marks=pytest.mark.nightly),
     ],
 )
 def test_another_threshold_or_another_list_of_quantities_would_be_noticed(
