@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from traitlets import List
 
 from ewens_widgets.analysis.plots.palette import ALONE, GREY, SHAPES, colour_of, shape_of
-from ewens_widgets.analysis.plots.scatter_plot import Projection, cluster_ellipses, projection_onto
+from ewens_widgets.analysis.plots.scatter_plot import Projection, outlines, projection_onto
 from ewens_widgets.model.posterior import Posterior
+from ewens_widgets.partition import canonical_labels
 from ewens_widgets.views.base import assign
 
 FloatArray = NDArray[np.float64]
@@ -161,10 +162,9 @@ class Outlines:
             self.hide()
             return
         # Objects that are alone have one colour, and are no cluster.
-        apart = np.where(colours == ALONE, colours.size + np.arange(colours.size), colours)
-        found = cluster_ellipses(
-            self._posterior, apart, theta, nu, sigma, self._projection, n_points=_STEPS, smallest=_SMALLEST
-        )
+        apart = canonical_labels(np.where(colours == ALONE, colours.size + np.arange(colours.size), colours))
+        shapes = self._posterior.cluster_shapes(apart, theta, nu, sigma)
+        found = outlines(shapes, np.flatnonzero(np.bincount(apart) >= _SMALLEST), self._projection, _STEPS)
         if not found.clusters.size:
             self.hide()
             return
@@ -175,12 +175,12 @@ class Outlines:
         gap = np.full((len(rings), rings.shape[1], 1, 2), np.nan)
         gap[..., 0] = rings[..., -1:, 0]
         # Not behind the last of them: bqplot puts a label, if only an empty one, at the end of a line.
-        outlines = np.concatenate([rings, gap], axis=2).reshape(len(rings), -1, 2)[:, :-1]
+        lines = np.concatenate([rings, gap], axis=2).reshape(len(rings), -1, 2)[:, :-1]
         self._lines = _kept_places(self._lines, numbers)
         # A line without a cluster is one invisible point: bqplot reports errors for one without any.
-        points = np.tile(outlines[0, 0], (len(self._lines), outlines.shape[1], 1))
-        for outline, number in zip(outlines, numbers, strict=True):
-            points[self._lines.index(number)] = outline
+        points = np.tile(lines[0, 0], (len(self._lines), lines.shape[1], 1))
+        for line, number in zip(lines, numbers, strict=True):
+            points[self._lines.index(number)] = line
         traits: dict[str, Any] = {
             "colors": [GREY if line is None else colour_of(line) for line in self._lines]
         }

@@ -60,7 +60,6 @@ def animate_partitions(
     X: ArrayLike | Dataset,
     partitions: Iterable[ArrayLike],
     *,
-    titles: Iterable[str] | None = None,
     features: Sequence[int | str] | str = "auto",
     equal: bool = False,
     seconds: float = 0.4,
@@ -68,7 +67,8 @@ def animate_partitions(
 ) -> Animation:
     """Show partitions of the same objects one after the other, such as the draws of a chain.
 
-    A cluster keeps its colour from one picture to the next; singletons are grey.
+    A cluster keeps its colour from one picture to the next; singletons are grey. Above each are its place,
+    from 1, and its number of clusters.
 
     Parameters
     ----------
@@ -76,8 +76,6 @@ def animate_partitions(
         As for `plot_scatter`.
     partitions
         The partitions, such as ``trace.labels[:30]``.
-    titles
-        What is written above each; by default its place, from 1, and its number of clusters.
     seconds
         How long each is shown.
     alt
@@ -102,16 +100,15 @@ def animate_partitions(
             f"an animation has at most {MOST_PICTURES} pictures; got {len(rows)} partitions. Take some of "
             "them, such as trace.labels[:40] or trace.labels[::10]."
         )
-    counted = [f"{place}: K = {row.max() + 1}" for place, row in enumerate(rows, start=1)]
     figure = new_figure(4.2, 3.4)
     axes, known = figure.subplots(), ClusterColours()
     dots = axes.scatter(points[:, 0], points[:, 1], s=24, linewidths=0)
     axes.set(xlabel=names[0], ylabel=names[1])
     axes.set_aspect("equal" if equal else "auto", adjustable="datalim")
     frames = []
-    for row, title in zip(rows, counted if titles is None else titles, strict=True):
+    for place, row in enumerate(rows, start=1):
         dots.set_facecolor([colour_of(number) for number in known.assign(row).tolist()])
-        axes.set_title(title)
+        axes.set_title(f"{place}: K = {row.max() + 1}")
         figure.savefig(drawn := BytesIO(), format="png", dpi=100)
         frames.append(Image.open(drawn).convert("RGB"))
     # With one palette for all, a picture is stored as what differs from the one before it.

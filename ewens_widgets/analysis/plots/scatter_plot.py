@@ -304,43 +304,6 @@ def projection_onto(posterior: Posterior, shown: ArrayLike, weights: FloatArray 
     return None
 
 
-def cluster_ellipses(
-    posterior: Posterior,
-    labels: ArrayLike,
-    theta: float,
-    nu: float = np.inf,
-    sigma: ArrayLike | None = None,
-    projection: Projection | None = None,
-    *,
-    n_points: int = 48,
-    smallest: int = 2,
-) -> Ellipses:
-    """Ellipses of the clusters of a partition, given the parameters of both families of shapes.
-
-    Parameters
-    ----------
-    posterior
-        What was sampled: data in canonical coordinates, model, family of shapes.
-    labels
-        A partition.
-    theta, nu, sigma
-        The variance ratio; of own shapes also the pooling ν and the packed scale, as events and traces hold
-        them.
-    projection
-        The map to shown coordinates; without one, the first two canonical coordinates are shown.
-    n_points
-        Steps of each outline.
-    smallest
-        Clusters with fewer members get no ellipse: alone, an object says nothing of a shape.
-    """
-    checked = check_labels(labels, posterior.n_objects)
-    shapes = posterior.cluster_shapes(checked, theta, nu, sigma)
-    chosen = np.flatnonzero(np.bincount(checked) >= smallest)
-    if projection is None:
-        projection = Projection(np.zeros(2), np.eye(posterior.n_features, 2))
-    return outlines(shapes, chosen, projection, n_points)
-
-
 def outlines(
     shapes: Shapes, clusters: NDArray[np.intp], projection: Projection, n_points: int = 48
 ) -> Ellipses:

@@ -64,7 +64,7 @@ _COLOURINGS = ("k-means", "known classes", "model I", "model II", "model III")
 _INVARIANT, _CHANGED = "✓ invariant", "✗ changed"
 _MOST_LIVE = 500  # with more objects, the order of the heatmap is found once the chains are done
 _INVARIANCE = {
-    "I": "invariant to shift, rotation, one common scale",
+    "I": "invariant to shift, rotation, common scale",
     "II": "invariant to shift, a scale for each column",
     "III": "invariant to shift and every invertible map",
 }
