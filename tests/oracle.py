@@ -24,29 +24,22 @@ def same_cluster(labels: Sequence[int]) -> Floats:
     return np.array([[1.0 if first == second else 0.0 for second in labels] for first in labels])
 
 
-def profile_log_likelihood(X: ArrayLike, labels: Sequence[int], theta: float, model: str) -> float:
-    """Profile likelihood in raw coordinates, with every constant that depends on n and d alone left out."""
-    return _profile(_centre(X), labels, theta, model)
-
-
 def log_likelihood(X: ArrayLike, labels: Sequence[int], theta: float, model: str) -> float:
-    """Likelihood less the constant of the orbit: what remains is unchanged by the model's transformations."""
+    """Profile likelihood less the constant of the orbit: unchanged by the model's transformations."""
     Y = _centre(X)
-    return _profile(Y, labels, theta, model) - _log_scale_term(Y.T @ Y, len(Y), model)
+    n_objects, n_features = Y.shape
+    gamma = np.eye(n_objects) + theta * same_cluster(labels)
+    sign, log_det_gamma = np.linalg.slogdet(gamma)
+    assert sign == 1.0
+    change = [
+        _log_scale_term(scatter, n_objects, model) for scatter in (Y.T @ np.linalg.solve(gamma, Y), Y.T @ Y)
+    ]
+    return float(-n_features / 2 * log_det_gamma + change[0] - change[1])
 
 
 def _centre(X: ArrayLike) -> Floats:
     table = np.asarray(X, dtype=np.float64)
     return table - table.mean(axis=0)
-
-
-def _profile(Y: Floats, labels: Sequence[int], theta: float, model: str) -> float:
-    n_objects, n_features = Y.shape
-    gamma = np.eye(n_objects) + theta * same_cluster(labels)
-    sign, log_det_gamma = np.linalg.slogdet(gamma)
-    assert sign == 1.0
-    scatter = Y.T @ np.linalg.solve(gamma, Y)
-    return float(-n_features / 2 * log_det_gamma + _log_scale_term(scatter, n_objects, model))
 
 
 def _log_scale_term(scatter: Floats, n_objects: int, model: str) -> float:

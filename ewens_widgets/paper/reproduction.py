@@ -32,6 +32,7 @@ LENGTHS = (10_000, 100_000, 1_000_000)  # that the corrected algorithm is given 
 CORRECTED = "metropolis-hastings"
 Found = dict[str, Any]
 Labels = NDArray[np.intp]
+Method = Callable[[Experiment, int, bool], Found]
 
 
 def run_paper(
@@ -96,23 +97,18 @@ def run_paper(
     return target / PAGE
 
 
-def _as_published(acceptance: str) -> Callable[[Experiment, int, bool], Found]:
-    """The paper's settings, with an acceptance ratio."""
+def _chains(acceptance: str, lengths: Sequence[int | None] = (None,)) -> Method:
+    """The paper's settings with an acceptance ratio; the next length where starts still disagree."""
 
-    def found(experiment: Experiment, seeds: int, _fast: bool) -> Found:
-        return run(experiment.key, acceptance, seeds).plain() if experiment.draws else {}
+    def found(experiment: Experiment, seeds: int, fast: bool) -> Found:
+        result: Found = {}
+        for iterations in lengths[: 1 if fast else None] if experiment.draws else ():
+            runs = run(experiment.key, acceptance, seeds, iterations=iterations)
+            result = runs.plain()
+            if runs.has_converged:
+                break
+        return result
 
-    return found
-
-
-def _converged(experiment: Experiment, seeds: int, fast: bool) -> Found:
-    """The corrected algorithm, ten times longer until chains from different starts agree."""
-    found: Found = {}
-    for iterations in LENGTHS[: 1 if fast else None] if experiment.draws else ():
-        runs = run(experiment.key, CORRECTED, seeds, iterations=iterations)
-        found = runs.plain()
-        if runs.has_converged:
-            break
     return found
 
 
@@ -155,7 +151,7 @@ def fit_predict(method: Any, X: FloatArray) -> Labels:  # noqa: ANN401 - any of 
         return np.asarray(method.fit_predict(X), dtype=np.intp)
 
 
-def _told(method: Callable[[FloatArray, int, int], Labels]) -> Callable[[Experiment, int, bool], Found]:
+def _told(method: Callable[[FloatArray, int, int], Labels]) -> Method:
     """Errors of a method that is given the number of clusters."""
 
     def errors(experiment: Experiment, seeds: int, _fast: bool) -> Found:
@@ -181,10 +177,10 @@ def _answer(experiment: Experiment, seeds: int, fast: bool) -> Found:
     return {"adjusted_rand": round(float(np.mean(agreement)), 4), "groups": [min(counts), max(counts)]}
 
 
-METHODS: Mapping[str, Callable[[Experiment, int, bool], Found]] = {
-    "as printed": _as_published("as-printed"),
-    "corrected": _as_published(CORRECTED),
-    "converged": _converged,
+METHODS: Mapping[str, Method] = {
+    "as printed": _chains("as-printed"),
+    "corrected": _chains(CORRECTED),
+    "converged": _chains(CORRECTED, LENGTHS),
     "default": _default,
     "k-means": _told(k_means),
     "Gaussian mixture": _told(gaussian_mixture),

@@ -1,11 +1,18 @@
-"""Data that are drawn: the unit square, the half-moons, and the stand-in for the roads."""
+"""Loaders: sizes, classes and refusals of all; laws of those that are drawn."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from ewens_widgets.datasets import Dataset, denmark_roads_standin, half_moons, unit_square
+from ewens_widgets.datasets import (
+    Dataset,
+    denmark_roads_standin,
+    half_moons,
+    leukemia,
+    unit_square,
+    wine,
+)
 from ewens_widgets.paper.denmark import _DEVIATIONS, _MEANS
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -34,6 +41,8 @@ def largest_standard_score(data: Dataset, means: np.ndarray, deviations: np.ndar
         (half_moons(), (200, 2), [100, 100]),
         (half_moons(2), (2, 2), [1, 1]),
         (denmark_roads_standin(), (87, 3), [68, 19]),
+        (wine(), (178, 13), [59, 71, 48]),
+        (leukemia(), (38, 20), [27, 11]),
     ],
     ids=str,
 )
@@ -120,6 +129,9 @@ def test_the_seed_decides_everything(draw: Callable[..., Dataset]) -> None:
         (half_moons, {"n": 10.0}, TypeError, "n must be a whole number; got 10.0"),
         (half_moons, {"n": True}, TypeError, "n must be a whole number; got True"),
         (half_moons, {"transformed": "no"}, TypeError, "transformed must be True or False, got 'no'"),
+        (leukemia, {"n_components": 0}, ValueError, "at least 1; got 0"),
+        (leukemia, {"n_components": 38}, ValueError, "at most 37.*got 38.*None for all 3051 genes"),
+        (leukemia, {"n_components": "all"}, TypeError, "whole number; got 'all'"),
     ],
 )
 def test_bad_arguments_are_refused(
