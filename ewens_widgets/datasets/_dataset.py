@@ -81,9 +81,7 @@ class TableSummary:
     def __repr__(self) -> str:
         wide = max((len(column.name) for column in self.columns), default=0)
         lines = [f"Columns of {self.origin}"]
-        lines += [
-            f"  {column.name:{wide}}  {column.role:9}  {column.reason}".rstrip() for column in self.columns
-        ]
+        lines += [f"  {each.name:{wide}}  {each.role:9}  {each.reason}".rstrip() for each in self.columns]
         lines += [f"  {note}" for note in self.notes]
         for warning in self.warnings:
             lines += textwrap.wrap(warning, _WIDTH, initial_indent="  Note: ", subsequent_indent="    ")

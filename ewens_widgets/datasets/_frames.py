@@ -38,22 +38,24 @@ def as_pandas(data: Any) -> Any:  # noqa: ANN401 - pandas has no types here
 
 def column_names(frame: Any) -> tuple[str, ...]:  # noqa: ANN401 - as above
     """Names of the columns of a pandas DataFrame as text, all different."""
-    texts = [" ".join(filter(None, map(str, key))) if isinstance(key, tuple) else str(key) for key in frame]
-    return tuple(distinct_names([short_name(text) or f"x{place}" for place, text in enumerate(texts, 1)]))
+    return tuple(distinct_names([_text(key) or f"x{place}" for place, key in enumerate(frame, 1)]))
 
 
 def row_names(frame: Any) -> tuple[str, ...] | None:  # noqa: ANN401 - as above
     """Labels of the index as text; None where they only count the rows."""
     if type(frame.index).__name__ == "RangeIndex":
         return None
-    return tuple(
-        short_name(" ".join(map(str, key)) if isinstance(key, tuple) else str(key)) for key in frame.index
-    )
+    return tuple(map(_text, frame.index))
+
+
+def _text(key: object) -> str:
+    """A key of a frame in one line; those of several levels are joined."""
+    return short_name(" ".join(filter(None, map(str, key))) if isinstance(key, tuple) else str(key))
 
 
 def numeric_matrix(frame: Any) -> NDArray[np.float64]:  # noqa: ANN401 - as above
     """All columns as floats, NaN where a value is missing; refuse, by name, columns of another kind."""
-    floats, wrong, kinds = [], [], set()
+    floats, wrong, held = [], [], set()
     names = column_names(frame)
     for place, name in enumerate(names):
         series = frame.iloc[:, place]
@@ -66,14 +68,13 @@ def numeric_matrix(frame: Any) -> NDArray[np.float64]:  # noqa: ANN401 - as abov
         except (TypeError, ValueError, OverflowError):
             shown = dict.fromkeys(short_name(str(value)) for value in series.dropna().head(1000))
             wrong.append((frame.columns[place], f"{name!r} ({', '.join(map(repr, list(shown)[:3]))})"))
-            kinds.add(
-                "dates" if kind in "mM" else "categories" if str(series.dtype) == "category" else "text"
-            )
+            named = {"m": "dates", "M": "dates"}.get(kind, "text")
+            held.add("categories" if str(series.dtype) == "category" else named)
     if wrong:
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise ValueError(
             "data must be numeric, but a value could not be read as a number: column(s) "
-            f"{'; '.join(text for _, text in wrong[:_MOST_NAMED])}{more} hold {' and '.join(sorted(kinds))}. "
+            f"{'; '.join(text for _, text in wrong[:_MOST_NAMED])}{more} hold {' and '.join(sorted(held))}. "
             "Drop or encode the columns, e.g. "
             f"frame.drop(columns={[key for key, _ in wrong[:_MOST_NAMED]]!r}), or let ew.read_table(frame) "
             "sort the columns."

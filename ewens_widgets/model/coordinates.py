@@ -176,9 +176,8 @@ def canonical_coordinates(
         whitening = kept if n_kept is None else np.hstack([kept, whitening[:, n_kept:]])
     representative *= np.sqrt(n_objects)
     centre = centre + scale * shift * np.sqrt(n_objects)
-    return np.ascontiguousarray(representative), AffineMap(
-        centre, scale, whitening, n_kept, rounding=rounding
-    )
+    own_map = AffineMap(centre, scale, whitening, n_kept, rounding=rounding)
+    return np.ascontiguousarray(representative), own_map
 
 
 def _with_gaps(

@@ -97,10 +97,8 @@ def exact_posterior(
             "Use ew.Sampler, or a few rows of the data."
         )
     labels = all_partitions(n_objects)
-    blocks = [
-        _log_joint(posterior, labels[start : start + _BLOCK]) for start in range(0, len(labels), _BLOCK)
-    ]
-    log_joint = np.concatenate(blocks)
+    starts = range(0, len(labels), _BLOCK)
+    log_joint = np.concatenate([_log_joint(posterior, labels[start : start + _BLOCK]) for start in starts])
     log_evidence = float(logsumexp(log_joint))
     return ExactPosterior(labels, np.exp(log_joint - log_evidence), log_evidence, posterior)
 

@@ -310,11 +310,10 @@ class Posterior:
         log_joint = log_likelihood + float(self.log_theta_prior[theta_index])
         if self.shapes == "own":
             log_joint += float(log_sigma_prior(self.scale(sigma), self.model)) - np.log(self.nu_grid.size)
-        if concentration is None or not isinstance(self.concentration, Gamma):
+        prior = self.concentration
+        if concentration is None or not isinstance(prior, Gamma):
             return log_joint + self.log_prior(labels)
-        return (
-            log_joint + ewens.log_pmf(labels, concentration) + self.concentration.log_density(concentration)
-        )
+        return log_joint + ewens.log_pmf(labels, concentration) + prior.log_density(concentration)
 
     def log_marginal(self, labels: ArrayLike) -> float:
         """Unnormalised log posterior of a partition under common shapes, θ summed out."""

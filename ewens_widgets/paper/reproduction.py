@@ -227,9 +227,8 @@ def comparison_table(results: Found) -> str:
             cells = [_spread(found.get(name, {}).get("errors", [])) for name in told]
             cells.insert(1, entry.k_means_claim)
             scores = [_answers(found.get(name, {})) for name in untold]
-            rows.append(
-                [entry.load(0).name if key == "roads-3" else entry.title, entry.model, *cells, *scores]
-            )
+            title = entry.load(0).name if key == "roads-3" else entry.title
+            rows.append([title, entry.model, *cells, *scores])
     return _markdown(rows)
 
 

@@ -90,9 +90,8 @@ def test_the_types_of_columns_say_what_they_mean() -> None:
 
 
 def test_a_frame_is_read_with_its_names() -> None:
-    with pytest.raises(
-        TableError, match=r"'is_large' \('True', 'False'\): numbers, classes or neither\? Say read_as="
-    ) as caught:
+    question = r"'is_large' \('True', 'False'\): numbers, classes or neither\? Say read_as="
+    with pytest.raises(TableError, match=question) as caught:
         read_table(measurements(), classes="kind", drop="site")
     assert caught.value.summary["is_large"].choices == ("numbers",)
     said = {"read_as": {"is_large": "numbers"}, "classes": "kind", "drop": "site", "missing": "drop rows"}
@@ -112,9 +111,7 @@ def test_a_frame_is_read_with_its_names() -> None:
 
 def test_gaps_are_named_by_row_and_column() -> None:
     frame = measurements()[["Length", "Count"]]
-    with pytest.raises(
-        TableError, match=r"1 missing value: row 'r2', column 'Count'\. By column: 'Count' 1\."
-    ):
+    with pytest.raises(TableError, match=r"1 missing value: row 'r2', column 'Count'\. By .* 'Count' 1\."):
         read_table(frame, missing="refuse")
     assert read_table(frame, missing="median").X[1, 1] == 4.0
 
@@ -170,9 +167,7 @@ def test_labels_come_back_with_the_index(rng: np.random.Generator) -> None:
 
 def test_text_is_refused_by_the_estimator_in_words() -> None:
     frame = pd.DataFrame({"code": ["CR0000", "CR0001", "CR0002"], "x": [1.0, 2.0, 4.0]})
-    with pytest.raises(
-        ValueError, match=r"column\(s\) 'code' \('CR0000', 'CR0001', 'CR0002'\) hold text.*drop"
-    ):
+    with pytest.raises(ValueError, match=r"'code' \('CR0000', 'CR0001', 'CR0002'\) hold text.*drop"):
         ew.AffineClustering().fit(frame)
     with pytest.raises(ValueError, match=r"must be numeric.*'CR0000'.*encode the columns"):
         ew.AffineClustering().fit(frame.to_numpy())

@@ -86,9 +86,7 @@ def test_likelihoods_need_complete_tables(data: object) -> None:
 
 def test_equal_rows_constant_columns_and_too_few_rows_are_refused(rng: np.random.Generator) -> None:
     for model in oracle.MODELS:
-        with pytest.raises(
-            ValueError, match="all rows are equal, so there is nothing to cluster; check the input"
-        ):
+        with pytest.raises(ValueError, match="all rows are equal, so there is nothing to cluster"):
             ew.Posterior.from_data(np.ones((5, 2)) * [0.1, 7.0], model=model)
     X = np.column_stack([TABLE, np.full(6, 0.1), TABLE[:, 0] ** 2, np.zeros(6)])
     for model in ("II", "III"):

@@ -104,9 +104,8 @@ def test_precision_at_the_ends_of_the_range_of_theta(model: str, theta: float, t
     for n_clusters in (1, 3, 24):
         labels = np.arange(24) % n_clusters
         exact = oracle.exact_log_likelihood(X, labels.tolist(), theta, model)
-        assert ew.log_likelihood(X, labels, theta, model) == pytest.approx(
-            exact, rel=tolerance, abs=tolerance
-        )
+        found = ew.log_likelihood(X, labels, theta, model)
+        assert found == pytest.approx(exact, rel=tolerance, abs=tolerance)
 
 
 @given(seeds, st.sampled_from(oracle.MODELS))

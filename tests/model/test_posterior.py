@@ -46,10 +46,8 @@ def test_parts_of_the_posterior(data: np.ndarray, model: str) -> None:
 def test_a_gamma_prior_is_integrated_out_or_evaluated(data: np.ndarray) -> None:
     prior = ew.Gamma(2.0, 3.0)
     posterior = ew.Posterior.from_data(data, concentration=prior)
-    weights = posterior.log_count_weights
-    assert posterior.log_prior(LABELS) == pytest.approx(
-        weights[3] + math.lgamma(5) + math.lgamma(3) + math.lgamma(2)
-    )
+    log_prior = posterior.log_count_weights[3] + math.lgamma(5) + math.lgamma(3) + math.lgamma(2)
+    assert posterior.log_prior(LABELS) == pytest.approx(log_prior)
     base = float(posterior.log_likelihoods(LABELS)[4] + posterior.log_theta_prior[4])
     assert posterior.log_density(LABELS, 4) == pytest.approx(base + posterior.log_prior(LABELS))
     given = posterior.log_density(LABELS, 4, concentration=0.8)

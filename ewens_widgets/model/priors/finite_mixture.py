@@ -123,11 +123,6 @@ class DirichletMultinomial(PartitionPrior):
         return self.concentration / self.k
 
     @property
-    def most_clusters(self) -> float:
-        """As many as there are components."""
-        return self.k
-
-    @property
     def _rule(self) -> SeatingRule:
         return SeatingRule(self.concentration, -self.share, self.k)
 

@@ -97,7 +97,8 @@ class PartitionPrior(ABC):
     @property
     def most_clusters(self) -> float:
         """How many clusters are possible at all; infinite where there is no bound."""
-        return np.inf
+        components = None if self._rule is None else self._rule.components
+        return np.inf if components is None else float(components)
 
     @property
     def has_slow_count_weights(self) -> bool:
@@ -270,9 +271,8 @@ class SeatingRule:
         """Weight of a new cluster beside so many others; exactly zero beside k of k."""
         if self.components is None:
             return np.asarray(self.concentration + self.discount * counts, dtype=np.float64)
-        return np.asarray(
-            self.concentration * ((self.components - counts) / self.components), dtype=np.float64
-        )
+        share = (self.components - counts) / self.components
+        return np.asarray(self.concentration * share, dtype=np.float64)
 
     def openings(self, n: int) -> FloatArray:
         r"""Chances that the first, second, …, nth object opens a cluster.
@@ -311,9 +311,8 @@ class SeatingRule:
         if rest == 0.0:
             expected[n] = 1.0
             return expected
-        first = (
-            np.log(n) + log_rising_factorial(rest, n - 1) - log_rising_factorial(concentration + 1.0, n - 1)
-        )
+        first = np.log(n) + log_rising_factorial(rest, n - 1)
+        first -= log_rising_factorial(concentration + 1.0, n - 1)
         sizes = np.arange(1.0, n)
         # From one size to the next; as logarithms, because the product runs over up to n factors.
         steps = (n - sizes) / (sizes + 1.0) * (sizes - self.discount) / (n - sizes - 1.0 + rest)

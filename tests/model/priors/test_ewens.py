@@ -85,9 +85,8 @@ def test_weights_of_a_fixed_concentration(concentration: float) -> None:
         log_sizes = math.fsum(math.lgamma(len(cluster)) for cluster in clusters)
         expected = math.log(oracle.ewens_probability(clusters, concentration))
         assert weights[len(clusters)] + log_sizes == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        assert ew.ewens.log_pmf(oracle.labels_of(clusters), concentration) == pytest.approx(
-            expected, rel=1e-12, abs=1e-12
-        )
+        found = ew.ewens.log_pmf(oracle.labels_of(clusters), concentration)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +157,8 @@ def test_a_narrow_prior_far_from_one_takes_little_memory(shape: float, rate: flo
 def test_rising_factorial() -> None:
     assert float(log_rising_factorial(3.0, 4)) == pytest.approx(math.log(3 * 4 * 5 * 6), rel=1e-15)
     assert float(log_rising_factorial(3.0, 0)) == 0.0
-    np.testing.assert_allclose(
-        log_rising_factorial(np.array([1.0, 0.5]), 3), np.log([6.0, 1.875]), rtol=1e-14
-    )
+    found = log_rising_factorial(np.array([1.0, 0.5]), 3)
+    np.testing.assert_allclose(found, np.log([6.0, 1.875]), rtol=1e-14)
     assert float(log_rising_factorial(1e15, 3)) == pytest.approx(3 * math.log(1e15), abs=1e-13)
 
 
@@ -195,15 +193,13 @@ def test_extreme_concentrations_keep_their_digits(concentration: float) -> None:
     # Two objects: together with probability 1/(1+λ), apart with λ/(1+λ).
     together = -math.log1p(concentration)
     assert ewens.log_pmf([0, 0], concentration) == pytest.approx(together, rel=1e-14)
-    assert ewens.log_pmf([0, 1], concentration) == pytest.approx(
-        math.log(concentration) + together, rel=1e-12, abs=1e-15
-    )
+    apart = math.log(concentration) + together
+    assert ewens.log_pmf([0, 1], concentration) == pytest.approx(apart, rel=1e-12, abs=1e-15)
     pmf = ewens.cluster_count_pmf(3, concentration)
     denominator = (1 + concentration) * (2 + concentration) if concentration < 1e100 else math.inf
     assert pmf[1] == pytest.approx(2 / denominator, rel=1e-14)
-    assert ewens.expected_clusters(2, concentration) == pytest.approx(
-        1 + concentration / (1 + concentration), rel=1e-15
-    )
+    mean = 1 + concentration / (1 + concentration)
+    assert ewens.expected_clusters(2, concentration) == pytest.approx(mean, rel=1e-15)
 
 
 def test_the_functions_are_the_methods_of_the_prior() -> None:

@@ -136,12 +136,9 @@ def test_the_weights_of_a_million_objects_take_no_time() -> None:
 
 def test_the_number_of_components_has_the_laws_of_the_library_shifted() -> None:
     counts = np.arange(1, 30)
-    np.testing.assert_allclose(
-        Geometric(0.3).log_pmf(counts), stats.geom.logpmf(counts, 0.3), rtol=1e-12, atol=1e-14
-    )
-    np.testing.assert_allclose(
-        Poisson(2.5).log_pmf(counts), stats.poisson.logpmf(counts - 1, 2.5), rtol=1e-12, atol=1e-14
-    )
+    expected = stats.geom.logpmf(counts, 0.3), stats.poisson.logpmf(counts - 1, 2.5)
+    for prior, log_pmf in zip((Geometric(0.3), Poisson(2.5)), expected, strict=True):
+        np.testing.assert_allclose(prior.log_pmf(counts), log_pmf, rtol=1e-12, atol=1e-14)
     assert Geometric(1.0).log_pmf(np.array([1, 2])).tolist() == [0.0, -math.inf]
     for prior, mean in ((Geometric(0.3), 1 / 0.3), (Poisson(2.5), 3.5)):
         likely = prior.likely(math.log(1e-17))

@@ -209,9 +209,7 @@ def test_lost_and_exchanged_rounds_are_noticed(tmp_path: Path) -> None:
         with pytest.raises(ew.ArchiveError, match=r"do not follow on|belongs to another run"):
             resume(tmp_path)
     lost.unlink()
-    with pytest.raises(
-        ew.ArchiveError, match=r"round-00000002.npz' is lost, but 'round-00000003.npz' is there"
-    ):
+    with pytest.raises(ew.ArchiveError, match=r"00002.npz' is lost, but 'round-00000003.npz' is there"):
         resume(tmp_path)
     lost.write_bytes(whole)
     assert_same_draws(resume(tmp_path), run())

@@ -362,9 +362,8 @@ def test_the_death_of_a_worker_loses_nothing_that_was_checkpointed(tmp_path: Pat
             next(stream)
         for process in reusable_executor._executor._processes:
             os.kill(process, signal.SIGKILL)
-        with pytest.raises(
-            ew.ChainsError, match=r"(?s)could not be finished \(.*terminated.*resume_chains"
-        ) as caught:
+        message = r"(?s)could not be finished \(.*terminated.*resume_chains"
+        with pytest.raises(ew.ChainsError, match=message) as caught:
             list(stream)
     expected = run(draws=400)
     assert isinstance(caught.value.chains, ew.Chains)
