@@ -24,7 +24,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from ewens_widgets.files import cache_directory
@@ -230,16 +230,32 @@ _families: dict[Callable[..., Any], Mapping[type, Callable[..., Any]]] = {}  # O
 _plain_modules: dict[str, dict[str, Any]] = {}
 
 
+class _PlainModule:
+    """Stands for a module of this package that is imported as a whole."""
+
+
+def _plain_names(known: dict[str, Any]) -> dict[str, Any]:
+    """The names of a module with plain functions in place of compiled ones, also in modules that it imports.
+
+    Python must not call compiled inner functions: they have no way in from there, and the process crashes.
+    """
+    if known["__name__"] not in _plain_modules:
+        # Kept before it is filled: functions call each other in circles.
+        names = _plain_modules[known["__name__"]] = dict(known)
+        for name, value in known.items():
+            if hasattr(value, "py_func"):
+                names[name] = interpreted(value)
+            elif isinstance(value, ModuleType) and value.__name__.startswith("ewens_widgets."):
+                names[name] = _PlainModule()
+                names[name].__dict__ = _plain_names(vars(value))
+    return _plain_modules[known["__name__"]]
+
+
 @functools.cache
 def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function as plain Python, which calls others as plain Python too."""
     plain = getattr(function, "py_func", None)
     if plain is None:
         return function
-    known = plain.__globals__
-    if known["__name__"] not in _plain_modules:
-        # Kept before it is filled: functions call each other in circles.
-        names = _plain_modules[known["__name__"]] = dict(known)
-        names.update((name, interpreted(value)) for name, value in known.items() if hasattr(value, "py_func"))
-    names = _plain_modules[known["__name__"]]
+    names = _plain_names(plain.__globals__)
     return FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__)
