@@ -423,7 +423,7 @@ class Inspection:
         """A sampler in the present state."""
         with warnings.catch_warnings():
             # The given sampler has already warned about its acceptance rule.
-            warnings.filterwarnings("ignore", message="acceptance=")
+            warnings.filterwarnings("ignore", message="The acceptance ratio")
             known, state = self._sampler, self._state
             return Sampler.from_parts(
                 known.posterior, schedule, known.raw_data, known.acceptance, first=state, current=state

@@ -255,8 +255,8 @@ def _move(name: str) -> str:
     words = _MOVES.get(kind, kind)
     if kind not in MOVES or not MOVES[kind].has_printed_ratio:
         return words
-    ratio = "the Hastings ratio corrected" if kind == name else "the acceptance ratio as printed, inverted"
-    return f"{words}, with {ratio},"
+    ratio = "the Hastings ratio corrected" if kind == name else "the acceptance ratio inverted, as printed"
+    return f"{words.removesuffix(')')}, with {ratio})"
 
 
 def _sampling(trace: Trace) -> Iterator[str]:

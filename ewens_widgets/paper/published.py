@@ -327,7 +327,7 @@ def run(
 
     def chain(data: Dataset, initial: str, seed: int) -> Trace:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="acceptance=")  # it was asked for by name
+            warnings.filterwarnings("ignore", message="The acceptance ratio")  # it was asked for by name
             sampler = Sampler(data, model=experiment.model, initial=initial, seed=seed, **settings)
         return sampler.sample(draws, burn_in, thin, progress=False)
 

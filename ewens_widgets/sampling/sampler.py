@@ -441,7 +441,7 @@ class Sampler:
             raise ValueError(f"acceptance must be one of {', '.join(ACCEPTANCES)}; got {acceptance!r}.")
         if acceptance == "as-printed" and warn:
             warnings.warn(
-                'acceptance="as-printed" uses the ratio printed in the paper, whose proposal terms are '
+                'The acceptance ratio "as-printed" is the one of the paper, whose proposal terms are '
                 "inverted: the chain does not sample the posterior. It exists for teaching.",
                 stacklevel=3,
             )

@@ -88,6 +88,8 @@ def test_a_page_says_that_the_explorer_does_not_come_and_is_silent_once_it_has_c
 
     with running_app(tmp_path, "--visitors=1") as (address, _):
         load(lambda: page.goto(address, wait_until="commit"))
+        words = "part => getComputedStyle(part, '::after').content"
+        assert page.locator("#loading_text").evaluate(words) == '"Starting the Explorer …"'
         expect(start_again).to_be_focused()
         wait.click()
         expect(notice).to_have_count(0)

@@ -284,7 +284,7 @@ def attempt(kind: str, content: bytes, folder: Path) -> bool:
     }
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="acceptance")
+            warnings.filterwarnings("ignore", message="The acceptance ratio")
             loaded = load[kind]()
     except (ArchiveError, TooLargeError):
         return False

@@ -223,7 +223,7 @@ def assert_law_of_concentration(trace: ew.Trace, law: Law) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:acceptance=")
+@pytest.mark.filterwarnings("ignore:The acceptance ratio")
 def test_the_printed_ratio_samples_something_else() -> None:
     trace = sample("five", "paper-2", (4000, 2000, 40), {}, acceptance="as-printed")
     assert misfits(law_of("five"), trace)[0] < 1e-3 * LEVEL
@@ -305,7 +305,7 @@ def test_joint_draws_of_partition_and_concentration_stay_so(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:acceptance=")
+@pytest.mark.filterwarnings("ignore:The acceptance ratio")
 @pytest.mark.parametrize("fault", ["another prior", "the printed ratio"])
 def test_a_sampler_that_is_wrong_changes_them(fault: str) -> None:
     prior = ew.Gamma(2.0, 1.5)

@@ -209,7 +209,7 @@ RUNNING: list[tuple[object, str, bool, str]] = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:acceptance=")
+@pytest.mark.filterwarnings("ignore:The acceptance ratio")
 @pytest.mark.parametrize(("move", "model", "has_categories", "ratio"), RUNNING)
 def test_the_running_move_follows_its_transition_matrix(
     move: object, model: str, has_categories: bool, ratio: str

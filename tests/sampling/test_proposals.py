@@ -133,7 +133,7 @@ RATIOS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:acceptance=")
+@pytest.mark.filterwarnings("ignore:The acceptance ratio")
 @pytest.mark.parametrize(("move", "settings"), RATIOS, ids=str)
 def test_the_log_ratio_of_split_merge(move: SplitMerge, settings: dict[str, str]) -> None:
     """Also a test of the cached distances: after many moves they are those of the partition."""

@@ -137,7 +137,7 @@ def test_a_loaded_sampler_is_as_it_was(tmp_path: Path) -> None:
         assert run(loaded, 20) == run(sampler, 20)
 
 
-@pytest.mark.filterwarnings("ignore:acceptance=")
+@pytest.mark.filterwarnings("ignore:The acceptance ratio")
 def test_the_printed_ratio_is_saved_too(tmp_path: Path) -> None:
     sampler = ew.Sampler(data(), moves="paper-2", acceptance="as-printed", seed=1)
     sampler.save(tmp_path / "chain.npz")

@@ -139,12 +139,12 @@ class TestFiles:
         assert content.decode().startswith(explorer.trace.methods())
         assert "@article{huang2020affine" in content.decode()
 
-    @pytest.mark.filterwarnings("ignore:acceptance")
+    @pytest.mark.filterwarnings("ignore:The acceptance ratio")
     def test_a_run_by_the_printed_ratio_is_not_called_posterior_and_the_page_names_the_control(self) -> None:
         explorer = Explorer.from_preset("the printed ratio is wrong")
         step(explorer, 200)
         told = explorer.files._makers["methods paragraph and references (TXT)"]()[1].decode()
-        assert "with the acceptance ratio as printed, inverted," in told
+        assert "Algorithm 2, with the acceptance ratio inverted, as printed). With this ratio" in told
         assert "the chain does not sample the posterior, so no result below describes it" in told
         explorer.shared.set_colouring("answer")
         explorer.player.complete()
@@ -155,7 +155,7 @@ class TestFiles:
         explorer.panel.fields["acceptance"].control.label = "correct"
         explorer.apply_settings()
         step(explorer, 200)
-        assert "with the Hastings ratio corrected," in explorer.trace.methods()
+        assert "Algorithm 2, with the Hastings ratio corrected). The largest" in explorer.trace.methods()
 
     def test_the_trace_file_can_be_loaded(self, explorer: Explorer, tmp_path: Path) -> None:
         step(explorer, 30)
