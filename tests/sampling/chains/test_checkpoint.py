@@ -143,14 +143,13 @@ def test_what_a_run_leaves_that_was_killed_at_once_is_used_again(tmp_path: Path)
     assert_same_draws(run(checkpoint=tmp_path), run())
 
 
-def test_there_must_be_a_checkpoint_to_resume(tmp_path: Path) -> None:
+def test_folders_without_a_checkpoint_or_that_cannot_be_made_are_refused_at_once(
+    tmp_path: Path, tasks: list[int]
+) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint in .*nowhere"):
         resume(tmp_path / "nowhere")
     with pytest.raises(ew.ArchiveError, match="there is no checkpoint in"):
         resume(tmp_path)
-
-
-def test_a_path_that_cannot_be_written_is_refused_at_once(tmp_path: Path, tasks: list[int]) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         run(checkpoint=tmp_path / "file" / "run")

@@ -69,11 +69,6 @@ def test_other_files_are_refused(chains: ew.Chains, tmp_path: Path) -> None:
     chains[0].save(tmp_path / "trace.npz")
     with pytest.raises(ew.ArchiveError, match="holds a trace, not a chains"):
         ew.Chains.load(tmp_path / "trace.npz")
-    path = tmp_path / "chains.npz"
-    chains.save(path)
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(ew.ArchiveError, match="damaged"):
-        ew.Chains.load(path)
 
 
 def test_it_shows_itself(chains: ew.Chains) -> None:
@@ -125,6 +120,7 @@ def test_it_gives_up_at_the_most_and_says_so() -> None:
         chains = run(draws=None, until=rule)
     assert chains.reached is False
     assert [check.draws for check in chains.checks] == [40, 60, 90, 100]
+    assert list(ew.until(most=50).counts()) == [50]
     assert chains.draws == 100
     assert "not met" in repr(chains)
 
@@ -143,7 +139,3 @@ def test_it_gives_up_at_the_most_and_says_so() -> None:
 def test_senseless_rules_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ew.until(**arguments)
-
-
-def test_a_small_most_is_the_only_check() -> None:
-    assert list(ew.until(most=50).counts()) == [50]
