@@ -170,7 +170,7 @@ class Posterior:
             centre=checked_centre,
             theta_prior=theta_prior,
             columns=replace(columns, rounding=own_map.rounding),
-            gaps=np.argwhere(np.isnan(coordinates)),
+            gaps=np.argwhere(np.isnan(coordinates)).astype(np.int64),  # 32 bits in a browser
         )
 
     @property
