@@ -60,6 +60,7 @@ _WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: some seconds of a pr
 _LITTLE_WORK = 6e6  # … and a negligible time: then more draws are taken, and results depend less on the seed.
 _ENOUGH_DRAWS = 1000
 _MANY_ROWS = 5000
+_MANY_COLUMNS = 10  # With fewer than ten rows for each, chains from other starts do not find the clusters.
 _FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
 
 
@@ -120,8 +121,9 @@ class AffineClustering(
         Schedule of the chains: ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves.
     initial
         Partition that the chains start from: ``"singletons"``, ``"one-cluster"``, ``"k-means"``,
-        ``"prior"``, or labels; or a list with one for each chain. None: different starts, or k-means
-        for many rows; for a single chain the default of `Sampler`.
+        ``"prior"``, ``"mixture"``, or labels; or a list with one for each chain. None: different starts;
+        k-means for many rows, and mixtures for many columns with fewer than ten rows each; for a single chain
+        the default of `Sampler`.
     n_chains
         Number of chains. A single chain is that of `Sampler`; it cannot show that it has converged.
     n_jobs
@@ -422,7 +424,7 @@ class AffineClustering(
         goal = _goal(n_rows, n_columns) if self.draws is None else None
         initial, seed = self.initial, self._seed()
         if initial is None:
-            initial = _starts(n_rows, count, self.shapes)
+            initial = _starts(n_rows, n_columns, count, self.model, self.shapes)
         plan = make_plan(data, count, self.draws, self.burn_in, self.thin, goal, initial, seed, settings)
         if count == 1:
             # The chain of `Sampler`, whose seed is not spawned from another.
@@ -531,11 +533,14 @@ def _goal(n_rows: int, n_columns: int) -> Until:
     return until(rhat=_RHAT, ess=_ESS, most=most, first=first)
 
 
-def _starts(n_rows: int, n_chains: int, shapes: str) -> list[Start] | None:
+def _starts(n_rows: int, n_columns: int, n_chains: int, model: str, shapes: str) -> list[Start] | None:
     """Different starts, without singletons for many rows (slow first sweep) or own shapes (no covariance)."""
     if n_chains == 1 and n_rows <= _MANY_ROWS:
         return None
-    if shapes == "own":
+    kinds: tuple[str, ...]
+    if model == "III" and n_columns >= _MANY_COLUMNS and n_rows <= 10 * n_columns:
+        kinds = ("mixture",)
+    elif shapes == "own":
         kinds = ("one-cluster", "k-means", "prior") if n_rows <= _MANY_ROWS else ("k-means",)
     elif n_rows > _MANY_ROWS // 5:
         kinds = ("k-means",)

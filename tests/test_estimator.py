@@ -115,9 +115,28 @@ def test_the_default_run_has_a_bound_that_depends_on_the_size() -> None:
     assert module._goal(178, 13).most == 3000
     assert module._goal(2000, 10).most == 694
     assert module._goal(20_000, 10).most == 300
-    assert module._starts(20_000, 2, "own") == ["k-means", "k-means"]
-    assert module._starts(20_000, 1, "common") == ["k-means"]
-    assert module._starts(100, 2, "common") is None
+    assert module._starts(20_000, 3, 2, "III", "own") == ["k-means", "k-means"]
+    assert module._starts(20_000, 3, 1, "III", "common") == ["k-means"]
+    assert module._starts(100, 3, 2, "III", "common") is None
+    assert module._starts(200, 30, 2, "III", "own") == ["mixture", "mixture"]
+    assert module._starts(200, 30, 2, "II", "own") == ["one-cluster", "k-means"]
+
+
+def test_three_clusters_in_thirty_columns_are_found() -> None:
+    """Chains from one cluster stay hundreds of nats below; those from mixtures do not."""
+    rng = np.random.default_rng(0)
+    known = np.repeat([0, 1, 2], 67)
+    X = rng.standard_normal((201, 30))
+    X[known == 1, 0] += 6.0
+    X[known == 2, 1] += 6.0
+    settings = {"n_chains": 2, "draws": 50, "burn_in": 50, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = AffineClustering(**settings).fit(X @ rng.standard_normal((30, 30)))
+        other = AffineClustering(initial="one-cluster", **settings).fit(X)
+    assert found.chains_.starts == ("mixture", "mixture")
+    assert ew.adjusted_rand(known, found.labels_) > 0.9
+    assert found.trace_.log_posterior.max() > other.trace_.log_posterior.max() + 100.0
 
 
 def test_scores_follow_the_units(two_groups: np.ndarray) -> None:

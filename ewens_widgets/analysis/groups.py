@@ -197,7 +197,7 @@ def groups_of(trace: "Trace") -> DrawGroups:
         given = softmax(member_log_weights(trace, draw, rows), axis=1)
         shared = _summed(companions, labels[rows], width)
         path = merge_path(given, shared, labels[rows])
-        paths.append(path._replace(as_good=_losses(trace, draw, labels, path) < EVIDENCE))
+        paths.append(path._replace(as_good=_as_good(trace, draw, labels, path)))
     found = DrawGroups(draws, trace.labels[draws], tuple(paths), rows)
     steps = int(2 * np.log2(LARGEST / _SMALLEST)) + 1
     levels = tuple(_level(found, LARGEST * 2.0 ** (-step / 2)) for step in range(steps))
@@ -239,16 +239,19 @@ def merge_losses(trace: "Trace", found: DrawGroups, place: int) -> FloatArray:
     return merge_down(evidence_of(posterior, trace), clusters, lambda _losses: next(pairs))[:, 2]
 
 
-def _losses(trace: "Trace", draw: int, labels: IntArray, path: MergePath) -> FloatArray:
-    """Log posterior lost by each merge of a draw, given its parameters."""
+def _as_good(trace: "Trace", draw: int, labels: IntArray, path: MergePath) -> NDArray[np.bool_]:
+    """Which merges of a draw lose little, given its parameters; looked at where a threshold depends on it."""
     posterior = trace.posterior_at(draw)
-    evidence = evidence_of(posterior, trace[draw : draw + 1])
-    clusters = posterior.mixed_statistics(labels)
-    found = []
-    for a, b in path.pairs.tolist():
-        found.append(float(evidence.losses(clusters, np.array([a]), np.array([b]))[0]))
+    found = np.zeros(path.overlaps.size, dtype=np.bool_)
+    matters = (path.overlaps >= _SMALLEST / FACTOR) & (path.overlaps < LARGEST * FACTOR)
+    if not matters.any():
+        return found
+    evidence, clusters = evidence_of(posterior, trace[draw : draw + 1]), posterior.mixed_statistics(labels)
+    for step, (a, b) in enumerate(path.pairs.tolist()):
+        if matters[step]:
+            found[step] = evidence.losses(clusters, np.array([a]), np.array([b]))[0] < EVIDENCE
         clusters = merged(clusters, a, b)
-    return np.array(found)
+    return found
 
 
 def companion_shares(draws: NDArray[np.integer]) -> FloatArray:
@@ -339,8 +342,10 @@ def _joined(groups: IntArray, a: int, b: int) -> IntArray:
 
 
 def _level(found: DrawGroups, threshold: float) -> Level:
-    low, high = (found.at(factor * threshold, found.rows) for factor in (1.0, FACTOR))
-    stability = [adjusted_rand(one, two) for one, two in zip(low, high, strict=True)]
+    stability = []
+    for path, labels in zip(found.paths, found.labels[:, found.rows], strict=True):
+        low, high = path.at(threshold), path.at(FACTOR * threshold)
+        stability.append(1.0 if np.array_equal(low, high) else adjusted_rand(low[labels], high[labels]))
     number, probability = most_probable(found.numbers(FACTOR**0.5 * threshold))
     return Level(threshold, number, probability, float(np.mean(stability)))
 

@@ -72,8 +72,9 @@ class Sampler:
         ``"default"``, ``"paper-1"``, ``"paper-2"``, or a list of moves, each alone or in a pair with its
         repeats.
     initial
-        ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``, or labels. By default singletons, as
-        in the paper; for own shapes, or priors other than Ewens', one cluster.
+        ``"singletons"``, ``"one-cluster"``, ``"k-means"``, ``"prior"``, ``"mixture"`` (Gaussians with one
+        covariance, for many columns), or labels. By default singletons, as in the paper; for own shapes, or
+        priors other than Ewens', one cluster.
     metric
         Distances of the paper's split-merge move: in ``"canonical"`` coordinates, invariant like the model,
         or ``"euclidean"`` in the units of `X`.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from ewens_widgets.sampling.sampler import Sampler
 
 INITIAL = ("singletons", "one-cluster", "k-means", "prior")
+MIXTURE = "mixture"
 LARGEST_K_MEANS = 50
+_MIXTURES, _STARTS, _ROUNDS, _STEPS = (2, 3, 4), 100, 5, 60
+_WORK = 1e8  # Most additions of a step of all starts.
 LAST_ITERATION = 2**62  # Iterations are counted in 64 bits.
 LOG_RANGE = (-745.0, 709.7)  # Logarithms of positive numbers.
 
@@ -97,10 +101,12 @@ def initial_labels(
         The posterior to be sampled.
     initial
         ``"singletons"`` (the paper's), ``"one-cluster"``, ``"k-means"`` (k-means++ in canonical coordinates
-        with about as many clusters as the prior expects), ``"prior"`` (a draw from the prior), or labels;
-        None for singletons under the paper's family and prior, and for one cluster under others.
+        with about as many clusters as the prior expects), ``"prior"`` (a draw from the prior), ``"mixture"``
+        (two to four Gaussians with one covariance, for tables with many columns; k-means if one Gaussian is
+        better), or labels; None for singletons under the paper's family and prior, and for one cluster under
+        others.
     rng
-        Used by ``"k-means"`` and ``"prior"``.
+        Used by ``"k-means"``, ``"prior"`` and ``"mixture"``.
     """
     n_objects, most = posterior.n_objects, posterior.prior.most_clusters
     if initial is None:
@@ -111,13 +117,16 @@ def initial_labels(
         labels = check_labels(initial, n_objects)
     elif initial == "prior":
         return posterior.prior.sample(n_objects, rng)
+    elif initial == MIXTURE:
+        return _mixture(posterior, rng)
     elif initial == "k-means":
         return _k_means(posterior, rng)
     elif initial in INITIAL:
         labels = np.arange(n_objects) * (initial == "singletons")
     else:
         raise ValueError(
-            f"initial must be one of {', '.join(INITIAL)}, or one label an object; got {initial!r}."
+            f"initial must be one of {', '.join([*INITIAL, MIXTURE])}, or one label an object; "
+            f"got {initial!r}."
         )
     if (n_clusters := int(labels.max()) + 1) > most:
         raise ValueError(
@@ -129,11 +138,13 @@ def initial_labels(
 
 def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.random.Generator) -> State:
     """State before the first iteration: a partition, and parameters in the middle of what they can be."""
-    labels = initial_labels(posterior, initial, rng)
+    labels, nu_index = initial_labels(posterior, initial, rng), posterior.nu_grid.size // 2
     sigma = np.zeros(posterior.sigma_length)  # with a centre of zero behind Σ, if that is unknown
     if posterior.shapes == "own":  # Half of the total variance, which is 1 in canonical coordinates.
-        half = 0.5 * np.eye(posterior.n_features)
-        form = {"I": half[0, 0], "II": np.diag(half), "III": half}[posterior.model]
+        scale = 0.5 * np.eye(posterior.n_features)
+        if isinstance(initial, str) and initial == MIXTURE:
+            scale, nu_index = _within(posterior.coordinates, labels), posterior.nu_grid.size - 1
+        form = {"I": np.trace(scale) / len(scale), "II": np.diag(scale), "III": scale}[posterior.model]
         packed = pack_sigma(form, posterior.model)
         sigma[: packed.size] = packed
     cells = sigma[sigma.size - len(posterior.gaps) :]
@@ -147,7 +158,7 @@ def first_state(posterior: Posterior, initial: str | ArrayLike | None, rng: np.r
         log_concentration=posterior.first_log_concentration,
         iteration=0,
         generator=dict(rng.bit_generator.state),
-        nu_index=posterior.nu_grid.size // 2,
+        nu_index=nu_index,
         sigma=sigma,
     )
 
@@ -168,6 +179,58 @@ def _k_means(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.intp]
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = method.fit(posterior.coordinates)
     return check_labels(found.labels_)
+
+
+def _mixture(posterior: Posterior, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Cluster by a mixture of Gaussians with one covariance, fitted by expectation and maximisation.
+
+    With many columns, partitions that separate nothing but noise are local maxima, and about one random start
+    in a hundred leads to the clusters. So there are many, all at once, until the Bayesian information
+    criterion prefers one of them to a single Gaussian.
+    """
+    Y, most = posterior.coordinates, posterior.prior.most_clusters
+    n_objects, d = Y.shape
+    starts = min(_STARTS, int(_WORK / (d * (n_objects + d) * d)))
+    counts = [count for count in _MIXTURES if starts and count <= min(most, n_objects)]
+    for _ in range(_ROUNDS):
+        found = [_best_mixture(Y, count, starts, rng) for count in counts]
+        least = min(found, key=lambda each: each[0], default=(0.0, np.empty(0)))
+        if least[0] < 0.0:
+            return check_labels(least[1])
+    return _k_means(posterior, rng)
+
+
+def _best_mixture(
+    Y: FloatArray, count: int, starts: int, rng: np.random.Generator
+) -> tuple[float, NDArray[np.intp]]:
+    """The best of some fits, and how much larger its criterion is than that of one Gaussian."""
+    n_objects, d = Y.shape
+    total, ridge = Y.T @ Y / n_objects, 1e-6 * np.eye(d)
+    shares = rng.dirichlet(np.ones(count), size=(starts, n_objects))
+    for step in range(_STEPS + 1):
+        sizes = shares.sum(axis=1) + 1e-9
+        sums = shares.swapaxes(1, 2) @ Y
+        scaled = sums / np.sqrt(sizes * n_objects)[:, :, None]
+        within = total - scaled.swapaxes(1, 2) @ scaled + ridge
+        if step == _STEPS:
+            break
+        centres = sums / sizes[:, :, None]
+        slopes = np.linalg.solve(within, centres.swapaxes(1, 2))
+        logs = Y @ slopes - 0.5 * np.einsum("skd,sdk->sk", centres, slopes)[:, None]
+        shares = softmax(logs + np.log(sizes)[:, None], axis=2)
+    # The criterion of the classification likelihood; whitened, the total variance has determinant 1.
+    gains = np.linalg.slogdet(within)[1] - np.linalg.slogdet(total + ridge)[1]
+    entropy = -2.0 * (sizes * np.log(sizes / n_objects)).sum(axis=1)
+    criteria = n_objects * gains + entropy + (count - 1) * (d + 1) * np.log(n_objects)
+    best = int(criteria.argmin())
+    return float(criteria[best]), np.asarray(shares[best].argmax(axis=1), dtype=np.intp)
+
+
+def _within(Y: FloatArray, labels: NDArray[np.integer]) -> FloatArray:
+    """Covariance within clusters, of which a thousandth is the total variance, 1."""
+    members = np.eye(int(labels.max()) + 1)[labels]
+    gaps = Y - (members @ (members.T @ Y / members.sum(axis=0)[:, None]))
+    return np.asarray(0.999 * gaps.T @ gaps / len(Y) + 0.001 * np.eye(Y.shape[1]), dtype=np.float64)
 
 
 def pack_state(state: State) -> tuple[dict[str, Any], NDArray[np.int64]]:

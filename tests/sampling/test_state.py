@@ -249,6 +249,28 @@ def test_the_prior_is_drawn_from(concentration: object) -> None:
     assert chi_square(counts, 4000 * ew.ewens.cluster_count_pmf(6, 3.0)).p_value < LEVEL
 
 
+@pytest.mark.parametrize("shapes", ["own", "common"])
+def test_a_mixture_separates_clusters_of_one_shape_or_leaves_it_to_k_means(shapes: str) -> None:
+    rng = np.random.default_rng(0)
+    known = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 8)) @ rng.normal(size=(8, 8))
+    posterior = ew.Sampler(X, shapes=shapes, model="III").posterior
+    labels = initial_labels(posterior, "mixture", np.random.default_rng(1))
+    np.testing.assert_array_equal(labels, initial_labels(posterior, "k-means", np.random.default_rng(1)))
+    apart = ew.Sampler(
+        X + np.outer(known, 8.0 * X.std(axis=0)), shapes=shapes, model="III", initial="mixture"
+    )
+    np.testing.assert_array_equal(apart.labels, known)
+    state = apart.state
+    if shapes == "own":  # Σ is that within clusters, and shapes are alike.
+        assert state.nu_index == apart.posterior.nu_grid.size - 1
+        gaps = apart.posterior.coordinates - np.array(
+            [apart.posterior.coordinates[known == k].mean(axis=0) for k in known]
+        )
+        scale = apart.posterior.scale(state.sigma)
+        np.testing.assert_allclose(scale, gaps.T @ gaps / 120, atol=0.002)
+
+
 @pytest.mark.parametrize("initial", ["k-means", "prior"])
 def test_the_seed_decides_a_random_start(initial: str) -> None:
     starts = [start(initial, seed=seed, concentration=3.0).tobytes() for seed in (*range(8), 3)]

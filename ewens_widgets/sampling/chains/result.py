@@ -43,6 +43,7 @@ class Until:
     ess: float
     most: int
     first: int
+    drop_half: bool = False
 
     def counts(self) -> Iterator[int]:
         """Draws of each chain at which to check: each half as many again as the last, and `most` in the end.
@@ -56,7 +57,9 @@ class Until:
         yield self.most
 
 
-def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int = 200) -> Until:
+def until(
+    rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int = 200, drop_half: bool = False
+) -> Until:
     """Stop when the chains agree and their effective sample size is large enough.
 
     Give it to `sample_chains` instead of a number of draws. The chains are checked at fixed numbers of draws:
@@ -73,6 +76,9 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
         Draws of each chain at which to stop in any case; the result says whether the rule was met.
     first
         Draws of each chain at the first check.
+    drop_half
+        Drop the first half of the draws at each check and at the end: a burn-in as long as the run needs.
+        `most` and `first` count these draws too. Use it with ``burn_in=0``.
 
     Examples
     --------
@@ -85,8 +91,9 @@ def until(rhat: float = 1.01, ess: float = 400.0, most: int = 10_000, first: int
         raise ValueError(f"rhat must be above 1, as chains never agree completely; got {rhat!r}.")
     if not (ess > 0.0 and isfinite(ess)):
         raise ValueError(f"ess must be a positive number; got {ess!r}.")
-    largest, start = check_count("most", most, _FEWEST), check_count("first", first, _FEWEST)
-    return Until(float(rhat), float(ess), largest, min(start, largest))
+    fewest = 2 * _FEWEST if drop_half else _FEWEST
+    largest, start = check_count("most", most, fewest), check_count("first", first, fewest)
+    return Until(float(rhat), float(ess), largest, min(start, largest), bool(drop_half))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -176,7 +176,8 @@ class Run:
         nothing = [DrawTable(self.plan.sampler.posterior).trace()]
         self._traces = [[Trace.concatenate(each or nothing)] for each in self._traces]
         reached = None if isinstance(self.plan.goal, int) else any(check.reached for check in self._checks)
-        traces = tuple(trace[: self._goal] for (trace,) in self._traces)
+        dropped = self._goal // 2 if isinstance(self.plan.goal, Until) and self.plan.goal.drop_half else 0
+        traces = tuple(trace[dropped : self._goal] for (trace,) in self._traces)
         return Chains(traces, self.plan.starts, reached, tuple(self._checks))
 
     def stream(self) -> Iterator[Trace]:
@@ -206,9 +207,10 @@ class Run:
             return
         for draws in rule.counts():
             yield draws
-            numbers = self.chains().diagnostics(similarity=False)
+            found = self.chains()
+            numbers = found.diagnostics(similarity=False)
             rhat, ess = numbers.worst_rhat, numbers.least_ess
-            self._checks.append(Check(draws, rhat, ess, rhat <= rule.rhat and ess >= rule.ess))
+            self._checks.append(Check(found.draws, rhat, ess, rhat <= rule.rhat and ess >= rule.ess))
             if self._checks[-1].reached:
                 return
 

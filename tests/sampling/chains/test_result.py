@@ -114,6 +114,16 @@ def test_it_stops_at_the_same_draw_whatever_the_tasks(
     assert found.checks == run(**EASY).checks
 
 
+def test_it_may_drop_the_first_half() -> None:
+    rule = ew.until(rhat=1.0001, ess=1e6, most=100, first=40, drop_half=True)
+    with pytest.warns(UserWarning, match="not met by 50 draws of each chain"):
+        chains = run(draws=None, until=rule, burn_in=0)
+    assert [check.draws for check in chains.checks] == [20, 30, 45, 50]
+    assert_same_draws(chains, run(draws=50, burn_in=50))
+    with pytest.raises(ValueError, match="first must be at least 16"):
+        ew.until(first=15, drop_half=True)
+
+
 def test_it_gives_up_at_the_most_and_says_so() -> None:
     rule = ew.until(rhat=1.0001, ess=1e6, most=100, first=40)
     with pytest.warns(UserWarning, match="not met by 100 draws of each chain: R-hat 1"):
