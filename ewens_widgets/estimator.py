@@ -60,7 +60,7 @@ _WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: some seconds of a pr
 _LITTLE_WORK = 6e6  # … and a negligible time: then more draws are taken, and results depend less on the seed.
 _ENOUGH_DRAWS = 1000
 _MANY_ROWS = 5000
-_MANY_COLUMNS = 10  # With fewer than ten rows for each, chains from other starts do not find the clusters.
+_MANY_COLUMNS = 10  # With four to ten rows for each, chains from other starts do not find the clusters.
 _FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
 
 
@@ -122,7 +122,7 @@ class AffineClustering(
     initial
         Partition that the chains start from: ``"singletons"``, ``"one-cluster"``, ``"k-means"``,
         ``"prior"``, ``"mixture"``, or labels; or a list with one for each chain. None: different starts;
-        k-means for many rows, and mixtures for many columns with fewer than ten rows each; for a single chain
+        k-means for many rows, and mixtures for many columns with four to ten rows each; for a single chain
         the default of `Sampler`.
     n_chains
         Number of chains. A single chain is that of `Sampler`; it cannot show that it has converged.
@@ -538,7 +538,7 @@ def _starts(n_rows: int, n_columns: int, n_chains: int, model: str, shapes: str)
     if n_chains == 1 and n_rows <= _MANY_ROWS:
         return None
     kinds: tuple[str, ...]
-    if model == "III" and n_columns >= _MANY_COLUMNS and n_rows <= 10 * n_columns:
+    if model == "III" and n_columns >= _MANY_COLUMNS and 4 * n_columns <= n_rows <= 10 * n_columns:
         kinds = ("mixture",)
     elif shapes == "own":
         kinds = ("one-cluster", "k-means", "prior") if n_rows <= _MANY_ROWS else ("k-means",)
