@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from browser.explorer_page import ANSWER, FAST
-from browser.layout import NARROW, SIZES, TALL, all_faults, below_the_projector, faults, violations
+from browser.layout import NARROW, SIZES, TALL, all_faults, below_the_projector, faults, settle, violations
 from browser.opened import (
     VIEWPORT,
     Desk,
@@ -146,6 +146,9 @@ def presented(opened: OpenedExplorer) -> dict[str, list[str]]:
     found["small texts"] = opened.root.evaluate(SMALL_TEXTS, LEAST_PRESENTED)
     page.keyboard.press("Escape")
     expect(opened.root).not_to_have_class(re.compile("ew-presenting"))
+    # The window leaves the full screen later than the class goes, and pictures are laid out again.
+    page.wait_for_function("() => document.fullscreenElement === null")
+    settle(opened.root)
     return found
 
 
@@ -169,6 +172,7 @@ def test_nothing_overlaps_and_nothing_is_cut_off(desk: Desk, name: str) -> None:
             found["height"] = below_the_projector(opened.root)
         found |= rules(opened) | presented(opened)
         page.set_viewport_size(VIEWPORT)
+        settle(opened.root)
         with desk.in_the_dark(opened):
             found["dark"] = faults(page, opened.root, SIZES[0])
             found |= {f"{rule} in the dark": faults for rule, faults in rules(opened).items()}
