@@ -34,7 +34,7 @@ import ewens_widgets as ew
 TABLES = {
     "iris": ("datasets", "d[c(5, 1:4)]"),
     "wine": ("sklearn", ""),
-    "penguins": ("palmerpenguins", "d[c(1, 3:6)]"),
+    "penguins": ("palmerpenguins", "d[c(1, 3:7)]"),
     "banknote": ("mclust", "d"),
     "thyroid": ("mclust", "d"),
     "diabetes": ("mclust", "d"),
