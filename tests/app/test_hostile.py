@@ -354,7 +354,9 @@ def test_a_visit_whose_process_ends_says_so_and_leaves_nothing(served: Served) -
         most = process.memory_info().vms + 50 * 10**6
         resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
 
-    async def end(address: str, how: Callable[[psutil.Process], object]) -> tuple[bool | str, dict[str, Any]]:
+    async def end(
+        address: str, how: Callable[[psutil.Process], object], most_handles: float = float("inf")
+    ) -> tuple[bool | str, dict[str, Any]]:
         before = set(served.process.children())
         kernel, cookies = await open_page(address)
         link = await connect(address, kernel, cookies)
@@ -366,18 +368,18 @@ def test_a_visit_whose_process_ends_says_so_and_leaves_nothing(served: Served) -
         async with asyncio.timeout(60):  # a second or two; a busy machine is no fault
             reason = await asked
             link.close()
-            while (left := left_behind(served.process, served.folder))["processes"] != [
-                c.pid for c in before
-            ]:
+            left = left_behind(served.process, served.folder)
+            while left["processes"] != [c.pid for c in before] or left["handles"] > most_handles:
                 await asyncio.sleep(0.1)
+                left = left_behind(served.process, served.folder)
         return reason, left
 
     _, first = asyncio.run(end(served.address, psutil.Process.kill))
     for how, expected in ((psutil.Process.kill, "has stopped"), (want_memory, "more memory than a visitor")):
-        reason, left = asyncio.run(end(served.address, how))
+        # A few may be of what was closed last; the others are closed in time, or the wait ends with an error.
+        reason, left = asyncio.run(end(served.address, how, first["handles"] + 4))
         assert expected in str(reason)
     assert left["files"] == first["files"]
-    assert left["handles"] <= first["handles"] + 4  # of what was closed last
 
 
 @on_linux
@@ -396,15 +398,15 @@ def test_thirty_openings_that_are_gone_at_once_leave_nothing(served: Served) -> 
         async with asyncio.timeout(90):
             async with far_visit(address) as visitor:  # who comes meanwhile gets a place
                 assert visitor.models
-            while left_behind(served.process, served.folder)["processes"]:
+            left = left_behind(served.process, served.folder)
+            while left["processes"] or left["handles"] > before["handles"] + 4:
                 await asyncio.sleep(0.1)
+                left = left_behind(served.process, served.folder)
+            assert left["files"] == before["files"]
 
     before = left_behind(served.process, served.folder)
     assert before["processes"] == []
     asyncio.run(crowd(served.address))
-    left = left_behind(served.process, served.folder)
-    assert left["files"] == before["files"]
-    assert left["handles"] <= before["handles"] + 4
 
 
 @on_linux
