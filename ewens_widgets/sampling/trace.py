@@ -170,7 +170,8 @@ class Trace(DrawTable):
     def theta_histogram(self) -> FloatArray:
         """Share of the draws at each value of the grid of θ."""
         self._need_draws()
-        counts = np.bincount(self.theta_index, minlength=self.posterior.theta_grid.size)
+        # In a browser NumPy counts numbers of 32 bits only.
+        counts = np.bincount(self.theta_index.astype(np.intp), minlength=self.posterior.theta_grid.size)
         return np.asarray(counts / len(self), dtype=np.float64)
 
     def nu_posterior(self) -> FloatArray:
