@@ -62,8 +62,8 @@ class Columns:
         return np.array([kind.n_levels for kind in self.kinds if kind.n_levels], dtype=np.int64)
 
     @cached_property
-    def _starts(self) -> IntArray:
-        return np.concatenate([[0], np.cumsum(self.levels)[:-1]]).astype(np.int64)[: self.levels.size]
+    def _starts(self) -> NDArray[np.intp]:  # In a browser NumPy takes places of 32 bits only.
+        return np.concatenate([[0], np.cumsum(self.levels)[:-1]]).astype(np.intp)[: self.levels.size]
 
     @property
     def numbers(self) -> list[int] | None:
