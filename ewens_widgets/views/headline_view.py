@@ -121,11 +121,14 @@ class Headline(HBox):
         if self._data is not None and shown == "answer" and reading is not None:
             index = _rand_index(reading.answer.labels, self._data)
             known = "" if index is None else f" Adjusted Rand index with the known classes: {index:z.2f}."
-            return reading.sentence + known
+            # The headline has said that before.
+            return _sentence(reading.sentence.removeprefix("Both halves of the chain agree: ")) + known
         if self._data is None or shown != "draw" or not frame.status.iteration:
             return ""
         parts = []
-        if frame.status.is_running and reading is not None:
+        is_settled = frame.status.is_running and not frame.summary.is_burning_in
+        # An answer of the burn-in, or of less than half of the iterations, may contradict what is on display.
+        if is_settled and reading is not None and 2 * reading.iteration >= frame.status.shown_iteration:
             draws = number_text(reading.iteration)
             parts.append(
                 f"answer after {draws} iterations: {_groups(reading)}, {_assigned(reading, self._data)}"
@@ -134,8 +137,7 @@ class Headline(HBox):
         if leap is not None:
             late = "" if frame.summary.is_burning_in or leap <= frame.summary.start else ", after the burn-in"
             parts.append(f"the log posterior jumped up at iteration {number_text(leap)}{late}")
-        text = " · ".join(parts)
-        return text[:1].upper() + text[1:]
+        return _sentence(" · ".join(parts))
 
     def _of_draw(self, frame: Frame, labels: NDArray[Any], data: Dataset) -> str:
         sizes = np.bincount(labels)
@@ -155,6 +157,10 @@ class Headline(HBox):
         is_old = reading.iteration != frame.status.shown_iteration
         when = f"After {number_text(reading.iteration)} iterations: " if is_old else ""
         return f"{when}{answer_line(reading, data)}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _invitation(data: Dataset, labels: NDArray[Any]) -> str:

@@ -207,7 +207,10 @@ function render({ model, el }) {
     }
   };
   const settle = (message) => {
-    if (message.kind === "fitted" && message.viewer === viewer && message.number === tellings) around.dataset.ewRoom = "given";
+    if (message.kind === "fitted" && message.viewer === viewer && message.number === tellings) {
+      around.dataset.ewRoom = "given";
+      requestAnimationFrame(() => requestAnimationFrame(() => around.classList.add("ew-fitted"))); // once bqplot has drawn
+    }
   };
   const nameOf = (figure) => [...figure.classList].find((name) => name.startsWith("ew-") && name !== "ew-figure");
   let fitting = 0;

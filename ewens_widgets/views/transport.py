@@ -29,7 +29,7 @@ Speed = float | str | None
 RISING = "rising"
 """The speed that begins with one iteration per frame and rises to twenty."""
 
-_RISE = ((20, 1.0), (60, 2.0), (200, 5.0))  # up to this iteration, iterations per frame
+_RISE = ((10, 1.0), (20, 2.0), (60, 5.0))  # up to this iteration, iterations per frame
 
 SPEEDS: tuple[tuple[str, float | str], ...] = (
     ("slowly, then faster", RISING),

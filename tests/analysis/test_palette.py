@@ -117,6 +117,15 @@ def test_a_split_keeps_the_colour_of_the_larger_part() -> None:
     assert not set(after[7:10]) & set(before)
 
 
+def test_groups_that_were_mixed_up_for_a_while_return_in_their_colours(rng: np.random.Generator) -> None:
+    colours, groups = ClusterColours(), np.repeat(np.arange(4), 20)
+    for _ in range(5):
+        before = colours.assign(groups)
+    for other in (rng.permutation(groups), groups // 2, 3 - groups // 2):
+        colours.assign(other)
+    np.testing.assert_array_equal(colours.assign(groups), before)
+
+
 def test_singletons_and_unassigned_objects_are_grey() -> None:
     numbers = ClusterColours().assign(np.array([0, 0, 1, -1, 2, 2, -1]))
     np.testing.assert_array_equal(numbers, [0, 0, ALONE, ALONE, 1, 1, ALONE])

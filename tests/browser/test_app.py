@@ -25,6 +25,14 @@ async () => {
 }
 """
 
+# Whether a figure is seen before, and once, the kernel has fitted it to the page.
+SEEN = """
+root => [false, true].map(isFitted => {
+  root.classList.toggle("ew-fitted", isFitted);
+  return getComputedStyle(root.querySelector(".ew-scatter")).opacity;
+})
+"""
+
 
 def test_visitors_of_the_web_app(page: Page, browser: Browser, compiled: None, tmp_path: Path) -> None:
     with running_app(tmp_path, "--visitors=1", "--data=wine") as (address, server):
@@ -32,6 +40,8 @@ def test_visitors_of_the_web_app(page: Page, browser: Browser, compiled: None, t
         first.page.on("request", lambda request: asked.add(urlsplit(request.url).hostname))
         assert first.page.goto(address).status == 200
         first.wait_until_shown()
+        expect(first.root).to_have_class(re.compile("ew-fitted"))
+        assert first.root.evaluate(SEEN) == ["0", "1"]
         # Icons come along, and nothing is asked of another host; a data URL has none.
         assert asked <= {"localhost", None}
         icon = first.part("button.ew-play i")

@@ -153,7 +153,8 @@ class TestAnswer:
         begin = f"{answer.n_clusters} group"
         assert screens.sentence.startswith(begin if sure else f"Not reliable yet: {begin}")
         assert ("both halves of the chain agree" in screens.sentence) is sure
-        assert diagnose(chain.trace).sentence() in screens.sentence
+        words = diagnose(chain.trace).sentence().removeprefix("Both halves of the chain agree: the ")
+        assert words in screens.sentence
         assert not screens.drawn, "the frame draws the views, and nothing draws them again"
 
     def test_when_the_chain_goes_on_they_turn_back(self, screens: Screens, chain: Chain) -> None:
@@ -321,6 +322,21 @@ class TestAnswer:
         assert "Answer after 60 iterations: " in running
         assert "Answer after" not in ended
         assert "group" in ended
+
+    def test_an_old_one_is_not_told_beside_a_later_draw(self, screens: Screens, chain: Chain) -> None:
+        found = screens.show(chain.frame(20, PlayerState.FINISHED, target=20)).answer
+        told = {}
+        for iteration in (39, 40):
+            frame = chain.frame(iteration, PlayerState.PLAYING, target=80)
+            screens.shared.show(frame)
+            old = replace(found, iteration=iteration // 2) if found is not None else None
+            told[iteration] = screens.headline.aside(replace(frame, answer=old))
+        assert "Answer after 20 iterations" in told[40]
+        assert told[39] == ""
+        chain.summaries.burn_in = 40
+        assert found is not None
+        burning = replace(chain.frame(40, PlayerState.PLAYING, target=80), answer=found)
+        assert screens.headline.aside(burning) == ""
 
     def test_a_brief_one_waits_for_half_as_many_draws_again(self) -> None:
         chain = Chain(n_draws=100)

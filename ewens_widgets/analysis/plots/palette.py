@@ -7,10 +7,11 @@ themes and static ones have the same colours. From the ninth cluster on, the sam
 shades and with another marker (`shape_of`). Singletons and objects that a cut leaves unassigned (label −1)
 are grey.
 
-**Colours follow clusters through relabelling.** Labels may change at each iteration. So clusters of
-successive partitions are matched such that as many objects as possible keep their colour. A cluster without a
-predecessor gets the first free colour, larger clusters first. In a static picture of one partition, colours
-are in order of size.
+**Colours follow clusters through relabelling.** Labels may change at each iteration. So clusters are matched
+with those of the pictures before, such that as many objects as possible have the colours that they had. The
+last picture counts most, earlier ones by a factor of 0.9 less each: groups that were merged or mixed up for a
+few pictures return in their own colours. A cluster without a predecessor gets the first free colour, larger
+clusters first. In a static picture of one partition, colours are in order of size.
 
 Quantities such as a prior and a posterior have the colours of Okabe & Ito (2008), without black and without
 their yellow, which is too pale for points on white.
@@ -47,6 +48,8 @@ SELECTED = "#ee2f93"
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D1F")
 """Quantities, such as a posterior (the first one) beside a prior."""
+
+_KEPT = 0.9  # what a picture counts beside the next one, when colours are matched
 
 ALONE = -1
 """Number of the colour of objects that are alone or left over: grey."""
@@ -152,6 +155,10 @@ def best_match(before: Labels, after: Labels) -> dict[int, int]:
     new, new_place = np.unique(after[both], return_inverse=True)
     overlap = np.zeros((new.size, old.size), dtype=np.intp)
     np.add.at(overlap, (new_place, old_place), 1)
+    return _matched(new, old, overlap)
+
+
+def _matched(new: Labels, old: Labels, overlap: NDArray[Any]) -> dict[int, int]:
     rows, columns = linear_sum_assignment(overlap, maximize=True)
     return {
         int(new[row]): int(old[column])
@@ -168,34 +175,44 @@ def changed_objects(before: Labels, after: Labels) -> IntArray:
 
 
 class ClusterColours:
-    """Remembers the colours of the partition shown last."""
+    """Remembers which colours the objects had lately."""
 
     def __init__(self) -> None:
-        self._colours: IntArray | None = None
+        self.clear()
 
     def clear(self) -> None:
         """Forget: the objects are others now."""
-        self._colours = None
+        self._had = np.zeros((0, 0))  # how much each object had each colour lately
 
     def remember(self, colours: IntArray) -> None:
         """Go on from numbers that were assigned before."""
-        self._colours = colours if colours.size else None
+        self._had = np.zeros((colours.size, 0))
+        self._note(colours)
+
+    def _note(self, colours: IntArray) -> None:
+        kept = self._had
+        self._had = np.zeros((colours.size, max(kept.shape[1], int(colours.max(initial=-1)) + 1)))
+        self._had[:, : kept.shape[1]] = _KEPT * kept
+        coloured = np.flatnonzero(colours != ALONE)
+        self._had[coloured, colours[coloured]] += 1.0
 
     def assign(self, labels: Labels) -> IntArray:
         """Number of each object's colour."""
         clean = np.asarray(labels, dtype=np.intp).copy()
         sizes = np.bincount(clean[clean >= 0], minlength=1)
         clean[(clean >= 0) & (sizes[np.maximum(clean, 0)] == 1)] = ALONE
-        if self._colours is None or self._colours.size != clean.size:
-            self._colours = np.full(clean.size, ALONE, dtype=np.intp)
-        # Objects that were grey before (−1) match nothing, so a cluster of them is a new one.
-        colour_by_label = best_match(self._colours, clean)
+        if len(self._had) != clean.size:
+            self._had = np.zeros((clean.size, 0))
+        values, places = np.unique(clean[clean >= 0], return_inverse=True)
+        # Objects that were grey match nothing, so a cluster of them is a new one.
+        overlap = np.zeros((values.size, self._had.shape[1]))
+        np.add.at(overlap, places, self._had[clean >= 0])
+        colour_by_label = _matched(values, np.arange(overlap.shape[1]), overlap)
         taken = set(colour_by_label.values())
-        values, counts = np.unique(clean[clean >= 0], return_counts=True)
-        for label in values[np.argsort(-counts, kind="stable")]:
-            if int(label) not in colour_by_label:
+        for label in values[np.argsort(-np.bincount(places), kind="stable")].tolist():
+            if label not in colour_by_label:
                 free = next(colour for colour in range(clean.size) if colour not in taken)
-                colour_by_label[int(label)] = free
+                colour_by_label[label] = free
                 taken.add(free)
         if len(colour_by_label) <= N_DISTINCT:
             # The most distinct colours for few clusters: better than old ones that look alike.
@@ -206,7 +223,7 @@ class ClusterColours:
         for label, colour in colour_by_label.items():
             colours[clean == label] = colour
         colours.setflags(write=False)
-        self._colours = colours
+        self._note(colours)
         return colours
 
 
