@@ -83,6 +83,12 @@ def test_a_category_may_hold_numbers_and_text() -> None:
     assert kind.level_names == ("4", "6", "rotary")
 
 
+def test_a_column_is_left_out_by_its_kind() -> None:
+    data = read_table(b"a,b,c\n1,2,9\n3,1,4\n5,7,2\n", kinds={"b": "left out", "c": "number"})
+    assert data.summary["b"].role == "left out"
+    assert data.feature_names == ("a", "c")
+
+
 def test_rows_of_gaps_are_left_out_with_a_note() -> None:
     data = read_table(b"a,b\n1,2\n,\n3,7\n ,\n5,4\n,\n")
     np.testing.assert_array_equal(data.X, [[1, 2], [3, 7], [5, 4]])

@@ -44,6 +44,7 @@ from ewens_widgets.model.checks import (
     dependence_text,
     dependent_columns,
     named_columns,
+    repeated_values,
     skewness_of,
 )
 from ewens_widgets.partition import canonical_labels
@@ -73,7 +74,6 @@ _MOST_ROWS = 5_000  # More rows are thinned.
 _NOTHING = 1e-8  # Share of the variance within clusters below which they count as constant in a direction.
 _DECIDES = 0.7  # Least share of a column's variance between clusters if it determines them …
 _SILENT = 0.1  # … and the largest share for the other columns together.
-_CODES = 10  # A column with at most this number of values may hold codes.
 _FOREIGN = 1e-3  # Share of the squared coordinates by which other data differ.
 _MOST_NAMED = 8
 
@@ -382,21 +382,9 @@ def _dependent(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Fin
 
 
 def _few_values(columns: FloatArray, names: Sequence[str] | None) -> Iterator[Finding]:
-    n_objects = columns.shape[0]
-    found: dict[str, list[int]] = {"few values": [], "coarse values": [], "row numbers": []}
-    for place, column in enumerate(columns.T):
-        values = np.unique(column)
-        if 1 < values.size <= min(_CODES, n_objects // 5):
-            found["few values"].append(place)
-        elif 1 < values.size < n_objects // 5:
-            found["coarse values"].append(place)
-        elif values.size == n_objects >= _CODES:
-            steps = np.diff(values)
-            if np.ptp(steps) < 1e-6 * steps.mean():
-                found["row numbers"].append(place)
-    for kind, places in found.items():
+    for kind, places in repeated_values(columns).items():
         if places:
-            yield finding(kind, columns=places, listed=named_columns(places, names), most=_CODES)
+            yield finding(kind, columns=places, listed=named_columns(places, names))
 
 
 def _deciding(columns: FloatArray, labels: IntArray, names: Sequence[str] | None) -> Iterator[Finding]:

@@ -172,7 +172,7 @@ _TABLE: dict[str, _Row] = {
     ),
     "few values": _Row(
         "warning",
-        "At most {most} different values, like codes or counts, in column(s) {listed}: each value can look "
+        "Few different values, like codes or counts, in column(s) {listed}: each value can look "
         "like a cluster.",
         "Drop column(s) {listed}, and compare the clusters with them afterwards.",
     ),
@@ -183,7 +183,7 @@ _TABLE: dict[str, _Row] = {
     ),
     "row numbers": _Row(
         "warning",
-        "Row numbers in column(s) {listed}: all values differ and are evenly spaced, like an identifier.",
+        "Row numbers in column(s) {listed}: all values differ, evenly spaced or whole, like an identifier.",
         "Drop column(s) {listed}.",
     ),
     "deciding column": _Row(

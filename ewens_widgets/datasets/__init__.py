@@ -20,11 +20,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ewens_widgets.datasets._dataset import ColumnSummary, Dataset, TableSummary
-from ewens_widgets.datasets._frames import is_frame
 from ewens_widgets.datasets._loaders import half_moons, leukemia, unit_square, wine
 from ewens_widgets.datasets.kinds import ColumnKind
 from ewens_widgets.files import cache_directory
@@ -74,5 +72,4 @@ def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
         return LOADERS["unit square"]()
     if isinstance(data, Dataset):
         return data
-    given: Any = data
-    return Dataset(X=given if is_frame(given) else np.asarray(given))
+    return Dataset(X=data)  # type: ignore[arg-type]

@@ -284,18 +284,9 @@ class Dataset:
 
 
 def _checked_matrix(values: object) -> NDArray[np.float64]:
-    raw = np.asarray(values)
-    if raw.ndim != 2 or 0 in raw.shape:
-        raise ValueError(
-            f"X must be a matrix with at least one row and one column, got shape {raw.shape}; "
-            "for a single feature use X.reshape(-1, 1)"
-        )
-    if raw.dtype.kind not in "biufO":
-        raise TypeError(f"X must hold real numbers, got {raw.dtype}; drop or encode the other columns")
-    try:
-        matrix = np.array(raw, dtype=np.float64, order="C", copy=True)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"X must hold real numbers ({error}); drop or encode the other columns") from None
+    matrix = np.array(_frames.as_matrix(values))
+    if 0 in matrix.shape:
+        raise ValueError(f"X must have at least one row and one column, got shape {matrix.shape}")
     matrix.setflags(write=False)
     return matrix
 

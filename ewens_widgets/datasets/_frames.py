@@ -1,4 +1,4 @@
-"""DataFrames of any library as pandas DataFrames, and the names of their columns and rows as text.
+"""Tables in memory as matrices of floats, and the names of the columns and rows of DataFrames as text.
 
 narwhals converts frames of polars, pyarrow, Modin, Dask, DuckDB and others. pandas and narwhals are imported
 when the first frame is given. `Dataset`, `model/checks.py`, the estimator and `tables` all read frames here.
@@ -80,6 +80,49 @@ def numeric_matrix(frame: Any) -> NDArray[np.float64]:  # noqa: ANN401 - as abov
             "sort the columns."
         )
     return np.column_stack(floats) if floats else np.empty((len(frame), 0))
+
+
+def as_matrix(data: Any) -> NDArray[np.float64]:  # noqa: ANN401 - anything may be given
+    """A frame, an array or lists as an n × d matrix of floats; refuse other data.
+
+    Missing cells (NaN, None, pandas.NA, masked ones) are NaN. A matrix of floats, perhaps memory-mapped
+    from a file, is returned itself and not copied: do not write to it.
+    """
+    if hasattr(data, "toarray"):
+        raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
+    if np.ma.is_masked(data):
+        data = np.ma.filled(data.astype(np.float64), np.nan)
+    try:
+        raw = np.asarray(numeric_matrix(as_pandas(data)) if is_frame(data) else data)
+    except ValueError as error:
+        if is_frame(data):
+            raise
+        raise ValueError(
+            "data must be a table, n objects by d features; some rows have more entries than others."
+        ) from error
+    if raw.ndim != 2:
+        hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
+        raise ValueError(f"data must be a table, n objects by d features; got {raw.ndim} dimension(s).{hint}")
+    if raw.dtype.kind == "c":
+        raise ValueError(
+            "Complex data not supported: give real numbers, e.g. real and imaginary parts as two columns."
+        )
+    if raw.dtype.kind in "Mm":
+        raise TypeError(
+            f"data must be numeric; got dates (dtype {raw.dtype}). Turn them into numbers, e.g. days."
+        )
+    if raw.dtype.kind == "O":  # pandas.NA, which is no float
+        raw = np.where(np.frompyfunc(lambda value: type(value).__name__ == "NAType", 1, 1)(raw), np.nan, raw)
+    try:
+        # Row by row, so that sums are rounded identically for any memory layout of the data.
+        return np.asarray(raw, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as fault:
+        # A TypeError (an object of the wrong kind) stays one, a ValueError (text) likewise.
+        kind = TypeError if isinstance(fault, TypeError) else ValueError
+        raise kind(
+            f"data must be numeric, but a value could not be read as a number ({fault}). "
+            "Drop or encode the columns that hold text."
+        ) from fault
 
 
 def distinct_names(names: list[str]) -> list[str]:

@@ -35,7 +35,7 @@ _MOST_ROWS = 0.5  # A value in more rows than this is the median: no normal dist
 _MOST_LEVELS = 50  # More levels leave too few rows for each to estimate its share in a cluster.
 _MANY_ZEROS = 0.1  # From here on the zeros are a cluster of their own in any Gaussian reading.
 _LEAST_COMPLETE = 0.5  # With fewer complete rows the imputed numbers decide where a row can go.
-_EXCESS = 3.0  # Zeros that belong to a count or a grid are no more frequent than its other values.
+_EXCESS = 3.0  # Zeros that belong to a count or a grid are no more frequent than the values next to them.
 _DIGITS = 1e-7  # Steps below this share of the largest value are treated as a continuum.
 
 
@@ -213,9 +213,10 @@ def _proposed(name: str, column: FloatArray) -> ColumnKind:
     share, n_rows = counts.max() / len(observed), len(observed)
     zeros = int(counts[values == 0.0].sum())
     others = counts[values != 0.0]
+    next_to_zero = others[:_FEW_VALUES] if values[0] >= 0.0 else others[-_FEW_VALUES:]
     if (
         len(others) > _FEW_VALUES
-        and max(_MANY_ZEROS * n_rows, _EXCESS * others.max()) <= zeros <= _MOST_ROWS * n_rows
+        and max(_MANY_ZEROS * n_rows, _EXCESS * next_to_zero.max()) <= zeros <= _MOST_ROWS * n_rows
         and (values[0] >= 0.0 or values[-1] <= 0.0)
     ):
         reason = (

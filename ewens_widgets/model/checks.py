@@ -13,7 +13,7 @@ that there is no such column.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ LARGEST_THETA = 2.0**30
 _MOST_NAMED = 10
 _NEARLY = 1e-4  # Largest 1 − R² of a column that is reported as dependent on others.
 _COPY_CELLS = 5e10  # Largest n d² for which copies are searched; more would take seconds.
-_MOST_CODES = 10  # At most this number of different whole numbers may be codes.
+_MOST_CODES = 10  # A column with at most this number of values may hold codes.
 _STAND_INS = (-99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)  # Numbers that often mean a missing value.
 _FEW_ROWS = 10  # In fewer rows columns depend on one another by chance.
 
@@ -105,27 +105,7 @@ def check_data(data: ArrayLike | Dataset, finite: bool = True) -> FloatArray:
 
     Such a matrix, perhaps memory-mapped from a file, is returned itself and not copied: do not write to it.
     """
-    source: Any = data.X if isinstance(data, Dataset) else data
-    if hasattr(source, "toarray"):
-        raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
-    if np.ma.is_masked(source):
-        source = np.ma.filled(source.astype(np.float64), np.nan)
-    if _frames.is_frame(source):
-        source = _frames.numeric_matrix(_frames.as_pandas(source))
-    try:
-        raw = np.asarray(source)
-    except ValueError:
-        raise ValueError(
-            "data must be a table, n objects by d features; some rows have more entries than others."
-        ) from None
-    if raw.ndim != 2:
-        hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
-        raise ValueError(f"data must be a table, n objects by d features; got {raw.ndim} dimension(s).{hint}")
-    if raw.dtype.kind == "c":
-        raise ValueError(
-            "Complex data not supported: give real numbers, e.g. real and imaginary parts as two columns."
-        )
-    matrix = _as_floats(raw)
+    matrix = data.X if isinstance(data, Dataset) else _frames.as_matrix(data)
     if matrix.shape[0] < 2:
         raise ValueError(f"clustering needs at least 2 objects (rows); got n_samples = {matrix.shape[0]}.")
     if matrix.shape[1] < 1:
@@ -144,64 +124,31 @@ def column_names(data: ArrayLike | Dataset) -> tuple[str, ...] | None:
     return _frames.column_names(_frames.as_pandas(data)) if _frames.is_frame(data) else None
 
 
-def _as_floats(raw: NDArray[Any]) -> FloatArray:
-    """Convert numbers to floats; refuse text, dates and other objects."""
-    if raw.dtype.kind in "Mm":
-        raise TypeError(
-            f"data must be numeric; got dates (dtype {raw.dtype}). Turn them into numbers, e.g. days."
-        )
-    if raw.dtype.kind == "O":  # pandas.NA, which is no float
-        raw = np.where(np.frompyfunc(lambda value: type(value).__name__ == "NAType", 1, 1)(raw), np.nan, raw)
-    try:
-        # Row by row, so that sums are rounded identically for any memory layout of the data.
-        return np.asarray(raw, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as fault:
-        # A TypeError (an object of the wrong kind) stays one, a ValueError (text) likewise.
-        kind = TypeError if isinstance(fault, TypeError) else ValueError
-        raise kind(
-            f"data must be numeric, but a value could not be read as a number ({fault}). "
-            "Drop or encode the columns that hold text."
-        ) from fault
-
-
 def check_finite(matrix: FloatArray, data: ArrayLike | Dataset, allow_gaps: bool = False) -> None:
     """Refuse NaN and infinity, with the first place, the number by column, and ways out."""
     bad = np.isinf(matrix) if allow_gaps else ~np.isfinite(matrix)
     if not bad.any():
         return
+    is_frame, names = _frames.is_frame(data), column_names(data)
     rows = data.row_names if isinstance(data, Dataset) else None
-    if _frames.is_frame(data):
+    if is_frame:
         rows = _frames.row_names(_frames.as_pandas(data))
-    names = column_names(data)
-    row, column = (int(place) for place in np.argwhere(bad)[0])
+    row, column = np.argwhere(bad)[0].tolist()
     kind = "NaN" if np.isnan(matrix[row, column]) else "infinity"
     where = f"row {row if rows is None else repr(rows[row])}, column {named_columns([column], names)}"
     counts = bad.sum(axis=0)
-    gaps = np.flatnonzero(counts)
     by_column = ", ".join(
-        f"{named_columns([place], names)}: {counts[place]}" for place in gaps[:_MOST_NAMED].tolist()
+        f"{named_columns([place], names)}: {counts[place]}"
+        for place in np.flatnonzero(counts)[:_MOST_NAMED].tolist()
     )
-    listed = named_columns(gaps.tolist(), names)
-    if hasattr(data, "fillna"):
-        keep = "frame.dropna()" if np.isnan(matrix[bad]).all() else "frame[np.isfinite(frame).all(axis=1)]"
-        ways = (keep, f"frame.drop(columns=[{listed}])", "frame.fillna(frame.median())")
-    elif _frames.is_frame(data):
-        table = "ew.read_table(frame, {})".format
-        ways = (table('missing="drop rows"'), table(f"drop=[{listed}]"), table('missing="median"'))
-    else:
-        listed = named_columns(gaps.tolist(), None)
-        keep = "X[np.isfinite(X).all(axis=1)]"
-        ways = (
-            keep,
-            f"np.delete(X, [{listed}], axis=1)",
-            "np.where(np.isnan(X), np.nanmedian(X, axis=0), X)",
-        )
-    named = "infinity" if allow_gaps else "NaN or infinity"
+    keep = "X[np.isfinite(X).all(axis=1)]"
+    if is_frame:
+        keep = "frame.dropna()" if kind == "NaN" else "frame[np.isfinite(frame).all(axis=1)]"
     raise ValueError(
-        f"data contain {kind} (Input contains {named}) at {where}; {int(bad.sum())} such value(s) in "
-        f"all ({by_column} by column). Drop the {int(bad.any(axis=1).sum())} row(s), {ways[0]}; or drop the "
-        f"columns, {ways[1]}; "
-        + ("or make these cells missing (NaN)." if allow_gaps else f"or fill the gaps, e.g. {ways[2]}.")
+        f"data contain {kind} (Input contains {'infinity' if allow_gaps else 'NaN or infinity'}) at {where}; "
+        f"{int(bad.sum())} such value(s) in all ({by_column} by column). Drop the "
+        f"{int(bad.any(axis=1).sum())} row(s), {keep}, or these columns, or "
+        + ("make the cells missing (NaN)." if allow_gaps else "fill the gaps.")
     )
 
 
@@ -347,57 +294,55 @@ def dependence_error(unit: FloatArray, rank: int, tolerance: float, names: Seque
     )
 
 
+def repeated_values(X: FloatArray) -> dict[str, list[int]]:
+    """Columns whose values repeat, or never do: "few values", "coarse values" and "row numbers".
+
+    `read_table` and `trace.check()` both use them; the Data panel shows what `read_table` says.
+    """
+    found: dict[str, list[int]] = {"few values": [], "coarse values": [], "row numbers": []}
+    n_rows = len(X)
+    for place, column in enumerate(X.T):
+        values = np.unique(column)
+        if 1 < values.size <= min(_MOST_CODES, n_rows // 5):
+            found["few values"].append(place)
+        elif 1 < values.size < n_rows // 5:
+            found["coarse values"].append(place)
+        elif values.size == n_rows >= _FEW_ROWS:
+            steps, is_whole = np.diff(values), np.array_equal(values, values.round())
+            is_sorted = np.array_equal(column, values) or np.array_equal(column, values[::-1])
+            if np.ptp(steps) < 1e-6 * steps.mean() or (
+                is_whole and (is_sorted or np.ptp(values) < 2 * n_rows)
+            ):
+                found["row numbers"].append(place)
+    return found
+
+
 def misleading_columns(X: FloatArray, names: Sequence[str]) -> list[str]:
-    """Sentences about misleading columns: identifiers, codes, long tails, copies."""
-    found: list[str] = []
-    coarse: list[str] = []
-    shares = np.array([len(np.unique(column)) for column in X.T]) / len(X)
-    for place, (name, column) in enumerate(zip(names, X.T, strict=True)):
-        kind = _row_number_text(name, column) or _code_text(name, column)
-        others = np.delete(shares, place)
-        if not kind and len(X) >= 40 and shares[place] < 0.1 and others.size and np.median(others) > 0.5:
-            coarse.append(name)
-        found += filter(None, [kind, _skewness_text(name, column), _stand_in_text(name, column)])
-    if coarse:
+    """Sentences about misleading columns of a table: identifiers, codes, long tails, copies."""
+    seen = repeated_values(X)
+    found = [
+        f"column {names[place]!r} looks like a number of the row or an identifier (all values differ, in "
+        "order, evenly spaced or without large gaps): as a feature it makes clusters of neighbouring rows. "
+        f"Use it for names, names={names[place]!r}, or leave it out, drop={names[place]!r}."
+        for place in seen["row numbers"]
+    ]
+    for place in seen["few values"]:
+        name, values = names[place], np.unique(X[:, place])
+        shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
         found.append(
-            f"column(s) {', '.join(map(repr, coarse[:_MOST_NAMED]))} take few values while the others hardly "
-            "repeat one: equal values may become clusters of their own. Measure them more finely, or leave "
-            "them out and see what changes."
+            f"column {name!r} has only {len(values)} different values ({shown}): if they are codes of groups "
+            f"or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to compare "
+            f"with, classes={name!r}."
         )
-    alike = dependent_columns(X)
-    if alike:
+    for name, column in zip(names, X.T, strict=True):
+        found += filter(None, [_skewness_text(name, column), _stand_in_text(name, column)])
+    if alike := dependent_columns(X):
         listed = ", ".join(repr(names[column]) for column, _, _ in alike[:_MOST_NAMED])
         found.append(
             f"column {dependence_text(alike, names)} (nearly): what they share would count once for each. "
             f"Leave out: drop=[{listed}]."
         )
     return found
-
-
-def _row_number_text(name: str, column: FloatArray) -> str:
-    steps = np.diff(column)
-    is_ordered = bool(np.all(steps > 0) or np.all(steps < 0))
-    is_dense = len(np.unique(column)) == len(column) and np.ptp(column) < 2 * len(column)
-    if len(column) < _FEW_ROWS or not np.array_equal(column, column.round()) or not (is_ordered or is_dense):
-        return ""
-    return (
-        f"column {name!r} looks like a number of the row or an identifier (whole numbers, all different, "
-        f"{'in order' if is_ordered else 'without large gaps'}): as a feature it makes clusters of "
-        f"neighbouring rows. Use it for names, names={name!r}, or leave it out, drop={name!r}."
-    )
-
-
-def _code_text(name: str, column: FloatArray) -> str:
-    values = np.unique(column)
-    is_few = 2 <= len(values) <= min(_MOST_CODES, len(column) // 4)
-    if len(column) < 2 * _FEW_ROWS or not is_few or not np.array_equal(values, values.round()):
-        return ""
-    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
-    return (
-        f"column {name!r} has only {len(values)} different whole numbers ({shown}): if they are codes of "
-        f"groups or batches, they will come out as clusters. Leave it out, drop={name!r}, or keep it to "
-        f"compare with, classes={name!r}."
-    )
 
 
 def _skewness_text(name: str, column: FloatArray) -> str:

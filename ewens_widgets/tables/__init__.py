@@ -389,7 +389,8 @@ class _Reader:
         """Kinds of the features, with what is not a number told in the summary."""
         names = [column.name for column in features]
         if not isinstance(wanted, str):
-            wanted = {self.named("kinds", [name])[0].name: kind for name, kind in wanted.items()}
+            given = {self.named("kinds", [name])[0].name: kind for name, kind in wanted.items()}
+            wanted = {name: kind for name, kind in given.items() if name in names}  # Others are left out.
         kinds = examine(X, names, wanted)
         for place, column in enumerate(features):
             if kinds[place].kind == "left out":

@@ -3,9 +3,10 @@ import pickle
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ewens_widgets.datasets import Dataset
+from ewens_widgets.datasets import Dataset, as_dataset
 
 X = np.arange(6.0).reshape(3, 2)
 
@@ -17,6 +18,20 @@ def test_only_the_matrix_is_needed() -> None:
     assert data.feature_names == ("x1", "x2")
     assert (data.labels, data.label_names) == (None, None)
     assert Dataset(X, np.array([0, 1, 1], dtype=np.int8)).labels.dtype == np.intp
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.ma.masked_equal([[0, 1], [2, 9], [4, 5]], 9),
+        [[0, 1], [2, None], [4, 5]],
+        np.array([[0, 1], [2, pd.NA], [4, 5]], dtype=object),
+    ],
+)
+def test_cells_marked_as_missing_are_missing(given: object) -> None:
+    expected = np.where(X == 3.0, np.nan, X)
+    np.testing.assert_array_equal(Dataset(given).X, expected)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(as_dataset(given).X, expected)  # type: ignore[arg-type]
 
 
 def test_objects_are_called_by_the_data_s_own_word() -> None:
@@ -53,12 +68,12 @@ def test_arrays_are_read_only_copies(duplicate: Callable[[Dataset], Dataset]) ->
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({"X": np.arange(3.0)}, ValueError, r"matrix.*got shape \(3,\).*reshape"),
+        ({"X": np.arange(3.0)}, ValueError, r"a table.*got 1 dimension\(s\).*reshape"),
         ({"X": np.empty((0, 2))}, ValueError, r"at least one row.*got shape \(0, 2\)"),
         ({"X": np.empty((2, 0))}, ValueError, r"one column, got shape \(2, 0\)"),
-        ({"X": [["a", "b"]]}, TypeError, "real numbers, got <U1"),
-        ({"X": [[1j, 2.0]]}, TypeError, "real numbers, got complex128"),
-        ({"X": np.array([[1.0, "b"]], dtype=object)}, TypeError, "could not convert string to float: 'b'"),
+        ({"X": [["a", "b"]]}, ValueError, "numeric.*'a'.*encode the columns that hold text"),
+        ({"X": [[1j, 2.0]]}, ValueError, "Complex data not supported"),
+        ({"X": np.array([[1.0, "b"]], dtype=object)}, ValueError, "could not convert string to float: 'b'"),
         ({"X": X, "feature_names": ("a",)}, ValueError, "1 names, but X has 2 columns"),
         ({"X": X, "feature_names": "ab"}, TypeError, "feature_names must be a sequence.*'ab'"),
         ({"X": X, "feature_names": ("a", 2)}, TypeError, "feature_names must hold strings, got 2"),

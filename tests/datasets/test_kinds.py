@@ -68,6 +68,18 @@ def test_zeros_with_a_tail_are_read_in_two_parts(seed: int, n: int, unit: float,
         assert said.endswith("of the rows have the value 0; read as 0 or another value")
 
 
+def test_zeros_are_compared_with_the_values_next_to_them() -> None:
+    """A peak elsewhere, here of rounded numbers, does not hide that zeros are a part of their own."""
+    rng = np.random.default_rng(5)
+    column = np.where(np.arange(300) < 45, 0.0, rng.normal(0.6, 0.06, 300).round(2))
+    column[45:100] = rng.uniform(0.02, 0.5, 55).round(2)
+    assert np.unique(column[column > 0.0], return_counts=True)[1].max() > 15
+    assert kind_of(column) == kind_of(-column) == "two-part"
+    counts = rng.negative_binomial(1, 0.2, 300).astype(float)  # Zeros are its most frequent value.
+    assert 0.1 < np.mean(counts == 0.0) < 0.5
+    assert kind_of(counts) == "number"
+
+
 def test_two_part_columns_leave_most_rows_complete() -> None:
     """With the numbers of all four, one row in eight would have no gap."""
     rng = np.random.default_rng(4)
