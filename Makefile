@@ -171,8 +171,9 @@ rates: $(BENCH_STAMP) ## print how fast the sampler is; on an otherwise idle mac
 visitors: $(TEST_STAMP) $(BROWSER_STAMP) ## measure the web page with ten visitors; on an otherwise idle machine
 	$(BIN)/python benchmarks/app_visitors.py
 
-paper: $(TEST_STAMP) ## run the paper's experiments and the simulations; tables and figures go to artefacts/paper
+paper: $(TEST_STAMP) ## run the paper's experiments, other methods and simulations; tables and figures go to artefacts/paper
 	$(BIN)/ewens-widgets paper --output artefacts/paper $(PAPER)
+	$(BIN)/python benchmarks/other_methods.py artefacts/paper > artefacts/paper/others.md
 	$(BIN)/python benchmarks/simulations.py > artefacts/paper/simulations.md
 
 outputs: $(TEST_STAMP) ## run every notebook and store its outputs anew

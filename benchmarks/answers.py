@@ -18,11 +18,11 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
+from other_methods import gaussian_mixture, k_means, our_answer
 from sklearn.preprocessing import StandardScaler
 
 import ewens_widgets as ew
 from ewens_widgets.analysis.predictive import predict_clusters
-from ewens_widgets.paper.reproduction import gaussian_mixture, k_means, our_answer
 
 SEEDS = 3
 DATA = {

@@ -19,8 +19,7 @@ the others choose it: Gaussian mixtures by the Bayesian information criterion (s
 covariances, and R's mclust, which also tries 13 restricted covariances; Scrucca et al. 2016), scikit-learn's
 variational mixture with ten components, and HDBSCAN (Campello et al. 2013). All get the data as they are.
 mclust needs R: its figures were computed by scripts/store_mclust.py and are read from :data:`STORED`, which
-says the version. The comparison on the paper's own data, `paper.reproduction`, shares k-means, the Gaussian
-mixture and our own answer.
+says the version. The comparison on the paper's own data, `other_methods`, shares k-means and our own answer.
 """
 
 import json
@@ -34,13 +33,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from other_methods import fit_predict, k_means, our_answer
 from scipy import stats
 from sklearn.cluster import HDBSCAN
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from ewens_widgets.analysis.agreement import adjusted_rand
-from ewens_widgets.paper.reproduction import fit_predict, k_means, our_answer
 
 BAYES_ERROR = 0.02
 NEAREST = 3.0

@@ -1,20 +1,16 @@
 """The simulated data of benchmarks/simulations.py, and how methods are scored on them."""
 
 import json
-import runpy
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import simulations
 from scipy.stats import norm
-
-FILE = Path(__file__).parent.parent / "benchmarks" / "simulations.py"
-simulations = SimpleNamespace(**runpy.run_path(str(FILE)))
 
 
 @pytest.mark.parametrize("scenario", simulations.SCENARIOS, ids=lambda entry: entry.key)
-def test_the_data_of_a_seed_are_what_is_announced(scenario: SimpleNamespace) -> None:
+def test_the_data_of_a_seed_are_what_is_announced(scenario: simulations.Scenario) -> None:
     draws = [scenario.draw(seed) for seed in range(4)]
     for found in draws:
         assert len(np.unique(found.labels[found.labels >= 0])) == found.n_clusters

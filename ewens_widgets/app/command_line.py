@@ -1,19 +1,22 @@
 """The command line: ``ewens-widgets lab`` (JupyterLab on the tutorials), ``paper``, ``compile``, and more.
 
 ``compile`` makes all machine code beforehand, for example for a container image; ``lab`` starts this in the
-background. ``app``, the Explorer as a web page, is in the module `web_app`. It is imported when the parser is
-made, because it uses what the commands share here: checked arguments, and the error that ends a command.
+background. ``app`` serves the Explorer as a web page (`server`).
 """
 
 import argparse
 import contextlib
 import itertools
 import os
+import shlex
 import shutil
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ewens_widgets._version import __version__
 
@@ -34,10 +37,23 @@ examples:
 `ewens-widgets COMMAND --help` lists the options of a command.
 """
 
+_APP = """\
+Serve the Explorer as a web page on this computer, with Voilà. Visitors see no code and cannot run any.
+Each visitor has a separate process. It ends when the page is closed, when its connection is lost for a
+minute, or when nothing has happened on it for a while. Files that visitors upload stay in the memory of their
+process.
+
+The page is served on localhost only. To offer it to others, put a web server in front of it that asks for
+passwords; to reach it from your own computer:  ssh -L 8866:localhost:8866 MACHINE
+"""
+
+# The name of a socket has at most 107 bytes; 16 of them follow the folder.
+_LONGEST_FOLDER = 107 - 16
+# Many processes on few processors: threads of linear algebra would only get in each other's way.
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
 
 def _parser() -> argparse.ArgumentParser:
-    from ewens_widgets.app.web_app import add_explorer
-
     parser = argparse.ArgumentParser(
         prog="ewens-widgets",
         description="Affine-invariant Bayesian clustering with the Ewens process, live in Jupyter.",
@@ -115,6 +131,97 @@ def _open_lab(options: argparse.Namespace) -> int:
             *(["--allow-root"] if is_root else []),
         ]
     )
+    return 0
+
+
+def add_explorer(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    app = add_parser(
+        "app",
+        help="serve the Explorer as a web page",
+        description=_APP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    app.add_argument(
+        "--port", type=port, default=8866, help="port on localhost (default: %(default)s, or the next free)"
+    )
+    app.add_argument(
+        "--no-browser", action="store_true", help="do not open a browser, print the address only"
+    )
+    app.add_argument(
+        "--visitors",
+        type=positive_integer,
+        default=10,
+        metavar="N",
+        help="most visitors at a time; others are asked to wait (default: %(default)s)",
+    )
+    app.add_argument(
+        "--idle",
+        type=positive_number,
+        default=20.0,
+        metavar="MINUTES",
+        help="end a visit on which nothing has happened for so long (default: %(default)g)",
+    )
+    app.add_argument(
+        "--data", default="unit square", metavar="NAME", help="first data set (default: %(default)s)"
+    )
+    app.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name besides localhost by which the page is reached, behind a web server; may be repeated",
+    )
+    app.add_argument(
+        "--memory",
+        type=positive_integer,
+        default=4000,
+        metavar="MB",
+        help="most address space of a visitor's process, on Linux (default: %(default)s)",
+    )
+    app.add_argument("--theme", choices=("light", "dark"), default="light", help="default: %(default)s")
+    app.set_defaults(run=_serve)
+
+
+def _prepare(data: str) -> None:
+    """Compile the sampler and try the Explorer, in another process so that the server stays small."""
+    command = [sys.executable, "-m", "ewens_widgets.app", "compile", "--data", data]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
+    lines = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
+    if result.returncode == UNKNOWN_DATA:
+        raise StartError(lines[-1])
+    if result.returncode:
+        raise StartError(
+            f"The Explorer does not run in this environment: {lines[-1]}\n"
+            f"To see all of it:  {shlex.join(command)}"
+        )
+
+
+def _serve(options: argparse.Namespace) -> int:
+    need_package("voila", "Voilà")
+    print("Preparing the sampler (it is compiled the first time, which takes a minute or two)", flush=True)
+    for name in _ONE_THREAD:
+        os.environ.setdefault(name, "1")
+    _prepare(options.data)
+
+    from ewens_widgets.app.server import ExplorerServer, server_settings, write_page
+
+    settings = server_settings(visitors=options.visitors, idle_minutes=options.idle, theme=options.theme)
+    with TemporaryDirectory(prefix="ewens-") as folder, TemporaryDirectory(prefix="ewens-") as sockets:
+        if hasattr(socket, "AF_UNIX") and len(os.fsencode(sockets)) <= _LONGEST_FOLDER:
+            settings.VisitorKernels.sockets = sockets
+        server = ExplorerServer(
+            config=settings,
+            hosts=options.host,
+            megabytes=options.memory,
+            config_file_paths=[],
+            notebook_path=str(write_page(Path(folder), options.data)),
+            port=options.port,
+            open_browser=not options.no_browser,
+            log_level="ERROR",
+        )
+        server.initialize([])
+        server.start()
     return 0
 
 
@@ -266,10 +373,7 @@ def positive_integer(text: str) -> int:
 
 def positive_number(text: str) -> float:
     """Read a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
+    with contextlib.suppress(ValueError):
+        if 0.0 < (number := float(text)) < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")

@@ -2,7 +2,7 @@
 
 `experiments` is the table of what Huang & Yang ran, and `run` runs a row of it with the printed settings.
 ``run_paper("results")``, or ``ewens-widgets paper`` on the command line, runs all of it beside our default
-schedule and other methods, and writes a Markdown page. Samplers load the moves from here, so the experiments
+schedule, and writes a Markdown page. Samplers load the moves from here, so the experiments
 are imported only when they are asked for.
 """
 
@@ -15,5 +15,4 @@ __all__ = ["Experiment", "Runs", "experiments", "run", "run_paper"]
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever is public here
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "reproduction" if name == "run_paper" else "published"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.published"), name)

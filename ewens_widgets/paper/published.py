@@ -4,6 +4,9 @@ r"""The experiments of Huang & Yang with the settings that they print (arXiv 161
 
     ew.paper.run("half-moons-2", acceptance="as-printed", seeds=10)
 
+`run_paper` runs all of them, as printed, corrected and with our default schedule, and writes the page with
+`published_table`, which docs/results.md has too.
+
 **What is printed** for all: concentration λ, of which no value is given (1 here); α = 1 and θ on 2⁻³ … 2¹⁰; a
 start from singletons; split, merge and keep with probabilities (0.475, 0.475, 0.05), and a core jump of 0.01,
 where nothing else is said; distances in the units of the data; the similarity tree by single linkage.
@@ -17,13 +20,17 @@ for wine: both versions are in the table. The number of half-moon points is not 
 printed error rate is a whole number of points.
 """
 
+import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ewens_widgets import datasets
@@ -32,9 +39,10 @@ from ewens_widgets.analysis.convergence import GOOD_RHAT, diagnose
 from ewens_widgets.analysis.findings import html_table, text_table
 from ewens_widgets.arguments import check_count
 from ewens_widgets.datasets import Dataset
+from ewens_widgets.files import write_atomically
 from ewens_widgets.paper.denmark import denmark_roads, denmark_roads_standin
 from ewens_widgets.paper.moves.split_merge import SplitMerge
-from ewens_widgets.sampling.sampler import Sampler
+from ewens_widgets.sampling.sampler import Sampler, progress_bar
 from ewens_widgets.sampling.state import INITIAL
 from ewens_widgets.sampling.trace import Trace
 
@@ -45,6 +53,8 @@ if TYPE_CHECKING:
 ROADS_VARIABLE = "EWENS_WIDGETS_ROADS"  # Where the file of the road network is, for worker processes too.
 DEFAULT_DRAWS, DEFAULT_BURN_IN = 2000, 500  # of our default schedule
 KEPT_DRAWS = 2000  # of longer runs, which are thinned
+LENGTHS = (10_000, 100_000, 1_000_000)  # that the corrected algorithm is given until its chains agree
+CORRECTED = "metropolis-hastings"
 _SMALL = 20  # A cluster with fewer than one in so many objects is not counted where the tree allows it.
 
 
@@ -350,3 +360,130 @@ def run(
         diagnose(chains).worst_rhat,
         chains[0],
     )
+
+
+def _published(key: str, seeds: int, fast: bool) -> dict[str, Any]:
+    """Numbers of an experiment: as printed, corrected, corrected and longer, and of our default schedule."""
+    found: dict[str, Any] = {"settings": ALL[key].settings()}
+    if ALL[key].draws:
+        found |= {"as printed": run(key, "as-printed", seeds).plain()}
+        found |= {"corrected": run(key, CORRECTED, seeds).plain()}
+        for iterations in LENGTHS[: 1 if fast else None]:
+            runs = run(key, CORRECTED, seeds, iterations=iterations)
+            found["converged"] = runs.plain()
+            if runs.has_converged:
+                break
+    short = 100 if fast else None
+    return found | {"default": run(key, CORRECTED, seeds, moves="default", iterations=short).plain()}
+
+
+def _pictures(key: str, folder: Path) -> list[str]:
+    """Draw the similarity of seed 0, by our default and by Algorithm 2 with both ratios."""
+    chains = {"our default": run(key, CORRECTED, 1, moves="default")}
+    for ratio in ("as-printed", CORRECTED) if ALL[key].draws else ():
+        chains[f"Algorithm 2, {ratio}"] = run(key, ratio, 1)
+    lines = []
+    for caption, runs in chains.items():
+        name = f"{key}-{caption.rpartition(' ')[2]}.png"
+        runs.plot().savefig(folder / name, dpi=150)
+        lines.append(f"![{ALL[key].title}, model {ALL[key].model}: {caption}]({name})")
+    return lines
+
+
+def run_paper(
+    folder: str | os.PathLike[str],
+    *,
+    seeds: int = 10,
+    fast: bool = False,
+    only: Sequence[str] | None = None,
+    jobs: int | None = None,
+) -> Path:
+    """Run the paper's experiments, and write a table, all numbers (``results.json``) and pictures.
+
+    The Danish roads are read from the file that the environment variable EWENS_WIDGETS_ROADS names, or from
+    the cache. Without either a stand-in is used, and the page says so.
+
+    Parameters
+    ----------
+    folder
+        Where to write; made if need be.
+    seeds
+        How often each experiment is repeated.
+    fast
+        Two seeds and short runs, to see that everything works.
+    only
+        Short names of the experiments to run; all by default.
+    jobs
+        Number of processes; as many as there are processors by default.
+
+    Returns
+    -------
+    the path of the page
+    """
+    chosen = [ALL[key].key for key in (ALL if only is None else only)]
+    if not chosen:
+        raise ValueError(f"choose experiments from {', '.join(ALL)}.")
+    repeats, target = 2 if fast else check_count("seeds", seeds, 1), Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    pool = Parallel(-1 if jobs is None else check_count("jobs", jobs, 1), return_as="generator")
+    tasks = [delayed(_published)(key, repeats, fast) for key in chosen]
+    tasks += [delayed(_pictures)(key, target) for key in chosen]
+    found = list(progress_bar(iterable=pool(tasks), total=len(tasks), unit="run", desc="paper"))
+    results = {"seeds": repeats, "experiments": dict(zip(chosen, found, strict=False))}
+    parts = [_PAGE.format(seeds=repeats, good=GOOD_RHAT), published_table(results)]
+    if "roads-3" in chosen and "stand-in" in ALL["roads-3"].load(0).name:
+        parts.append(_STANDIN)
+    parts += [line for lines in found[len(chosen) :] for line in lines]
+    parts.append(f"Made by ewens_widgets {version('ewens_widgets')} and numpy {version('numpy')}.")
+    write_atomically(target / "results.json", (json.dumps(results, indent=1) + "\n").encode())
+    write_atomically(target / "results.md", ("\n\n".join(parts) + "\n").encode())
+    return target / "results.md"
+
+
+_PAGE = """\
+# The paper's experiments, run again
+
+Huang & Yang, *An Affine-Transformation Invariant Bayesian Cluster Process with Split-Merge Gibbs Sampler*
+(arXiv 1611.09890). `ew.paper.experiments` lists the settings of each experiment.
+
+- **as printed**: the paper's settings and iterations, with the acceptance ratio that it prints.
+- **corrected**: the same with the Metropolis-Hastings ratio.
+- **corrected, longer**: ten times longer until chains from four starts agree, at most 1 000 000 iterations.
+- **our default**: 20 informed split-merge proposals and a Gibbs sweep per iteration.
+
+Errors are shares of objects in the wrong cluster: the mean over {seeds} seeds, with the smallest and the
+largest in parentheses. K is the mean number of clusters of the draws. R-hat compares four chains from
+different starts; above {good} they have **not converged**, and errors depend on start and seed."""
+_STANDIN = """\
+The real Denmark roads were not at hand: their rows are for a stand-in, drawn from the means and standard
+deviations that the paper prints. Name the file of the road network with `--roads`."""
+
+
+def published_table(results: Mapping[str, Any]) -> str:
+    """The paper's settings beside ours: error, mean number of clusters and R-hat of each experiment."""
+    names = ("as printed", "corrected", "converged", "default")
+    rows = [["experiment", "the paper", "as printed", "corrected", "corrected, longer", "our default"]]
+    for key, found in results["experiments"].items():
+        cells = [_cell(found[name]) if found.get(name) else "–" for name in names]
+        if found.get("converged"):
+            cells[2] += f", {found['converged']['iterations']:,} iterations".replace(",000", " 000")
+        if ALL[key].draws:
+            rows.append([f"`{key}`", ALL[key].claim, *cells])
+    return markdown(rows)
+
+
+def _cell(found: Mapping[str, Any]) -> str:
+    rhat = "∞" if found["rhat"] is None else f"{found['rhat']:.2f}"
+    return f"{spread(found['errors'])}; K {np.mean(found['n_clusters']):.1f}; R-hat {rhat}"
+
+
+def spread(errors: Sequence[float]) -> str:
+    """The mean of some errors, with the smallest and the largest where they differ."""
+    mean = f"{np.mean(errors):.3f}"
+    return mean if np.ptp(errors) == 0.0 else f"{mean} ({min(errors):.3f}–{max(errors):.3f})"
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first row has the names of the columns."""
+    head, *body = rows
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *body])

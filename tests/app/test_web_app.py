@@ -20,7 +20,7 @@ from voila.execute import VoilaExecutor
 from voila.tornado.handler import TornadoVoilaHandler
 
 from ewens_widgets import app
-from ewens_widgets.app import command_line, server, web_app
+from ewens_widgets.app import command_line, server
 from ewens_widgets.app.server import (
     OwnKernelSpecs,
     PageHandler,
@@ -49,14 +49,14 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             started[-1]["is_started"] = True
 
     monkeypatch.setattr("ewens_widgets.app.server.ExplorerServer", FakeServer)
-    monkeypatch.setattr(web_app, "_prepare", lambda _: None)
+    monkeypatch.setattr(command_line, "_prepare", lambda _: None)
     return started
 
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the command sets for its processes is not left to other tests."""
-    for name in web_app._ONE_THREAD:
+    for name in command_line._ONE_THREAD:
         monkeypatch.setenv(name, "1")
 
 
@@ -145,7 +145,7 @@ def test_an_environment_that_cannot_run_it_is_told(
 ) -> None:
     said = "Traceback …\nModuleNotFoundError: No module named 'bqplot'\n"
     result = SimpleNamespace(returncode=1, stderr=said)
-    monkeypatch.setattr(web_app.subprocess, "run", lambda *_, **__: result)
+    monkeypatch.setattr(command_line.subprocess, "run", lambda *_, **__: result)
     assert app.main(["app"]) == 1
     message = capsys.readouterr().err
     assert "No module named 'bqplot'" in message

@@ -1,18 +1,20 @@
 """The paper's settings, number by number, and what running them gives."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+from other_methods import METHODS, comparison_table, figures
 from traces import blobs, synthetic_trace
 
 import ewens_widgets as ew
+from ewens_widgets import app
 from ewens_widgets.model.posterior import Posterior
-from ewens_widgets.paper.published import ALL, ROADS_VARIABLE
-from ewens_widgets.paper.reproduction import comparison_table, published_table
+from ewens_widgets.paper.published import ALL, ROADS_VARIABLE, published_table, run_paper
 from ewens_widgets.sampling.moves.schedule import resolve_schedule
 from ewens_widgets.views.explorer.presets import DATA, PAPER_SCHEDULES, PRESETS
 
@@ -184,3 +186,60 @@ def test_what_the_error_of_print_does_with_the_printed_settings(stored: dict[str
     assert max(found["wine-2"]) < 10
     for key in PRINTED:
         assert stored["experiments"][key]["corrected"]["rhat"] > 1.2
+
+
+def test_the_tables_have_errors_clusters_and_convergence() -> None:
+    chain = {"errors": [0.0, 0.1], "n_clusters": [4.0, 5.0], "rhat": None, "iterations": 1500}
+    found: dict[str, Any] = {key: chain | {"rhat": 1.01} for key in ("as printed", "corrected", "default")}
+    found |= {"converged": {**chain, "iterations": 100_000}, "k-means": {"errors": [0.2, 0.2]}}
+    found |= {"our answer": {"adjusted_rand": 0.6, "groups": [3, 4]}, "mclust": {}}
+    one = "0.050 (0.000–0.100); K 4.5; R-hat 1.01"
+    longer = f"{one.replace('1.01', '∞')}, 100 000 iterations"
+    both = {"experiments": {"half-moons-2": found}}
+    row = f"| `half-moons-2` | error 0.115 | {one} | {one} | {longer} | {one} |"
+    assert published_table(both).splitlines()[2] == row
+    row = "| half-moons | II | 0.050 (0.000–0.100) | 0.23 | 0.200 | – | 0.60 (3–4) | – |"
+    assert comparison_table(both).splitlines()[2] == row
+
+
+@pytest.mark.slow
+def test_other_methods_are_run_on_the_data() -> None:
+    found = figures(ALL["roads-3"], 2, draws=50, burn_in=50, n_chains=2)
+    assert tuple(found) == METHODS
+    assert len(found["k-means"]["errors"]) == 2
+
+
+@pytest.mark.slow
+def test_the_command_writes_numbers_a_page_and_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new" / "results"
+    options = ["--output", str(folder), "--fast", "--only", "roads-3", "--jobs", "2"]
+    assert app.main(["paper", *options]) == 0
+    assert f"Wrote {folder / 'results.md'}" in capsys.readouterr().out
+    text, numbers = ((folder / f"results.{kind}").read_text(encoding="utf-8") for kind in ("md", "json"))
+    names = {path.name for path in folder.glob("*.png")}
+    assert names == {f"roads-3-{kind}.png" for kind in ("default", "as-printed", "metropolis-hastings")}
+    assert all(f"]({name})" in text for name in names)
+    assert "over 2 seeds" in text
+    assert "The real Denmark roads were not at hand" in text
+    found = json.loads(numbers)["experiments"]["roads-3"]
+    assert set(found) == {"settings", "as printed", "corrected", "converged", "default"}
+    assert found["default"]["iterations"] == 100
+    assert published_table(json.loads(numbers)) in text
+
+
+def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["paper", "--output", str(tmp_path), "--only", "iris"]) == 1
+    assert "no experiment 'iris'" in capsys.readouterr().err
+    roads = tmp_path / "roads.txt"
+    try:
+        command = ["paper", "--output", str(tmp_path), "--only", "roads-3", "--jobs", "1", "--roads"]
+        assert app.main([*command, str(roads)]) == 1
+    finally:
+        os.environ.pop(ROADS_VARIABLE, None)
+    assert f"no file {roads}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="choose experiments from unit-square-1"):
+        run_paper(tmp_path, only=[])
+    with pytest.raises(ValueError, match="at least 1; got 0"):
+        run_paper(tmp_path, jobs=0)
