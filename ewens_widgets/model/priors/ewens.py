@@ -41,6 +41,7 @@ argument.
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,7 +54,6 @@ from ewens_widgets.model.priors.partition_prior import (
     PartitionPrior,
     SeatingRule,
     log_rising_factorial,
-    log_rising_products,
 )
 
 __all__ = [
@@ -146,26 +146,15 @@ class Ewens(PartitionPrior):
 
     def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
         prior = self.concentration
-        if isinstance(prior, Gamma) and prior.shape <= _CERTAIN:
-            return _integrated_weights(n, prior, counts)
-        value = prior.mean if isinstance(prior, Gamma) else prior
-        weights = counts * np.log(value) - log_rising_factorial(value, n)
-        return np.asarray(weights, dtype=np.float64)
-
-    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
-        if isinstance(self.concentration, Gamma):
-            weights = _integrated_weights(n, self.concentration, np.append(counts, counts[-1:] + 1))
-            return np.diff(weights)
-        return np.full(counts.shape, np.log(self.concentration))
-
-    def _log_size_weights(self, sizes: Counts) -> FloatArray:
-        return np.asarray(gammaln(sizes), dtype=np.float64)
+        if not isinstance(prior, Gamma):
+            return super()._log_count_weights(n, counts)
+        if prior.shape > _CERTAIN:
+            return Ewens(prior.mean)._log_count_weights(n, counts)  # noqa: SLF001 - of its own kind
+        return _integrated_weights(n, prior, counts)
 
     def _averaged_clusters(self, n: int) -> float:
         """Average the mean number for a given λ, which is 1 + λ (ψ(n+λ) − ψ(1+λ))."""
-        prior = self.concentration
-        if not isinstance(prior, Gamma):
-            return super()._averaged_clusters(n)
+        prior = cast("Gamma", self.concentration)
         if prior.shape > _CERTAIN:
             return Ewens(prior.mean).expected_clusters(n)
         nodes, log_values, step = _nodes(n, prior)
@@ -258,19 +247,6 @@ class PitmanYor(PartitionPrior):
     @property
     def _rule(self) -> SeatingRule:
         return SeatingRule(self.concentration, self.discount)
-
-    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
-        steps = self._log_count_steps(n, np.arange(1, counts.max(initial=1)))
-        log_products = np.concatenate([[0.0], np.cumsum(steps)])
-        constant = log_rising_factorial(self.concentration + 1.0, n - 1)
-        return np.asarray(log_products[counts - 1] - constant, dtype=np.float64)
-
-    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
-        del n  # it does not matter here
-        return np.asarray(np.log(self.concentration + self.discount * counts), dtype=np.float64)
-
-    def _log_size_weights(self, sizes: Counts) -> FloatArray:
-        return log_rising_products(1.0 - self.discount, sizes - 1)
 
 
 def log_pmf(labels: ArrayLike, concentration: float) -> float:

@@ -2,7 +2,8 @@ r"""What all priors on partitions have in common: a factor for their number of c
 
 A partition B of n objects into K clusters of sizes :math:`n_b` has probability
 
-.. math:: p(B) = V_n(K) \prod_b W(n_b), \qquad \frac{W(m+1)}{W(m)} = m - \sigma,
+.. math:: p(B) = V_n(K) \prod_b W(n_b), \qquad \frac{W(m+1)}{W(m)} = m - \sigma, \qquad
+    W(1) = -\sigma \text{ if that is positive, else } 1,
 
 a Gibbs-type prior (Gnedin & Pitman 2006). The discount σ < 1 is zero for Ewens' prior, positive for Pitman
 and Yor's, negative where there are finitely many components. Everything else follows.
@@ -14,7 +15,7 @@ to :math:`V_i(K) / V_{i+1}(K)`, because what n + 1 objects do without the last i
 .. math:: V_n(K) = (n - \sigma K) \, V_{n+1}(K) + W(1) \, V_{n+1}(K+1).
 
 For a fixed concentration λ the weight of a new cluster is :math:`\lambda + \sigma K`, the sum is
-:math:`\lambda + i`, and two numbers say it all (`SeatingRule`; Pitman 1995):
+:math:`\lambda + i`, and two numbers give V too (`SeatingRule`; Pitman 1995):
 
 * `Ewens`: :math:`\sigma = 0`;
 * `PitmanYor`: :math:`0 \le \sigma < 1`, :math:`\lambda > -\sigma`;
@@ -23,15 +24,14 @@ For a fixed concentration λ the weight of a new cluster is :math:`\lambda + \si
 The others are averages: over λ (`Ewens` with a Gamma prior), or over k with λ = γk (`FiniteMixture`). They
 are drawn exactly by drawing λ or k first.
 
-**The number of clusters.** Under a rule K is a Markov chain, and its law a recursion with positive terms.
-For averages there is :math:`p(K) = V_n(K) \, G_n(K)`, where the generalised Stirling numbers
-:math:`G_n(K) = \sum \prod_b W(n_b)`, summed over partitions into K clusters, obey a recursion with positive
-terms too,
+**The number of clusters** has probabilities :math:`p(K) = V_n(K) \, G_n(K)`, where the generalised Stirling
+numbers :math:`G_n(K) = \sum \prod_b W(n_b)`, summed over partitions into K clusters, obey a recursion with
+positive terms,
 
 .. math:: G_{n+1}(K) = (n - \sigma K) \, G_n(K) + W(1) \, G_n(K-1).
 
-Both take n steps over the numbers of clusters that are asked for; nothing cancels, whatever n. The same
-numbers give the sizes: m given objects are a cluster, and the others whatever they are, so that
+It takes n steps over the numbers of clusters that are asked for; nothing cancels. The same numbers give the
+sizes: m given objects are a cluster, and the others whatever they are, so that
 
 .. math:: E[C_m] = \binom{n}{m} \, W(m) \sum_j V_n(j+1) \, G_{n-m}(j), \qquad G_0(0) = 1.
 
@@ -45,14 +45,13 @@ n, K                 `n` objects; `counts` of clusters, of which `most` at most
 ===================  ===========================================================
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
 from ewens_widgets.arguments import check_count
 from ewens_widgets.model.checks import FloatArray
@@ -60,29 +59,13 @@ from ewens_widgets.partition import check_labels, cluster_sizes
 
 Counts = NDArray[np.intp]
 
-_LONG_PRODUCT = 1000
-_STIRLING_START = 16
-# Coefficients of 1/x⁹, …, 1/x in Stirling's series of log Γ(x).
-_STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
-
-class PartitionPrior(ABC):
+class PartitionPrior:
     """A prior on the partitions of any number of objects; see `ew.priors` for those there are.
 
-    A new one says its weights V and W, and either a rule of seats or how to draw one, and its discount.
+    A new one has a rule of seats. Where a parameter of the rule is averaged over, it has the discount, how to
+    draw a rule, and the weights V instead.
     """
-
-    @abstractmethod
-    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
-        """Log V_n(K) for some K of at least 1."""
-
-    @abstractmethod
-    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
-        """Log of V_n(K+1)/V_n(K) for consecutive K ≥ 1; a difference of logs V would lose digits."""
-
-    @abstractmethod
-    def _log_size_weights(self, sizes: Counts) -> FloatArray:
-        """Log W(m) for some m of at least 1."""
 
     @property
     def _rule(self) -> "SeatingRule | None":
@@ -109,6 +92,29 @@ class PartitionPrior(ABC):
         """Draw the parameter that is averaged over, for each of several draws."""
         del rng, draws
         return cast("SeatingRule", self._rule)
+
+    def _log_count_weights(self, n: int, counts: Counts) -> FloatArray:
+        """Log V_n(K) for some K of at least 1."""
+        rule = cast("SeatingRule", self._rule)
+        products = np.cumsum(np.append(0.0, self._log_count_steps(n, np.arange(1, counts.max(initial=1)))))
+        seats = log_rising_factorial(rule.concentration + 1.0, n - 1) + self._log_size_weights(np.array([1]))
+        return np.asarray(products[counts - 1] - seats, dtype=np.float64)
+
+    def _log_count_steps(self, n: int, counts: Counts) -> FloatArray:
+        """Log of V_n(K+1)/V_n(K) for consecutive K ≥ 1."""
+        if self._rule is None:
+            with np.errstate(invalid="ignore"):  # Where both are impossible the step is, too.
+                steps = np.diff(self._log_count_weights(n, np.append(counts, counts[-1:] + 1)))
+            return np.where(counts < self.most_clusters, steps, -np.inf)
+        with np.errstate(divide="ignore"):
+            openings = np.log(self._rule.opening_weights(counts))
+        return np.asarray(openings - self._log_size_weights(np.array([1])), dtype=np.float64)
+
+    def _log_size_weights(self, sizes: Counts) -> FloatArray:
+        """Log W(m) for some m of at least 1."""
+        if self._discount < 0.0:
+            return np.asarray(gammaln(sizes) - betaln(-self._discount, sizes), dtype=np.float64)
+        return np.asarray(gammaln(sizes - self._discount) - gammaln(1.0 - self._discount), dtype=np.float64)
 
     def log_pmf(self, labels: ArrayLike) -> float:
         """Log probability of a partition, given as one label an object."""
@@ -168,20 +174,12 @@ class PartitionPrior(ABC):
         n_objects = _check_objects(n)
         largest = _check_most(most, n_objects)
         possible = int(min(largest, self.most_clusters))
-        if self._rule is not None:
-            pmf = self._rule.count_pmf(n_objects, possible)
-        else:
-            steps = self._log_count_steps(n_objects, np.arange(1, possible))
-            steps = steps + self._log_size_weights(np.array([1]))
-            log_pmf = self._log_together(n_objects) + np.concatenate([[0.0], np.cumsum(steps)])
-            *_, ratios = _log_stirling_ratios(n_objects, possible, self._discount)
-            log_pmf += ratios
-            pmf = np.concatenate([[0.0], np.exp(log_pmf)])
+        steps = self._log_count_steps(n_objects, np.arange(1, possible))
+        log_pmf = np.cumsum(np.append(self.log_pmf(np.zeros(n_objects, dtype=np.intp)), steps))
+        *_, ratios = _log_stirling_ratios(n_objects, possible, self._discount)
+        log_pmf += ratios + self._log_size_weights(np.array([1])) * np.arange(possible)
+        pmf = np.append(0.0, np.exp(log_pmf))
         return np.concatenate([pmf, np.zeros(largest - possible)])
-
-    def _log_together(self, n: int) -> float:
-        """Log probability that all share a cluster."""
-        return self.log_pmf(np.zeros(n, dtype=np.intp))
 
     def expected_clusters(self, n: int) -> float:
         """Mean number of clusters of n objects."""
@@ -201,14 +199,10 @@ class PartitionPrior(ABC):
         n
             Number of objects.
         most
-            Where a parameter is averaged over, partitions into more clusters than this are left out, for the
-            sake of time, which is O(n · most).
+            Partitions into more clusters than this are left out, for the sake of time, which is O(n · most).
         """
         n_objects = _check_objects(n)
-        largest = _check_most(most, n_objects)
-        if self._rule is not None:
-            return self._rule.expected_sizes(n_objects)
-        possible = int(min(largest, self.most_clusters))
+        possible = int(min(_check_most(most, n_objects), self.most_clusters))
         log_sizes = self._log_size_weights(np.arange(1, n_objects + 1))
         log_terms = self._log_count_weights(n_objects, np.arange(1, possible + 1))
         log_expected = np.full(n_objects + 1, -np.inf)
@@ -230,11 +224,7 @@ class PartitionPrior(ABC):
         return np.concatenate([[-np.inf], self._log_count_weights(n_objects, counts)])
 
     def log_count_steps(self, n: int, most: int | None = None) -> FloatArray:
-        """Log of V_n(K+1)/V_n(K) for K = 0, …, n − 1, or below `most`; the first is infinite.
-
-        They are good to the last digits where a difference of `log_count_weights` is not: that of a million
-        objects is about −10⁷, so the difference of two would be good to nine digits after the point.
-        """
+        """Log of V_n(K+1)/V_n(K) for K = 0, …, n − 1, or below `most`; the first is infinite."""
         n_objects = _check_objects(n)
         counts = np.arange(1, _check_most(most, n_objects))
         return np.concatenate([[np.inf], self._log_count_steps(n_objects, counts)])
@@ -271,7 +261,7 @@ class SeatingRule:
         """Weight of a new cluster beside so many others; exactly zero beside k of k."""
         if self.components is None:
             return np.asarray(self.concentration + self.discount * counts, dtype=np.float64)
-        share = (self.components - counts) / self.components
+        share = np.maximum(self.components - counts, 0) / self.components
         return np.asarray(self.concentration * share, dtype=np.float64)
 
     def openings(self, n: int) -> FloatArray:
@@ -285,39 +275,6 @@ class SeatingRule:
         seated = np.arange(1.0, n)
         ratios = (self.opening_weights(1) + (seated - 1.0)) / (self.concentration + seated)
         return np.concatenate([[1.0], np.cumprod(ratios)])
-
-    def count_pmf(self, n: int, most: int) -> FloatArray:
-        """Probabilities of 0, 1, …, `most` clusters of n objects."""
-        counts = np.arange(most + 1)
-        joining, opening = -self.discount * counts, self.opening_weights(counts)
-        pmf = np.zeros(most + 1)
-        pmf[1] = 1.0
-        for seated in range(1, n):
-            new = slice(2, min(seated + 1, most) + 1)
-            old = slice(1, new.stop)
-            joined = pmf[old] * (seated + joining[old])
-            joined[1:] += pmf[1 : new.stop - 1] * opening[1 : new.stop - 1]
-            pmf[old] = joined / (self.concentration + seated)
-        return pmf
-
-    def expected_sizes(self, n: int) -> FloatArray:
-        r"""Expected number of clusters with 0, 1, …, n members.
-
-        .. math:: E[C_m] = \binom{n}{m}
-            \frac{(1-\sigma)^{(m-1)} (\lambda+\sigma)^{(n-m)}}{(\lambda+1)^{(n-1)}}
-        """
-        expected = np.zeros(n + 1)
-        concentration, rest = float(self.concentration), float(self.opening_weights(1))
-        if rest == 0.0:
-            expected[n] = 1.0
-            return expected
-        first = np.log(n) + log_rising_factorial(rest, n - 1)
-        first -= log_rising_factorial(concentration + 1.0, n - 1)
-        sizes = np.arange(1.0, n)
-        # From one size to the next; as logarithms, because the product runs over up to n factors.
-        steps = (n - sizes) / (sizes + 1.0) * (sizes - self.discount) / (n - sizes - 1.0 + rest)
-        expected[1:] = np.exp(first + np.concatenate([[0.0], np.cumsum(np.log(steps))]))
-        return expected
 
     def sample_partitions(self, n: int, draws: int, rng: np.random.Generator) -> Counts:
         """Draw many partitions, a partition a row: all are seated side by side, object by object.
@@ -359,7 +316,9 @@ def _log_stirling_ratios(n: int, most: int, discount: float) -> Iterator[FloatAr
     for seated in range(1, n):
         yield ratios
         reached = min(seated + 1, most)
-        joined = ratios[1:reached] + np.log((seated - discount * counts[1:reached]) / (seated - discount))
+        # Smaller only beyond the clusters that there are.
+        left = np.maximum(seated - discount * counts[1:reached], 1.0 - discount)
+        joined = ratios[1:reached] + np.log(left / (seated - discount))
         ratios[1:reached] = np.logaddexp(joined, ratios[: reached - 1] - np.log(seated - discount))
     yield ratios
 
@@ -381,36 +340,11 @@ def _check_most(most: int | None, n: int) -> int:
 def log_rising_factorial(start: FloatArray | float, count: int) -> FloatArray:
     r"""Log of :math:`x (x+1) \cdots (x+k-1) = \Gamma(x+k)/\Gamma(x)` for positive x.
 
-    A difference of two log Gamma functions would cancel for large x: at 10¹² nothing but two digits would be
-    left. Long products are found by Stirling's series, with its large terms subtracted on paper.
+    SciPy's Beta function, unlike a difference of two log Gamma functions, keeps its digits where x is large.
     """
-    if np.ndim(start) == 0:
-        return np.asarray(np.log(start + np.arange(count)).sum(), dtype=np.float64)
-    total = np.zeros_like(start)
-    one_by_one = count if count <= _LONG_PRODUCT else _STIRLING_START
-    for step in range(one_by_one):
-        total += np.log(start + step)
-    return total if one_by_one == count else total + _stirling(start + one_by_one, count - one_by_one)
-
-
-def log_rising_products(start: float, counts: Counts) -> FloatArray:
-    """Log of Γ(x + k)/Γ(x) for one positive x and many k."""
-    total = np.zeros(counts.shape)
-    for step in range(_STIRLING_START):
-        total += np.where(counts > step, np.log(start + step), 0.0)
-    return total + _stirling(start + _STIRLING_START, np.maximum(counts - _STIRLING_START, 0))
-
-
-def _stirling(start: FloatArray | float, count: Counts | int) -> FloatArray:
-    """Log of Γ(x + k)/Γ(x) for x of at least 16, where the series is good to the last digit."""
-    end: FloatArray | float = start + np.asarray(count, dtype=np.float64)
-    smooth = (start - 0.5) * np.log1p(count / start) + count * np.log(end) - count
-    return np.asarray(smooth + (stirling_remainder(end) - stirling_remainder(start)), dtype=np.float64)
-
-
-def stirling_remainder(x: FloatArray | float) -> FloatArray:
-    """What Stirling's series adds to (x − 1/2) log x − x + log(2π)/2 to make log Γ(x), for x from 16 on."""
-    return np.asarray(np.polyval(_STIRLING, (1.0 / x) ** 2) / x, dtype=np.float64)
+    if np.ndim(start) == 0 or count == 0:
+        return np.asarray(np.log(np.add.outer(start, np.arange(count))).sum(axis=-1), dtype=np.float64)
+    return np.asarray(gammaln(count) - betaln(start, count), dtype=np.float64)
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> float:

@@ -156,16 +156,6 @@ def test_joint_is_the_product_of_seating_probabilities_in_any_order(
 
 
 @every_prior
-def test_weights_of_n_follow_from_those_of_one_object_more(prior: PartitionPrior) -> None:
-    n = 400
-    log_v, more = prior.log_count_weights(n, 60), prior.log_count_weights(n + 1, 61)
-    steps = prior.log_size_steps(n + 1)
-    joining = np.log(n + (np.exp(steps[1]) - 1.0) * np.arange(1, 61))
-    expected = np.logaddexp(joining + more[1:-1], steps[0] + more[2:])
-    np.testing.assert_allclose(log_v[1:], expected, rtol=1e-14, atol=2e-12)
-
-
-@every_prior
 def test_steps_are_the_differences_of_the_weights(prior: PartitionPrior) -> None:
     for n in (1, 2, 30):
         log_v, log_w = prior.log_count_weights(n), prior.log_size_weights(n)
@@ -228,13 +218,6 @@ def test_a_known_number_of_components_is_the_dirichlet_multinomial_prior(k: int,
     np.testing.assert_allclose(mixture.log_count_steps(300, 15), steps, rtol=1e-12, atol=1e-12)
     far, expected = FiniteMixture(0.7, Only(1000)), DirichletMultinomial(1000, 700.0).log_count_weights(50)
     np.testing.assert_allclose(far.log_count_weights(50), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_a_mixture_of_dirichlet_multinomial_priors() -> None:
-    mixture = FiniteMixture(0.8, Poisson(1.5))
-    chances = np.exp(mixture.count.log_pmf(np.arange(1, 60)))
-    parts = [probabilities(DirichletMultinomial(k, 0.8 * k), 6) for k in range(1, 60)]
-    np.testing.assert_allclose(probabilities(mixture, 6), chances @ np.array(parts), rtol=1e-12)
 
 
 def test_how_the_number_of_clusters_grows() -> None:
