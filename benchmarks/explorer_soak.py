@@ -24,10 +24,10 @@ from playwright.sync_api import Browser, expect
 
 FRAMES = 20_000
 REPORTS = 10
-NUMBER = "explorer.player._engine.display.number"
+NUMBER = "explorer.player._display.number"
 MEGABYTES = "int(open('/proc/self/statm').read().split()[1]) * __import__('resource').getpagesize() / 1e6"
 # The throttle of a lecture would make this a matter of half an hour.
-HURRY = "object.__setattr__(explorer.player._engine._pacing, 'frames_per_second', 60.0)"
+HURRY = "object.__setattr__(explorer.player._pacing, 'frames_per_second', 60.0)"
 ELEMENTS = "() => document.querySelectorAll('*').length"
 
 

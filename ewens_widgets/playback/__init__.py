@@ -7,6 +7,7 @@ from ewens_widgets.playback.frame import (
     PlayerState,
     PlayerStatus,
     RunningSummaries,
+    Status,
     Summary,
     Tick,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "RunningSummaries",
     "Screen",
     "Source",
+    "Status",
     "Summary",
     "Tick",
     "Work",

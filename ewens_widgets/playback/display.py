@@ -22,22 +22,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-FrameT = TypeVar("FrameT")
-FrameT_contra = TypeVar("FrameT_contra", contravariant=True)
-
-
-class Status(Protocol):
-    """The progress of some work."""
-
-    @property
-    def headline(self) -> object:
-        """The part of which listeners are informed at once; the rest comes with the frames."""
-
-
-StatusT = TypeVar("StatusT", bound=Status)
+Receiver = TypeVar("Receiver")
 
 # A browser has a single thread and no clock for it.
 _thread_seconds: Callable[[], float] = getattr(time, "thread_time", time.perf_counter)
@@ -103,28 +91,24 @@ class FrameTimes:
     def __init__(self, speed: float | None, interval: float) -> None:
         self.speed = speed
         self._interval = interval
-        self._end = 0.0
-        self.remaining = self._portion
-
-    @property
-    def _portion(self) -> int:
-        return 1 if self.speed is None else max(1, round(self.speed))
+        self.restart(0.0)
 
     def restart(self, now: float) -> None:
         """Begin with a frame time that ends as soon as its iterations are done."""
-        self.remaining = self._portion
+        self.remaining = 1 if self.speed is None else max(1, round(self.speed))
         self._end = now
+
+    def refill(self, now: float) -> None:
+        """Begin the next frame time."""
+        self.restart(now + self._interval / min(1.0, self.speed or 1.0))
 
     def change(self, speed: float | None, now: float) -> None:
         """Change the speed, from the current frame time on."""
+        remaining, end = self.remaining, self._end
         self.speed = speed
+        self.refill(now)
         # A slower speed lets the frame time end as it began; a faster one cuts slow motion short.
-        self.remaining = min(self.remaining, self._portion)
-        self._end = min(self._end, now + self._length)
-
-    @property
-    def _length(self) -> float:
-        return self._interval if self.speed is None else self._interval / min(1.0, self.speed)
+        self.remaining, self._end = min(remaining, self.remaining), min(end, self._end)
 
     def count(self, iterations: int) -> None:
         """Count iterations that were run."""
@@ -137,10 +121,6 @@ class FrameTimes:
     def is_due(self, now: float) -> bool:
         """Whether the frame time is over and its iterations are done."""
         return self.remaining == 0 and self._end <= now
-
-    def refill(self, now: float) -> None:
-        """Begin the next frame time."""
-        self.restart(now + self._length)
 
 
 class RateMeter:
@@ -168,94 +148,73 @@ class RateMeter:
         return sum(count for _, count in self._counts) / elapsed if elapsed > 0.0 else 0.0
 
 
-class Screen(Protocol[FrameT_contra]):
+class Screen(Protocol):
     """Anything that shows frames. Screens are called in the order in which they were attached.
 
     An optional method ``show_error(error)`` is called with the exception for which the screen was detached.
     """
 
-    def show(self, frame: FrameT_contra) -> None:
+    def show(self, frame: Any, /) -> None:  # noqa: ANN401 - a `Frame` or a `Tick`
         """Show a frame; called on the event loop, so it must return soon."""
 
 
-class FanOut(Generic[FrameT, StatusT]):
-    """The views and status listeners, in the order in which they were added.
+class FanOut(Generic[Receiver]):
+    """Receivers of news, such as views, in the order in which they were added.
 
-    A view or listener that raises is detached. The error goes to its own ``show_error`` method if it has one,
-    and to the log; the others and the chain go on. With ``strict``, errors raise instead.
+    One that raises is removed. The error goes to its own ``show_error`` method if it has one, and to the log;
+    the others and the chain go on.
+
+    Parameters
+    ----------
+    tell
+        Brings one receiver the news.
+    strict
+        Whether errors raise instead, and nobody is removed.
     """
 
-    def __init__(self, *, strict: bool = False) -> None:
+    def __init__(self, tell: Callable[[Receiver, Any], object], *, strict: bool = False) -> None:
+        self._tell = tell
         self._strict = strict
-        self._views: list[Screen[FrameT]] = []
-        self.listeners: list[Callable[[StatusT], None]] = []
+        self.all: tuple[Receiver, ...] = ()
 
-    @property
-    def views(self) -> tuple[Screen[FrameT], ...]:
-        """The attached views in order."""
-        return tuple(self._views)
+    def add(self, receiver: Receiver) -> None:
+        """Add a receiver; adding it twice changes nothing."""
+        if receiver not in self.all:
+            self.all += (receiver,)
 
-    def attach(self, view: Screen[FrameT]) -> None:
-        """Add a view; attaching it twice changes nothing."""
-        if not callable(getattr(view, "show", None)):
-            raise TypeError(f"a view needs a method show(frame), got {type(view).__name__}")
-        if view not in self._views:
-            self._views.append(view)
-
-    def detach(self, view: Screen[FrameT]) -> None:
-        """Remove a view; one that is not attached is ignored."""
-        if view in self._views:
-            self._views.remove(view)
-
-    def unlisten(self, listener: Callable[[StatusT], None]) -> None:
-        """Remove a listener; one that is not attached is ignored."""
-        if listener in self.listeners:
-            self.listeners.remove(listener)
+    def remove(self, receiver: Receiver) -> None:
+        """Remove a receiver; one that was not added is ignored."""
+        self.all = tuple(one for one in self.all if one != receiver)
 
     def clear(self) -> None:
-        """Remove all views and listeners."""
-        self._views.clear()
-        self.listeners.clear()
+        """Remove all of them."""
+        self.all = ()
 
-    def show(self, frame: FrameT) -> None:
-        """Show a frame to every view."""
-        for view in self.views:
-            self.show_to(view, frame)
+    def tell(self, news: object) -> None:
+        """Tell every receiver."""
+        for receiver in self.all:
+            self.tell_one(receiver, news)
 
-    def show_to(self, view: Screen[FrameT], frame: FrameT) -> None:
-        """Show a frame to one view."""
+    def tell_one(self, receiver: Receiver, news: object) -> None:
+        """Tell one receiver."""
         try:
-            view.show(frame)
+            self._tell(receiver, news)
         except Exception as error:
             if self._strict:
                 raise
-            self.detach(view)
-            self._report(view, error)
-
-    def publish(self, status: StatusT) -> None:
-        """Call the listeners with a new status."""
-        for listener in tuple(self.listeners):
+            self.remove(receiver)
+            _logger.warning("%s was detached because it raised", type(receiver).__name__, exc_info=error)
             try:
-                listener(status)
-            except Exception as error:
-                # With `strict` too: the listeners are then called again with the failure.
-                self.unlisten(listener)
-                if self._strict:
-                    raise
-                self._report(listener, error)
-
-    def _report(self, source: object, error: Exception) -> None:
-        _logger.warning("%s was detached because it raised", type(source).__name__, exc_info=error)
-        try:
-            getattr(source, "show_error", lambda _: None)(error)
-        except Exception:
-            _logger.exception("reporting this error raised another one")
+                getattr(receiver, "show_error", lambda _: None)(error)
+            except Exception:
+                _logger.exception("reporting this error raised another one")
 
 
 @dataclass(slots=True)
 class _Viewer:
-    acknowledged: int
     timeout: float  # seconds after which a frame to this viewer stops counting as unacknowledged
+    # Number and time of the frames that it has not acknowledged; of very many, the last ones.
+    unpainted: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=100))
     waiting_since: float | None = None  # time of the first frame after its last message
 
 
@@ -274,17 +233,10 @@ class Display:
         self._pacing = pacing
         self._clock = pacing.clock
         self._viewers: dict[str, _Viewer] = {}
-        self._in_flight: deque[tuple[int, float]] = deque()
-        self._meter = RateMeter()
         self._cost = 0.0
         self._next = -math.inf  # when the frame rate allows the next frame
         self.number = 0
         self.is_stale = self.is_urgent = True
-
-    @property
-    def frames_per_second(self) -> float:
-        """Frames sent in the last second."""
-        return self._meter.rate(self._clock())
 
     @property
     def is_watched(self) -> bool:
@@ -317,14 +269,13 @@ class Display:
 
     def unacknowledged(self) -> int:
         """Number of recent frames that the slowest viewer has not acknowledged."""
-        now = self._clock()
-        self._drop_old(now)
         if not self.is_watched:
             return 0
+        now = self._clock()
         # Frames are the same for all viewers, so the slowest one sets the pace.
         return max(
-            sum(number > one.acknowledged and now - then < one.timeout for number, then in self._in_flight)
-            for one in self._viewers.values()
+            sum(now - then < viewer.timeout for _, then in viewer.unpainted)
+            for viewer in self._viewers.values()
         )
 
     def outdate(self, *, urgently: bool = False) -> None:
@@ -332,26 +283,26 @@ class Display:
         self.is_stale = True
         self.is_urgent |= urgently
 
-    def greet(self, viewer: str) -> bool:
-        """Register a message of a viewer; return whether it is new, and then gets a frame at once."""
+    def greet(self, viewer: str) -> None:
+        """Register a message of a viewer; a new one gets a frame at once."""
         known = self._viewers.get(viewer)
-        if known is not None:
+        if known is None:
+            self._viewers[viewer] = _Viewer(self._pacing.acknowledgement_timeout)
+            self.outdate(urgently=True)
+        else:
             known.waiting_since = None
-            return False
-        # A new viewer cannot acknowledge earlier frames.
-        self._viewers[viewer] = _Viewer(self.number, self._pacing.acknowledgement_timeout)
-        self.outdate(urgently=True)
-        return True
 
     def acknowledge(self, number: int, viewer: str) -> None:
         """Count a frame and all before it as painted by a viewer."""
-        is_new = self.greet(viewer)
+        self.greet(viewer)
         # A number that was never sent comes from a page of an earlier kernel: it counts as a message only.
-        if number <= self.number:
-            known = self._viewers[viewer]
-            known.acknowledged = number if is_new else max(known.acknowledged, number)
-            taken = [self._clock() - then for other, then in self._in_flight if other == number]
-            known.timeout = self._pacing.timeout(2.0 * taken[0] if taken else 0.0)
+        if number > self.number:
+            return
+        known, taken = self._viewers[viewer], 0.0
+        while known.unpainted and known.unpainted[0][0] <= number:
+            sent, then = known.unpainted.popleft()
+            taken = self._clock() - then if sent == number else 0.0
+        known.timeout = self._pacing.timeout(2.0 * taken)
 
     def leave(self, viewer: str) -> None:
         """Remove a viewer."""
@@ -365,7 +316,6 @@ class Display:
         """Call `show` with the number of the next frame, and count the frame as sent."""
         now, worked = self._clock(), self._pacing.effort()
         self.number += 1
-        self._meter.add(1, now)
         # Before the frame is shown: a view that raises every time must not be called again and again.
         self.is_stale = self.is_urgent = False
         try:
@@ -376,21 +326,9 @@ class Display:
             pacing = self._pacing
             interval = min(self._cost / pacing.frame_share, 1.0 / pacing.fewest_frames_per_second)
             self._next = now + max(interval, 1.0 / pacing.frames_per_second)
-            self._drop_old(now)
             for viewer in self._viewers.values():
-                if any(
-                    number > viewer.acknowledged and now - then >= viewer.timeout
-                    for number, then in self._in_flight
-                ):
-                    viewer.timeout = self._pacing.timeout(2.0 * viewer.timeout)
+                if viewer.unpainted and now - viewer.unpainted[0][1] >= viewer.timeout:
+                    viewer.timeout = pacing.timeout(2.0 * viewer.timeout)
                 if viewer.waiting_since is None:
                     viewer.waiting_since = now
-            self._in_flight.append((self.number, now))
-
-    def _drop_old(self, now: float) -> None:
-        """Drop frames that all viewers have acknowledged, or that are older than every time-out."""
-        done = min((viewer.acknowledged for viewer in self._viewers.values()), default=self.number)
-        while self._in_flight and (
-            self._in_flight[0][0] <= done or now - self._in_flight[0][1] >= self._pacing.longest_timeout
-        ):
-            self._in_flight.popleft()
+                viewer.unpainted.append((self.number, now))

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -53,9 +53,6 @@ _RUN, _LOOKED_BACK = 20, 5000  # draws whose mean is compared, and among how man
 class PlayerState(StrEnum):
     """What the player is doing."""
 
-    IDLE = "idle"
-    """Nothing has been run since the start or the last reset."""
-
     PREPARING = "preparing"
     """The first block is about to run; compilation may take some seconds."""
 
@@ -66,7 +63,7 @@ class PlayerState(StrEnum):
     """The chain runs the requested steps, then pauses."""
 
     PAUSED = "paused"
-    """The chain stands still."""
+    """The chain stands still, before its target."""
 
     FINISHED = "finished"
     """The target is reached; a later target or a reset allows more."""
@@ -81,13 +78,37 @@ class PlayerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlayerStatus:
-    """The progress of a player.
+class Status:
+    """What a worker is doing.
 
     Attributes
     ----------
     state
-        What the player is doing.
+        Whether it runs, and how.
+    message
+        A sentence for the user on an interrupt, a failure, or the compilation under way; otherwise empty.
+    """
+
+    state: PlayerState
+    message: str = field(default="", kw_only=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether steps are being done."""
+        return self.state.is_running
+
+    @property
+    def headline(self) -> object:
+        """The part of which listeners are informed at once; the rest comes with the frames."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerStatus(Status):
+    """The progress of a player.
+
+    Attributes
+    ----------
     iteration
         Last iteration of the chain; all up to this one have been recorded.
     target
@@ -98,26 +119,16 @@ class PlayerStatus:
         The earliest iteration that can be shown, usually 0.
     speed
         Iterations per frame, or None for as fast as possible.
-    iterations_per_second, frames_per_second
+    iterations_per_second
         Measured over about the last second; 0 while nothing runs.
-    message
-        A sentence for the user on an interrupt, a failure, or the compilation under way; otherwise empty.
     """
 
-    state: PlayerState
     iteration: int
     target: int
     shown_iteration: int
     first_iteration: int = 0
     speed: float | None = None
     iterations_per_second: float = 0.0
-    frames_per_second: float = 0.0
-    message: str = ""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether iterations are being run."""
-        return self.state.is_running
 
     @property
     def is_following(self) -> bool:
@@ -331,24 +342,11 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerStatus:
-    """Whether steps are being done, and a message for the user or an empty one."""
-
-    is_running: bool
-    message: str = ""
-
-    @property
-    def headline(self) -> object:
-        """The part of which listeners are informed at once: everything."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
 class Tick:
     """Asks the views to show the work as it is now; the number is acknowledged once it is painted."""
 
     number: int
-    status: WorkerStatus
+    status: Status
 
 
 def number_text(number: int) -> str:

@@ -17,23 +17,15 @@ loop's thread.
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, Protocol
+from typing import Any, Protocol
 
 from ewens_widgets.arguments import check_count, check_positive
-from ewens_widgets.playback.display import (
-    Display,
-    FanOut,
-    FrameT,
-    FrameTimes,
-    Pacing,
-    RateMeter,
-    Screen,
-    StatusT,
-)
-from ewens_widgets.playback.frame import PlayerState, Tick, WorkerStatus
+from ewens_widgets.playback.display import Display, FanOut, FrameTimes, Pacing, RateMeter, Screen
+from ewens_widgets.playback.frame import PlayerState, Status, Tick
 from ewens_widgets.sampling.draws import BlockSizer
 
 INTERRUPTED = "Interrupted. Play continues from here."
@@ -129,19 +121,27 @@ class Work(Protocol):
         """Do at most `steps` steps; return how many were done."""
 
 
-class Engine(Generic[FrameT, StatusT]):
-    """Does some work and shows it; `Player` and `Worker` define its status and its frames.
+def can_work(work: object) -> bool:
+    """Whether work, or a source, can do a step now; without a method `prepare` it always can."""
+    prepare: Callable[[], bool] | None = getattr(work, "prepare", None)
+    return prepare is None or prepare()
+
+
+class Worker:
+    """Plays, pauses and steps any work, and shows it; `Player` adds what a chain needs.
+
+    Other work can replace the old at any time, so that the latest settings apply.
 
     Parameters
     ----------
     work
         What is to be done.
-    fan_out
-        The views and status listeners.
     speed
         Steps per frame, or None for as fast as possible.
     pacing
         Durations of work and rest, frame rate, time-outs, clock.
+    strict
+        Whether a view that raises stops the work; otherwise it is detached.
 
     Attributes
     ----------
@@ -153,10 +153,11 @@ class Engine(Generic[FrameT, StatusT]):
         The exception that stopped the work, or None.
     """
 
+    status: Status
     _longest_step: int | None = None  # largest block while stepping
 
     def __init__(
-        self, work: Work, fan_out: FanOut[FrameT, StatusT], speed: float | None, pacing: Pacing | None
+        self, work: Work, *, speed: float | None = None, pacing: Pacing | None = None, strict: bool = True
     ) -> None:
         self._pacing = pacing = Pacing() if pacing is None else pacing
         self._clock, self._sleep = pacing.clock, pacing.sleep
@@ -164,14 +165,16 @@ class Engine(Generic[FrameT, StatusT]):
         self.post = self.mailbox.post
         self.error: Exception | None = None
         self.work = work
-        self._fan_out = fan_out
+        self._views: FanOut[Screen] = FanOut(lambda view, frame: view.show(frame), strict=strict)
+        self._listeners: FanOut[Callable[[Any], object]] = FanOut(
+            lambda call, status: call(status), strict=strict
+        )
         self._display = Display(pacing)
         self._frame_times = FrameTimes(_checked(speed), 1.0 / pacing.frames_per_second)
         self._sizer = BlockSizer()
         self._meter = RateMeter()
-        self._state = PlayerState.IDLE
         self._message = ""
-        self._steps = 0  # requested and not yet run
+        self._left = 0.0  # steps yet to be run: none at rest, infinitely many while playing
         self._to_end = False  # at full speed, whatever the speed
         # Whether the first block, which may compile, is over; and whether a frame has announced it.
         self._is_prepared = self._is_announced = False
@@ -179,11 +182,21 @@ class Engine(Generic[FrameT, StatusT]):
         self._called: asyncio.Future[None] | None = None  # done when a command has come since the turn began
         self.status = self._make_status()
 
-    def _make_status(self) -> StatusT:
-        raise NotImplementedError
+    @property
+    def _state(self) -> PlayerState:
+        if self.error is not None:
+            return PlayerState.FAILED
+        if not self._left:
+            return PlayerState.FINISHED if self.work.is_done else PlayerState.PAUSED
+        if not self._is_prepared:
+            return PlayerState.PREPARING
+        return PlayerState.PLAYING if self._left == math.inf else PlayerState.STEPPING
 
-    def _make_frame(self, number: int, status: StatusT) -> FrameT:
-        raise NotImplementedError
+    def _make_status(self) -> Status:
+        return Status(self._state, message=self._message)
+
+    def _make_frame(self, number: int, status: Any) -> Any:  # noqa: ANN401 - what the views show
+        return Tick(number, status)
 
     # Commands, from any thread.
 
@@ -214,9 +227,8 @@ class Engine(Generic[FrameT, StatusT]):
 
         def step() -> None:
             if self._may_run():
-                self._steps += iterations
                 self._to_end = False
-                self._enter(PlayerState.STEPPING)
+                self._set_left(iterations + (0.0 if self._left == math.inf else self._left))
 
         self.post(step)
 
@@ -235,18 +247,29 @@ class Engine(Generic[FrameT, StatusT]):
             if not is_done.wait(_PATIENCE):
                 raise RuntimeError("the event loop is busy, so the chain cannot be stopped; try again")
 
-    def attach(self, view: Screen[FrameT]) -> None:
+    def replace(self, work: Work) -> None:
+        """Change to other work at once; if the old work was running, the new one runs."""
+
+        def replace() -> None:
+            self._take_up(work)
+            self._set_left(0.0 if work.is_done else self._left)
+
+        self.post(replace)
+
+    def attach(self, view: Screen) -> None:
         """Add a view behind the others, and show it the latest state and all later frames."""
+        if not callable(getattr(view, "show", None)):
+            raise TypeError(f"a view needs a method show(frame), got {type(view).__name__}")
 
         def attach() -> None:
-            self._fan_out.attach(view)
-            self._fan_out.show_to(view, self.current_frame())
+            self._views.add(view)
+            self._views.tell_one(view, self.current_frame())
 
         self.post(attach)
 
-    def detach(self, view: Screen[FrameT]) -> None:
+    def detach(self, view: Screen) -> None:
         """Remove a view, if it is attached."""
-        self.post(lambda: self._fan_out.detach(view))
+        self.post(lambda: self._views.remove(view))
 
     def viewer_attached(self, viewer: str = "viewer") -> None:
         """Register a message of a viewer: a page was opened, became visible, or is still visible."""
@@ -261,13 +284,8 @@ class Engine(Generic[FrameT, StatusT]):
         self.post(lambda: self._display.leave(viewer))
 
     def refresh(self) -> None:
-        """Show the latest state to all views now, with or without a viewer; for example for an export."""
-
-        def refresh() -> None:
-            with self._guarded():
-                self._send()
-
-        self.post(refresh)
+        """Show the latest state to all views now, with or without a viewer; errors of strict views raise."""
+        self.post(self._send)
 
     def outdate(self) -> None:
         """Have a frame sent as soon as possible, because something else than the work has changed."""
@@ -278,12 +296,13 @@ class Engine(Generic[FrameT, StatusT]):
 
         def close() -> None:
             self._halt()
-            self._fan_out.clear()
+            self._views.clear()
+            self._listeners.clear()
             self._display.clear()
 
         self.post(close)
 
-    async def wait(self, timeout: float | None = None) -> StatusT:
+    async def wait(self, timeout: float | None = None) -> Status:
         """Wait until nothing runs; return the status, or raise the error that stopped the work.
 
         Cancelling this pauses the work, so that interrupting a notebook cell that waits stops it. The
@@ -292,7 +311,7 @@ class Engine(Generic[FrameT, StatusT]):
         deadline = None if timeout is None else self._clock() + timeout
         try:
             # Polling works on whichever loop and thread this runs.
-            while self.mailbox or self._state.is_running:
+            while self.mailbox or self._left:
                 if deadline is not None and self._clock() >= deadline:
                     break
                 await self._sleep(self._pacing.poll)
@@ -303,7 +322,7 @@ class Engine(Generic[FrameT, StatusT]):
             raise self.error
         return self.status
 
-    def current_frame(self) -> FrameT:
+    def current_frame(self) -> Any:  # noqa: ANN401 - a frame
         """Return a frame without sending it, for static pictures; on the event loop's thread only."""
         return self._make_frame(self._display.number, self._make_status())
 
@@ -317,23 +336,24 @@ class Engine(Generic[FrameT, StatusT]):
             )
 
     def _play(self, *, to_end: bool = False) -> None:
-        is_playing = self._state is PlayerState.PLAYING and self._to_end == to_end
+        is_playing = self._left == math.inf and self._to_end == to_end
         if not is_playing and self._may_run():
-            self._steps = 0
             self._to_end = to_end
             self._frame_times.restart(self._clock())
-            self._enter(PlayerState.PLAYING)
+            self._set_left(math.inf)
 
     def _halt(self, message: str = "") -> None:
         """Stop running, if something runs."""
-        if self._state.is_running:
-            self._enter(PlayerState.PAUSED, message)
+        if self._left:
+            self._set_left(0.0, message)
 
-    def _run_in_foreground(self, steps: int, command: str) -> None:
-        """Run at most `steps` steps without rest and without frames; errors and interrupts raise."""
+    def run_sync(self, steps: int = 2**31) -> None:
+        """Do at most `steps` steps in the foreground, without rest and frames; errors raise."""
+        check_count("steps", steps, least=1)
         if self.mailbox.is_elsewhere:
             raise RuntimeError(
-                f"{command}_sync() was called off the event loop's thread; call {command}() there"
+                "a command that ends in _sync was called off the event loop's thread; give the command "
+                "without _sync there"
             )
 
         def run() -> None:
@@ -342,9 +362,9 @@ class Engine(Generic[FrameT, StatusT]):
                 if not self._may_run():
                     return
                 self._to_end = self._is_announced = True
-                self._enter(PlayerState.PLAYING)
+                self._set_left(math.inf)
                 left = steps
-                while left > 0 and self._state.is_running:
+                while left > 0 and self._left:
                     left -= self._run_block(self._pacing.work, left)
                 self._halt()
 
@@ -354,7 +374,7 @@ class Engine(Generic[FrameT, StatusT]):
         """Whether there is something to run; if so, begin to measure the rate."""
         if self.work.is_done:
             return False
-        if not self._state.is_running:
+        if not self._left:
             self._meter.restart(self._clock())
             self._is_announced = self._is_prepared
         return True
@@ -369,7 +389,7 @@ class Engine(Generic[FrameT, StatusT]):
 
     @property
     def _has_work(self) -> bool:
-        return self._state.is_running or self._display.is_outdated
+        return bool(self._left) or self._display.is_outdated
 
     def _resume(self) -> None:
         """End the rest, or start the task: commands have been carried out."""
@@ -413,11 +433,11 @@ class Engine(Generic[FrameT, StatusT]):
         try:
             with self.mailbox.held():
                 with self._guarded():
-                    if self._state.is_running and self._is_announced and can_work(self.work):
+                    if self._left and self._is_announced and can_work(self.work):
                         self._run_blocks()
                     self._publish()
                     self._send_if_due()
-                    if self._state.is_running and not self._is_announced:
+                    if self._left and not self._is_announced:
                         # The first block may compile: a frame with that message is sent before it is run.
                         self._is_announced = not self._display.is_outdated
                 rest = self._rest_seconds()
@@ -430,19 +450,19 @@ class Engine(Generic[FrameT, StatusT]):
         started = self._clock()
         for _ in range(_MOST_BLOCKS):
             left = self._pacing.work - (self._clock() - started)
-            if left <= 0.0 or not self._state.is_running or self._awaits_frame:
+            if left <= 0.0 or not self._left or self._awaits_frame:
                 break
             self._run_block(left)
 
-    def _run_block(self, seconds: float, most: int | None = None) -> int:
+    def _run_block(self, seconds: float, most: float = math.inf) -> int:
         """Run a block of steps that should take at most these seconds; return how many steps."""
-        limits = [self._sizer.size(seconds), most]
-        if self._state is PlayerState.STEPPING:
-            limits += [self._steps, self._longest_step]
+        limits = [self._sizer.size(seconds), most, self._left]
+        if self._left < math.inf:
+            limits += [self._longest_step or math.inf]
         elif self._is_paced:
             limits += [self._frame_times.remaining]
         started = self._clock()
-        done = self.work.advance(min(limit for limit in limits if limit is not None))
+        done = self.work.advance(int(min(limits)))
         now = self._clock()
         if not self._is_prepared:
             # The first block may have included compilation, so its time does not predict the next one.
@@ -453,20 +473,18 @@ class Engine(Generic[FrameT, StatusT]):
             self._sizer.measured(done, now - started)
         self._display.outdate()
         self._frame_times.count(done)
-        self._steps -= min(done, self._steps)
-        if self.work.is_done:
-            self._enter(PlayerState.FINISHED)
+        self._left -= done
+        if not self._left or self.work.is_done:
+            self._set_left(0.0)
         elif done == 0:
             raise RuntimeError(
                 f"{type(self.work).__name__}.advance() did no step although is_done is False; it must do at "
                 "least one"
             )
-        elif self._state is PlayerState.STEPPING and self._steps == 0:
-            self._enter(PlayerState.PAUSED)
         return done
 
     def _rest_seconds(self) -> float:
-        if self._state.is_running and not self._awaits_frame:
+        if self._left and not self._awaits_frame:
             return self._pacing.nap
         longest = self._pacing.longest_rest
         if self._display.is_full:
@@ -485,26 +503,20 @@ class Engine(Generic[FrameT, StatusT]):
     def _send(self) -> None:
         """Show the latest state to every view."""
         self._publish()
-        self._display.send(lambda number: self._fan_out.show(self._make_frame(number, self.status)))
+        self._display.send(lambda number: self._views.tell(self._make_frame(number, self.status)))
 
     @property
     def _is_paced(self) -> bool:
         """Whether steps wait for frames."""
-        is_playing = self._state is PlayerState.PLAYING and self._is_prepared
+        is_playing = self._left == math.inf and self._is_prepared
         return is_playing and not self._to_end and self._frame_times.speed is not None
 
     @property
     def _awaits_frame(self) -> bool:
         return self._is_paced and self._frame_times.remaining == 0
 
-    # States.
-
-    def _enter(self, state: PlayerState, message: str = "", error: Exception | None = None) -> None:
-        if state is not PlayerState.STEPPING:
-            self._steps = 0
-        self._state = state
-        self._message = message
-        self.error = error
+    def _set_left(self, left: float, message: str = "", error: Exception | None = None) -> None:
+        self._left, self._message, self.error = left, message, error
         self._publish()
 
     def _publish(self) -> None:
@@ -512,7 +524,7 @@ class Engine(Generic[FrameT, StatusT]):
         old, self.status = self.status, self._make_status()
         if old.headline != self.status.headline:
             self._display.outdate(urgently=True)
-            self._fan_out.publish(self.status)
+            self._listeners.tell(self.status)
 
     @contextlib.contextmanager
     def _guarded(self, *, reraise: bool = False) -> Iterator[None]:
@@ -524,47 +536,6 @@ class Engine(Generic[FrameT, StatusT]):
             if reraise:
                 raise
         except Exception as error:
-            self._enter(PlayerState.FAILED, f"{type(error).__name__}: {error}", error)
+            self._set_left(0.0, f"{type(error).__name__}: {error}", error)
             if reraise:
                 raise
-
-
-def can_work(work: object) -> bool:
-    """Whether work, or a source, can do a step now; without a method `prepare` it always can."""
-    prepare: Callable[[], bool] | None = getattr(work, "prepare", None)
-    return prepare is None or prepare()
-
-
-class Worker(Engine[Tick, WorkerStatus]):
-    """Plays, pauses and steps any work, for teaching widgets; parameters as for `Engine`.
-
-    Nothing is recorded, so there is no looking back. Other work can replace the old at any time, so that the
-    latest settings apply. A view that raises stops the work.
-    """
-
-    def __init__(self, work: Work, *, speed: float | None = None, pacing: Pacing | None = None) -> None:
-        super().__init__(work, FanOut(strict=True), speed, pacing)
-
-    def run_sync(self, steps: int = 2**31) -> None:
-        """Do at most `steps` steps in the foreground, with or without a loop; errors of the work raise."""
-        self._run_in_foreground(check_count("steps", steps, least=1), "run")
-
-    def replace(self, work: Work) -> None:
-        """Change to other work at once; if the old work was running, the new one runs."""
-
-        def replace() -> None:
-            self._take_up(work)
-            is_running = self._state.is_running and not work.is_done
-            self._enter(self._state if is_running else PlayerState.PAUSED)
-
-        self.post(replace)
-
-    def refresh(self) -> None:
-        """Show the work to all views now, with or without a viewer; errors of a view raise."""
-        self.post(self._send)
-
-    def _make_status(self) -> WorkerStatus:
-        return WorkerStatus(self._state.is_running, self._message)
-
-    def _make_frame(self, number: int, status: WorkerStatus) -> Tick:
-        return Tick(number, status)

@@ -45,7 +45,7 @@ from ewens_widgets.playback.frame import (
     PlayerStatus,
     RunningSummaries,
 )
-from ewens_widgets.playback.loop import Engine, can_work
+from ewens_widgets.playback.loop import Worker, can_work
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.driver import interrupts_deferred
 
@@ -187,7 +187,7 @@ class RecordedChain:
         self._mark_start()
 
 
-class Player(Engine[Frame, PlayerStatus]):
+class Player(Worker):
     """Play, pause, step, seek.
 
     Commands return at once and may be given from any thread; the loop that carries them out is the one that
@@ -213,6 +213,7 @@ class Player(Engine[Frame, PlayerStatus]):
         Durations of work and rest, frame rate, time-outs, clock.
     """
 
+    status: PlayerStatus
     _longest_step = 1  # so that the event of every step has its proposal
 
     def __init__(
@@ -228,12 +229,12 @@ class Player(Engine[Frame, PlayerStatus]):
         pacing: Pacing | None = None,
     ) -> None:
         target = check_count("target_iterations", target_iterations, least=1)
-        self._blocks: FanOut[Frame, Any] = FanOut()
-        self._chain = RecordedChain(source, recorder, target, self._blocks.publish)
+        self._blocks: FanOut[Callable[[DrawTable], object]] = FanOut(lambda call, block: call(block))
+        self._chain = RecordedChain(source, recorder, target, self._blocks.tell)
         self._summaries = RunningSummaries(recorder, check_count("burn_in", burn_in, least=0))
         self._shown: int | None = None  # the past iteration on display; None follows the present
         self._answer: LiveAnswer | None = None
-        super().__init__(self._chain, FanOut(strict=strict), speed, pacing)
+        super().__init__(self._chain, speed=speed, pacing=pacing, strict=strict)
         if wants_answer is not None:
             self._answer = LiveAnswer(self.mailbox, self.outdate, wants_answer, clock=self._clock)
 
@@ -248,9 +249,9 @@ class Player(Engine[Frame, PlayerStatus]):
         return self._chain.recorder
 
     @property
-    def views(self) -> tuple[Screen[Frame], ...]:
+    def views(self) -> tuple[Screen, ...]:
         """The attached views, in the order in which they are shown frames."""
-        return self._fan_out.views
+        return self._views.all
 
     @property
     def burn_in(self) -> int:
@@ -284,11 +285,9 @@ class Player(Engine[Frame, PlayerStatus]):
 
     def _move_target(self, target: int) -> None:
         self._chain.target = target
-        # A failed player stays failed, and one that never ran stays idle, wherever the target is.
-        if self._state is PlayerState.FINISHED and self._chain.iteration < target:
-            self._enter(PlayerState.PAUSED)
-        elif self._state.is_running and self._chain.is_done:
-            self._enter(PlayerState.FINISHED)
+        self._chain.is_exhausted = False  # the source may have more by now
+        if self._chain.is_done:
+            self._halt()
         self._publish()
 
     def run_to_end(self) -> None:
@@ -298,11 +297,11 @@ class Player(Engine[Frame, PlayerStatus]):
 
     def run_to_end_sync(self) -> None:
         """Run to the target in the foreground, with or without a loop; raise what the source raises."""
-        self._run_in_foreground(self._chain.target, "run_to_end")
+        self.run_sync(self._chain.target)
 
     def step_sync(self, iterations: int = 1) -> None:
         """Run this many iterations in the foreground, or fewer if the target comes first."""
-        self._run_in_foreground(check_count("iterations", iterations, least=1), "step")
+        self.run_sync(check_count("iterations", iterations, least=1))
 
     def reset(self) -> None:
         """Stop, take the source back to its start, clear the record, and show the initial state."""
@@ -311,47 +310,32 @@ class Player(Engine[Frame, PlayerStatus]):
             with self._guarded():
                 self._chain.reset()
                 self._summaries.clear()
-                self._become_idle()
+                self._begin()
 
         self.post(reset)
 
-    def replace_source(
-        self, source: Source, recorder: DrawTable | None = None, *, target_iterations: int | None = None
-    ) -> None:
-        """Stop and change to another source, for example because a setting was changed.
+    def replace_source(self, source: Source, recorder: DrawTable) -> None:
+        """Stop and change to another source and its recorder, for example because a setting was changed.
 
-        Parameters
-        ----------
-        source
-            Replaces the old one. It is not reset: playing begins at its present iteration.
-        recorder
-            Replaces the old one; by default the old one is cleared and used again. Data of another shape need
-            another recorder.
-        target_iterations
-            The new target; by default the old one.
+        The source is not reset: playing begins at its present iteration.
         """
-        if target_iterations is not None:
-            check_count("target_iterations", target_iterations, least=1)
 
         def change() -> None:
-            kept = self.recorder if recorder is None else recorder
-            if recorder is None:
-                kept.clear()
-            target = target_iterations or self._chain.target
-            self._chain = RecordedChain(source, kept, target, self._blocks.publish)
-            self._summaries = RunningSummaries(kept, self.burn_in)
+            self._chain = RecordedChain(source, recorder, self._chain.target, self._blocks.tell)
+            self._summaries = RunningSummaries(recorder, self.burn_in)
             if self._answer is not None:
                 self._answer.clear()
             self._take_up(self._chain)
             self._is_prepared = self._is_announced = False
-            self._become_idle()
+            self._begin()
 
         self.post(change)
 
-    def _become_idle(self) -> None:
+    def _begin(self) -> None:
         self._shown = None
         self._display.outdate(urgently=True)
-        self._enter(PlayerState.IDLE)
+        self._set_left(0.0)
+        self._listeners.tell(self.status)  # it may look the same but for the iteration
 
     def seek(self, iteration: int | None) -> None:
         """Pause, and show a recorded iteration, or with None the present. The chain keeps its state."""
@@ -382,15 +366,15 @@ class Player(Engine[Frame, PlayerStatus]):
         -------
         function that removes the listener
         """
-        return self._listen(self._fan_out, listener)
+        return self._listen(self._listeners, listener)
 
     def on_block(self, listener: Callable[[DrawTable], None]) -> Callable[[], None]:
         """Call a listener with each block of iterations once it is recorded; as `on_status`."""
         return self._listen(self._blocks, listener)
 
-    def _listen(self, fan_out: FanOut[Any, Any], listener: Callable[[Any], None]) -> Callable[[], None]:
-        self.post(lambda: fan_out.listeners.append(listener))
-        return lambda: self.post(lambda: fan_out.unlisten(listener))
+    def _listen(self, fan_out: FanOut[Any], listener: Callable[[Any], None]) -> Callable[[], None]:
+        self.post(lambda: fan_out.add(listener))
+        return lambda: self.post(lambda: fan_out.remove(listener))
 
     @property
     def is_watched(self) -> bool:
@@ -409,16 +393,15 @@ class Player(Engine[Frame, PlayerStatus]):
             self.refresh()
 
     def _may_run(self) -> bool:
-        if self._state is PlayerState.FAILED:
+        if self.error is not None:
             return False
         if self._shown is not None:
             self._shown = None
             self._display.outdate(urgently=True)
         self._chain.is_exhausted = False  # the source may have more by now
-        if super()._may_run():
-            return True
-        self._enter(PlayerState.FINISHED)
-        return False
+        may_run = super()._may_run()
+        self._publish()
+        return may_run
 
     def _send(self) -> None:
         if self._answer is not None:
@@ -432,21 +415,19 @@ class Player(Engine[Frame, PlayerStatus]):
         return frame if self._answer is None else self._answer.add_to(frame)
 
     def _make_status(self) -> PlayerStatus:
-        is_running, chain = self._state.is_running, self._chain
-        is_preparing = is_running and not self._is_prepared
+        is_running, chain, state = bool(self._left), self._chain, self._state
         message = compilation(chain.source) if is_running else self._message
-        if is_preparing:
+        if state is PlayerState.PREPARING:
             message = message or _PREPARING
-        elif self._state is PlayerState.FINISHED and chain.is_exhausted:
+        elif state is PlayerState.FINISHED and chain.is_exhausted:
             message = "The source has no more iterations."
         return PlayerStatus(
-            state=PlayerState.PREPARING if is_preparing else self._state,
+            state=state,
             iteration=chain.iteration,
             target=chain.target,
             shown_iteration=chain.iteration if self._shown is None else self._shown,
             first_iteration=chain.first_iteration,
             speed=None if self._to_end and is_running else self.speed,
             iterations_per_second=self._meter.rate(self._clock()) if is_running else 0.0,
-            frames_per_second=self._display.frames_per_second if is_running else 0.0,
             message=message,
         )

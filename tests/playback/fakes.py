@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Pacing, Player, PlayerState
-from ewens_widgets.playback.loop import Engine
+from ewens_widgets.playback.loop import Worker
 from ewens_widgets.sampling.draws import DrawTable, Event, MoveCount
 
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ async def empty_turns(count: int = 12) -> None:
         await asyncio.sleep(0)
 
 
-async def at_rest(player: Engine[Any, Any]) -> None:
+async def at_rest(player: Worker) -> None:
     """Wait until the background task has ended: nothing is left that could run anything."""
     while player._task is not None:
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ class FakeTime:
 class QuickTime:
     """Time of a player that is there already: a look at the clock takes 0.1 ms, a nap is not waited for."""
 
-    def __init__(self, player: Engine[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, player: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
         for owner in (player, player._display):
             monkeypatch.setattr(owner, "_clock", self.clock)
@@ -154,6 +154,10 @@ class FakeRecorder(DrawTable):
 
     def __len__(self) -> int:
         return len(self.kept)
+
+    @property
+    def iterations_kept(self) -> list[int]:
+        return [event.iteration for event in self.kept]
 
     def reserve(self, extra: int) -> None:
         assert extra > 0
@@ -264,7 +268,7 @@ class Stage:
 
     @property
     def iterations(self) -> list[int]:
-        return [event.iteration for event in self.recorder.kept]
+        return self.recorder.iterations_kept
 
     def close(self) -> None:
         for task in asyncio.all_tasks(self.loop):

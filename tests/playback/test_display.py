@@ -1,102 +1,73 @@
 """Who is shown frames, and when; rates and frame times."""
 
-import dataclasses
 import logging
+from collections.abc import Callable
 
 import pytest
-from playback.fakes import FakeRecorder, FakeTime, make_event
+from playback.fakes import FakeTime
 
 from ewens_widgets.playback.display import Display, FanOut, FrameTimes, Pacing, RateMeter
-from ewens_widgets.playback.frame import Frame, PlayerState, PlayerStatus, RunningSummaries
 
-STATUS = PlayerStatus(PlayerState.PAUSED, 1, 10, 1)
-FRAME = Frame(1, make_event(1), STATUS, RunningSummaries(FakeRecorder()).up_to(0))
+Listener = Callable[[object], object]
 
 
-class Recording:
-    def __init__(self, name: str, log: list[str]) -> None:
-        self.name = name
-        self.log = log
-
-    def show(self, frame: Frame) -> None:
-        self.log.append(f"{self.name}{frame.number}")
+def fan_out(*listeners: Listener, strict: bool = False) -> FanOut[Listener]:
+    made: FanOut[Listener] = FanOut(lambda call, news: call(news), strict=strict)
+    for listener in listeners:
+        made.add(listener)
+    return made
 
 
-class Faulty:
-    def show(self, frame: Frame) -> None:
-        raise ZeroDivisionError(f"no colours left for frame {frame.number}")
+class Raising:
+    def __init__(self, error: type[BaseException], *, hook_fails: bool = False) -> None:
+        self.error, self.hook_fails = error, hook_fails
+        self.boxed: list[Exception] = []
+
+    def __call__(self, news: object) -> None:
+        raise self.error(f"no colours left for {news}")
+
+    def show_error(self, error: Exception) -> None:
+        self.boxed.append(error)
+        if self.hook_fails:
+            raise OSError("no box")
 
 
-def test_views_are_shown_in_order_and_once() -> None:
+def test_receivers_are_told_in_order_and_once() -> None:
     log: list[str] = []
-    fan_out = FanOut()
-    first, second = Recording("a", log), Recording("b", log)
-    for view in (first, second, first):
-        fan_out.attach(view)
-    fan_out.show(FRAME)
-    assert log == ["a1", "b1"]
-    fan_out.detach(first)
-    fan_out.detach(first)
-    fan_out.show(FRAME)
-    assert log == ["a1", "b1", "b1"]
+    first, second = (lambda news: log.append(f"a{news}")), (lambda news: log.append(f"b{news}"))
+    made = fan_out(first, second, first)
+    made.tell(1)
+    made.remove(first)
+    made.remove(first)
+    made.tell(2)
+    made.clear()
+    made.tell(3)
+    assert log == ["a1", "b1", "b2"]
 
 
 @pytest.mark.parametrize("hook_fails", [False, True])
-def test_fault_detaches_and_is_reported_once(caplog: pytest.LogCaptureFixture, hook_fails: bool) -> None:
-    log: list[str] = []
-    fan_out, faulty = FanOut(), Faulty()
-    boxed: list[Exception] = []
-
-    def show_error(error: Exception) -> None:
-        boxed.append(error)
-        if hook_fails:
-            raise OSError("no box")
-
-    faulty.show_error = show_error  # type: ignore[method-assign]
-    fan_out.attach(faulty)
-    fan_out.attach(Recording("b", log))
+def test_one_that_raises_is_removed_and_reported_once(
+    caplog: pytest.LogCaptureFixture, hook_fails: bool
+) -> None:
+    heard: list[object] = []
+    faulty = Raising(ZeroDivisionError, hook_fails=hook_fails)
+    made = fan_out(faulty, heard.append)
     with caplog.at_level(logging.WARNING):
-        fan_out.show(FRAME)
-        fan_out.show(FRAME)
-    assert log == ["b1", "b1"]
-    assert [type(error) for error in boxed] == [ZeroDivisionError]
-    assert faulty not in fan_out.views
-    assert caplog.records[0].getMessage() == "Faulty was detached because it raised"
+        made.tell(1)
+        made.tell(2)
+    assert heard == [1, 2]
+    assert [type(error) for error in faulty.boxed] == [ZeroDivisionError]
+    assert caplog.records[0].getMessage() == "Raising was detached because it raised"
     assert len(caplog.records) == 1 + hook_fails
 
 
 @pytest.mark.parametrize(("error", "strict"), [(KeyboardInterrupt, False), (ZeroDivisionError, True)])
 def test_interrupts_and_strict_mode_raise(error: type[BaseException], strict: bool) -> None:
-    class Raising:
-        def show(self, frame: Frame) -> None:
-            raise error(frame)
-
-    fan_out, view = FanOut(strict=strict), Raising()
-    fan_out.attach(view)
+    faulty = Raising(error)
+    made = fan_out(faulty, strict=strict)
     with pytest.raises(error):
-        fan_out.show(FRAME)
-    assert fan_out.views == (view,)
-    with pytest.raises(TypeError, match=r"show\(frame\), got int"):
-        FanOut().attach(3)
-
-
-def test_listeners(caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[PlayerStatus] = []
-
-    def faulty(status: PlayerStatus) -> None:
-        raise ValueError("deaf")
-
-    fan_out = FanOut()
-    fan_out.listeners.append(faulty)
-    fan_out.listeners.append(heard.append)
-    with caplog.at_level(logging.WARNING):
-        fan_out.publish(STATUS)
-        fan_out.publish(STATUS)
-    assert heard == [STATUS, STATUS]
-    assert len(caplog.records) == 1
-    fan_out.clear()
-    fan_out.publish(STATUS)
-    assert len(heard) == 2
+        made.tell(1)
+    assert made.all == (faulty,)
 
 
 class Page(FakeTime):
@@ -230,13 +201,6 @@ def test_frames_are_made_rarer_for_the_work_they_take_and_not_for_the_time() -> 
     assert display._next == pytest.approx(100.05)
 
 
-def test_books_stay_small(page: Page) -> None:
-    for number in range(1, 20_001):
-        page.send(number * 0.05)
-        page.display.acknowledge(number, "tab")
-    assert len(page.display._in_flight) <= 1
-
-
 def test_rate_over_the_last_second() -> None:
     meter = RateMeter()
     meter.restart(10.0)
@@ -274,14 +238,3 @@ def test_slow_motion_makes_frame_times_longer_until_the_speed_changes() -> None:
     assert times.wait_seconds(10.0) == pytest.approx(0.5)
     times.change(1.0, 10.0)
     assert times.wait_seconds(10.0) == pytest.approx(0.05)
-
-
-def test_status_is_frozen_and_tells_progress() -> None:
-    status = PlayerStatus(PlayerState.PLAYING, iteration=30, target=120, shown_iteration=30)
-    assert status.is_running
-    assert status.is_following
-    assert not dataclasses.replace(status, shown_iteration=3).is_following
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        status.iteration = 31
-
-    assert {state for state in PlayerState if state.is_running} == {"preparing", "playing", "stepping"}

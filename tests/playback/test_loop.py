@@ -6,7 +6,6 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
 
 import numpy as np
 import pytest
@@ -108,10 +107,6 @@ class BusySource(FakeSource):
         return super().advance(n)
 
 
-def iterations(recorder: FakeRecorder) -> list[int]:
-    return [event.iteration for event in recorder.kept]
-
-
 def test_wait_gives_up_without_pausing() -> None:
     async def main() -> None:
         player = Player(BusySource(), FakeRecorder(), target_iterations=100_000)
@@ -197,7 +192,7 @@ def test_commands_from_another_thread() -> None:
         paused_at, stepped_to = await asyncio.to_thread(commands)
         assert stepped_to == paused_at + 2
         await asyncio.to_thread(player.reset)
-        await asyncio.to_thread(until, "idle")
+        await asyncio.to_thread(until, "paused")
         assert source.threads == {threading.get_ident()}, "the chain runs on the loop's thread only"
         assert len(frames) > 1
 
@@ -213,12 +208,12 @@ def test_commands_from_a_thread_with_a_loop_of_its_own() -> None:
             player.play()
             await player.wait()
 
-        with pytest.raises(RuntimeError, match=r"off the event loop's thread; call step\(\)"):
+        with pytest.raises(RuntimeError, match="off the event loop's thread; give the command without _sync"):
             await asyncio.to_thread(player.step_sync)
         await asyncio.to_thread(lambda: asyncio.run(subshell()))
         assert player.status.state is PlayerState.FINISHED
         assert source.threads == {threading.get_ident()}
-        assert iterations(recorder) == [*range(1, 51)]
+        assert recorder.iterations_kept == [*range(1, 51)]
 
     asyncio.run(main())
 
@@ -254,7 +249,7 @@ def test_many_threads_at_once() -> None:
         await player.wait()
         assert not faults
         assert player.error is None
-        assert iterations(recorder) == [*range(1, source.iteration + 1)]
+        assert recorder.iterations_kept == [*range(1, source.iteration + 1)]
         assert source.threads == {threading.get_ident()}
 
     asyncio.run(main())
@@ -280,7 +275,7 @@ def test_shutdown_pauses_and_the_next_loop_goes_on() -> None:
 
     asyncio.run(second())
     assert player.status.state is PlayerState.FINISHED
-    assert iterations(recorder) == [*range(1, 401)]
+    assert recorder.iterations_kept == [*range(1, 401)]
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -311,7 +306,7 @@ def test_loop_closed_without_a_word(caplog: pytest.LogCaptureFixture, waits: boo
 
     asyncio.run(second())
     assert player.status.state is PlayerState.FINISHED
-    assert iterations(recorder) == [*range(1, 101)]
+    assert recorder.iterations_kept == [*range(1, 101)]
     assert {record.name for record in caplog.records} == {"asyncio"}
     assert len(caplog.records) == 1 + waits, "of each task that was left"
 
@@ -334,7 +329,7 @@ def test_real_interrupt_pauses_and_the_loop_survives() -> None:
         status = await player.wait()
         assert status.state is PlayerState.PAUSED
         assert "Interrupted" in status.message
-        assert iterations(recorder) == [*range(1, source.iteration + 1)]
+        assert recorder.iterations_kept == [*range(1, source.iteration + 1)]
         await at_rest(player)
 
     # Not asyncio.run, which turns the signal into a cancellation of its own.
@@ -358,23 +353,21 @@ def test_another_thread_can_have_the_chain_paused_and_wait_for_that() -> None:
                 time.sleep(0.001)
             player.pause(wait=True)
             assert player.status.state is PlayerState.PAUSED
-            return iterations(recorder)
+            return recorder.iterations_kept
 
         saved = await asyncio.to_thread(save)
-        assert saved == iterations(recorder) == [*range(1, source.iteration + 1)]
+        assert saved == recorder.iterations_kept == [*range(1, source.iteration + 1)]
 
     asyncio.run(main())
 
 
-Scene = Callable[["Bench"], Coroutine[None, None, None]]
-
-
 class Counting:
-    """Counts its steps."""
+    """Counts its steps, and a screen notes them."""
 
-    def __init__(self, time: FakeTime, most: int = 10**9, seconds: float = 0.001) -> None:
-        self.time, self.most, self.seconds = time, most, seconds
+    def __init__(self, time: FakeTime, most: int = 10**9) -> None:
+        self.time, self.most = time, most
         self.done = 0
+        self.shown: list[tuple[int, bool, int]] = []
         self.raises: Exception | None = None
 
     @property
@@ -382,131 +375,86 @@ class Counting:
         return self.done >= self.most
 
     def advance(self, steps: int) -> int:
-        if self.raises is not None:
-            raise self.raises
         count = min(steps, self.most - self.done)
         self.done += count
-        self.time.spend(count * self.seconds)
+        self.time.spend(count * 0.001)
         return count
-
-
-class Screen:
-    """Notes what it is shown."""
-
-    def __init__(self, bench: "Bench") -> None:
-        self.bench = bench
-        self.shown: list[tuple[int, bool, int]] = []
-        self.raises: Exception | None = None
 
     def show(self, tick: Tick) -> None:
         if self.raises is not None:
             raise self.raises
-        self.shown.append((tick.number, tick.status.is_running, self.bench.work.done))
+        self.shown.append((tick.number, tick.status.is_running, self.done))
 
 
-class Bench:
-    def __init__(self, most: int = 10**9) -> None:
-        self.time = FakeTime()
-        self.work = Counting(self.time, most)
-        self.worker = Worker(self.work, pacing=self.time.pacing())
-        self.screen = Screen(self)
-        self.worker.attach(self.screen)
+def bench(most: int = 10**9) -> tuple[FakeTime, Counting, Worker]:
+    passing = FakeTime()
+    work = Counting(passing, most)
+    worker = Worker(work, pacing=passing.pacing())
+    worker.attach(work)
+    return passing, work, worker
 
 
-def play(scene: Scene) -> None:
-    async def run() -> None:
-        await scene(Bench())
-
-    asyncio.run(run())
-
-
-def test_play_pause_and_step_until_the_work_is_done() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.worker.play()
-        await bench.time.advance(0.5)
-        assert bench.work.done > 50
-        bench.worker.pause()
-        done = bench.work.done
-        await bench.time.advance(0.5)
-        assert bench.work.done == done
-        bench.worker.step(3)
-        bench.worker.step()
-        await bench.time.advance(0.5)
-        assert bench.work.done == done + 4
-        assert not bench.worker.status.is_running
-        bench.work.most = done + 20
-        bench.worker.play()
-        await bench.time.advance(2.0)
-        assert bench.work.done == done + 20
-        for command in (bench.worker.play, bench.worker.step):
+def test_work_that_is_no_chain_is_played_stepped_and_replaced() -> None:
+    async def use() -> None:
+        passing, work, worker = bench()
+        worker.play()
+        await passing.advance(0.5)
+        assert work.done > 50
+        worker.pause()
+        done = work.done
+        worker.step(3)
+        worker.step()
+        await passing.advance(0.5)
+        assert work.done == done + 4
+        assert not worker.status.is_running
+        worker.play()
+        await passing.advance(0.1)
+        done, other = work.done, Counting(passing, most=20)
+        worker.replace(other)
+        await passing.advance(2.0)
+        assert (work.done, other.done) == (done, 20), "the latest work goes on running"
+        for command in (worker.play, worker.step):
             command()
-            assert not bench.worker.status.is_running
+            assert not worker.status.is_running
+        worker.replace(work)
+        assert not worker.status.is_running, "work that follows a rest waits for play"
 
-    play(scene)
-
-
-def test_the_latest_work_wins_and_goes_on_running() -> None:
-    async def scene(bench: Bench) -> None:
-        old = bench.work
-        bench.worker.play()
-        await bench.time.advance(0.1)
-        bench.work = Counting(bench.time, most=5)
-        bench.worker.replace(bench.work)
-        done = old.done
-        await bench.time.advance(0.5)
-        assert (old.done, bench.work.done) == (done, 5)
-        bench.worker.replace(Counting(bench.time))
-        assert not bench.worker.status.is_running, "work that follows a rest waits for play"
-
-    play(scene)
+    asyncio.run(use())
 
 
-def test_a_fault_is_kept_and_other_work_makes_it_forgotten() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.work.raises = ValueError("no such thing")
-        bench.worker.play()
-        await bench.time.advance(0.2)
-        assert bench.worker.status.message == "ValueError: no such thing"
-        with pytest.raises(ValueError, match="no such thing"):
-            await bench.worker.wait()
-        bench.worker.replace(Counting(bench.time, most=3))
-        assert bench.worker.error is None
-        assert bench.worker.status.message == ""
-        bench.work.raises, bench.work.advance = None, lambda _: 0  # type: ignore[method-assign]
-        bench.worker.replace(bench.work)
-        bench.worker.play()
-        await bench.time.advance(0.2)
-        assert "Counting.advance() did no step" in bench.worker.status.message
+def test_a_fault_of_work_is_kept_until_there_is_other_work() -> None:
+    async def use() -> None:
+        passing, work, worker = bench()
+        work.advance = lambda _: 0  # type: ignore[method-assign]
+        worker.play()
+        await passing.advance(0.2)
+        assert worker.status.message.startswith("RuntimeError: Counting.advance() did no step")
+        with pytest.raises(RuntimeError, match="did no step"):
+            await worker.wait()
+        work.raises = ValueError("cannot draw")
+        worker.replace(Counting(passing))
+        assert (worker.error, worker.status.message) == (None, "")
+        worker.viewer_attached()
+        worker.play()
+        await passing.advance(0.2)
+        assert worker.status.message == "ValueError: cannot draw", "a view that raises stops the work"
+        assert not worker.status.is_running
 
-    play(scene)
-
-
-def test_a_view_that_raises_stops_the_work() -> None:
-    async def scene(bench: Bench) -> None:
-        bench.screen.raises = RuntimeError("cannot draw")
-        bench.worker.viewer_attached()
-        bench.worker.play()
-        await bench.time.advance(0.2)
-        assert bench.worker.status.message == "RuntimeError: cannot draw"
-        assert not bench.worker.status.is_running
-
-    play(scene)
-    bench = Bench(most=5)
-    bench.screen.raises = RuntimeError("cannot draw")
-    with pytest.raises(RuntimeError, match="cannot draw"):
-        bench.worker.refresh()  # in the foreground
-    bench.screen.raises = None
-    bench.worker.refresh()
-    assert bench.screen.shown[-1] == (2, False, 0)
+    asyncio.run(use())
 
 
 def test_without_a_loop_it_works_in_the_foreground() -> None:
-    bench = Bench(most=50)
+    _, work, worker = bench(most=50)
     with pytest.raises(RuntimeError, match="needs a running event loop"):
-        bench.worker.play()
-    bench.worker.run_sync(7)
-    assert bench.work.done == 7
-    bench.worker.run_sync()
-    assert bench.work.done == 50
-    bench.worker.refresh()
-    assert bench.screen.shown[-1] == (1, False, 50)
+        worker.play()
+    worker.run_sync(7)
+    assert work.done == 7
+    worker.run_sync()
+    work.raises = RuntimeError("cannot draw")
+    with pytest.raises(RuntimeError, match="cannot draw"):
+        worker.refresh()
+    work.raises = None
+    worker.refresh()
+    assert work.shown[-1] == (2, False, 50)
+    with pytest.raises(TypeError, match=r"show\(frame\), got int"):
+        worker.attach(3)

@@ -22,7 +22,7 @@ def tasks(stage: Stage) -> int:
 
 def test_starts_idle_and_shows_the_initial_state(stage: MakeStage) -> None:
     one = stage(watched=False)
-    assert one.state is PlayerState.IDLE
+    assert one.state is PlayerState.PAUSED
     assert one.viewer.shown == [0]
     event = one.viewer.frames[0].event
     assert event is not None
@@ -39,13 +39,12 @@ def test_play_runs_records_and_shows(stage: MakeStage) -> None:
     assert 12 <= len(one.viewer.frames) <= 22
     assert one.viewer.shown == sorted(one.viewer.shown)
     assert one.player.status.iterations_per_second == pytest.approx(one.source.iteration, rel=0.2)
-    assert one.player.status.frames_per_second == pytest.approx(18, abs=3)
 
 
 def test_pause_stops_at_once_and_play_goes_on(stage: MakeStage) -> None:
     one = stage()
     one.do(one.player.pause)
-    assert one.state is PlayerState.IDLE, "where nothing runs, nothing changes"
+    assert one.state is PlayerState.PAUSED, "where nothing runs, nothing changes"
     one.do(one.player.play)
     one.do(one.player.play, 0.25)
     one.do(one.player.play, 0.25)
@@ -243,7 +242,7 @@ def test_only_the_first_block_is_prepared_for(stage: MakeStage) -> None:
     stop = one.do(lambda: one.player.on_status(lambda status: heard.append(status.state)))
     one.do(one.player.reset)
     one.do(one.player.step, 0.1)
-    assert heard == [PlayerState.IDLE, PlayerState.STEPPING, PlayerState.PAUSED]
+    assert heard == [PlayerState.PAUSED, PlayerState.STEPPING, PlayerState.PAUSED]
     one.do(stop)
     one.do(one.player.play)
     assert len(heard) == 3
@@ -288,7 +287,7 @@ def test_reset_while_playing(stage: MakeStage) -> None:
     one = stage()
     one.do(one.player.play, 0.3)
     one.do(one.player.reset)
-    assert one.state is PlayerState.IDLE
+    assert one.state is PlayerState.PAUSED
     assert (one.source.resets, one.source.iteration, len(one.recorder)) == (1, 0, 0)
     one.advance(0.3)
     assert one.source.iteration == 0
@@ -312,37 +311,22 @@ def test_reset_that_fails_is_shown(stage: MakeStage) -> None:
     assert one.player.status.message == "OSError: no start"
 
 
-def test_other_source_while_playing(stage: MakeStage) -> None:
-    one = stage()
-    one.do(one.player.play, 0.3)
-    old, new = one.source, FakeSource(one.time)
-    one.do(lambda: one.player.replace_source(new, target_iterations=60))
-    reached = old.iteration
-    one.advance(0.2)
-    assert one.state is PlayerState.IDLE
-    assert one.viewer.shown[-1] == 0
-    assert one.player.source is new
-    one.do(one.player.play, 0.3)
-    assert old.iteration == reached
-    assert one.iterations == [*range(1, 61)]
-    assert one.state is PlayerState.FINISHED
-
-
-def test_other_source_with_its_own_recorder_is_prepared_again(stage: MakeStage) -> None:
-    one = stage()
-    one.do(one.player.play, 0.2)
-    one.do(one.player.pause)
-    kept = len(one.recorder)
-    recorder = FakeRecorder()
+def test_other_source_while_playing_is_prepared_again(stage: MakeStage) -> None:
+    one = stage(target_iterations=200)
+    one.do(one.player.play, 0.1)
+    old, kept = one.source, len(one.recorder)
+    new, recorder = FakeSource(one.time), FakeRecorder()
     heard: list[PlayerStatus] = []
     one.do(lambda: one.player.on_status(heard.append))
-    one.do(lambda: one.player.replace_source(FakeSource(one.time), recorder))
+    one.do(lambda: one.player.replace_source(new, recorder), 0.2)
+    assert (one.state, one.viewer.shown[-1]) == (PlayerState.PAUSED, 0)
+    assert (one.player.source, one.player.recorder) == (new, recorder)
     one.do(one.player.play)
     assert heard[-1].state is PlayerState.PREPARING
-    one.do(one.player.step, 0.2)
-    assert len(one.recorder) == kept, "the old record is left alone"
-    assert len(recorder) == 1
-    assert one.player.recorder is recorder
+    one.advance(0.5)
+    assert (old.iteration, len(one.recorder)) == (kept, kept), "the old ones are left alone"
+    assert recorder.iterations_kept == [*range(1, 201)]
+    assert one.state is PlayerState.FINISHED
 
 
 def test_play_without_a_loop_says_what_to_do() -> None:
@@ -369,7 +353,7 @@ def test_running_in_the_foreground() -> None:
     player.refresh()
     assert viewer.shown == [0, 100]
     player.reset()
-    assert player.status.state is PlayerState.IDLE
+    assert player.status.state is PlayerState.PAUSED
     player.step_sync()
     assert len(recorder) == 1
 
@@ -385,18 +369,6 @@ def test_foreground_faults_and_interrupts_raise() -> None:
         with pytest.raises(error):
             player.run_to_end_sync()
         assert (player.status.state, len(recorder)) == (state, at - 1)
-
-
-def test_foreground_while_playing_takes_over(stage: MakeStage) -> None:
-    one = stage(target_iterations=5000)
-    one.do(one.player.play, 0.2)
-    before = one.source.iteration
-    one.do(lambda: one.player.step_sync(5))
-    assert one.source.iteration == before + 5
-    assert one.state is PlayerState.PAUSED
-    one.advance(0.2)
-    assert one.source.iteration == before + 5
-    assert one.viewer.shown[-1] == before + 5
 
 
 @pytest.mark.parametrize(
@@ -434,18 +406,6 @@ def test_fault_of_the_source(stage: MakeStage) -> None:
     one.do(one.player.play, 0.2)
     assert one.state is PlayerState.PLAYING
     assert one.iterations == [*range(1, one.source.iteration + 1)]
-
-
-def test_fault_of_the_recorder(stage: MakeStage) -> None:
-    one = stage(speed=1)
-    one.recorder.fails_at = 30
-    one.do(one.player.play, 3.0)
-    assert one.state is PlayerState.FAILED
-    assert one.iterations == [*range(1, 31)]
-    one.recorder.fails_at = None
-    one.do(one.player.reset)
-    one.do(one.player.step, 0.1)
-    assert one.iterations == [1]
 
 
 @pytest.mark.parametrize("where", ["source", "view"])
@@ -531,24 +491,6 @@ def test_faulty_view_fails_a_strict_player(stage: MakeStage) -> None:
     one.do(one.player.play, 0.5)
     assert one.state is PlayerState.FAILED
     assert isinstance(one.player.error, LookupError)
-
-
-def test_views_come_after_the_recorder_and_may_give_commands(stage: MakeStage) -> None:
-    one = stage()
-    seen: list[bool] = []
-
-    class Checking:
-        def show(self, frame: Frame) -> None:
-            seen.append(len(one.recorder) == frame.status.iteration == one.source.iteration)
-            if len(seen) > 3:
-                one.player.reset()
-
-    one.do(lambda: one.player.attach(Checking()))
-    one.do(one.player.play, 0.5)
-    assert len(seen) > 4
-    assert all(seen)
-    assert one.state is PlayerState.IDLE
-    assert len(one.recorder) == 0
 
 
 # Viewers: frames and acknowledgements.
@@ -676,7 +618,7 @@ def test_a_page_that_leaves_and_the_end(stage: MakeStage) -> None:
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_3_000_frames() -> None:
+def test_memory_stays_flat_over_a_thousand_frames() -> None:
     class Looking:
         last = 0
 
@@ -701,12 +643,12 @@ def test_memory_stays_flat_over_3_000_frames() -> None:
 
     show_frames(10)  # compiles what the frames need
     tracemalloc.start()
-    show_frames(500)
+    show_frames(200)
     gc.collect()
     before, _ = tracemalloc.get_traced_memory()
-    show_frames(3_000)
+    show_frames(800)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert view.last == 3_510
-    assert after - before < 20_000
+    assert view.last == 1_010
+    assert after - before < 8_000
