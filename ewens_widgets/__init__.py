@@ -47,7 +47,7 @@ _PLACES = {
     "views.labs.move_inspector": ("MoveInspector",),
     "views.labs.points_lab": ("PointsLab",),
     "views.labs.prior_lab": ("PriorLab",),
-    "views.labs.watcher": ("watch",),
+    "views.programmed": ("watch",),
 }
 _NAMES = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -169,7 +169,7 @@ class FanOut(Generic[Receiver]):
     tell
         Brings one receiver the news.
     strict
-        Whether errors raise instead, and nobody is removed.
+        Whether errors raise instead, and all receivers stay.
     """
 
     def __init__(self, tell: Callable[[Receiver, Any], object], *, strict: bool = False) -> None:

@@ -13,11 +13,17 @@ import numpy as np
 from ipywidgets import Dropdown, Image, Widget
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.plots.heatmap_plot import BLANK, encode_png, picture_palette
+from ewens_widgets.analysis.plots.heatmap_plot import (
+    BLANK,
+    MOST_PIXELS,
+    distance_pixels,
+    encode_png,
+    picture_palette,
+)
 from ewens_widgets.analysis.plots.palette import SELECTED
 from ewens_widgets.analysis.plots.scatter_plot import ShownAxes, projections
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.views.base import Post, Silence, assign, cached_widget, make
+from ewens_widgets.views.base import Post, Silence, assign, cached_widget, look, make
 from ewens_widgets.views.shared_state import SharedState
 
 if TYPE_CHECKING:
@@ -43,12 +49,13 @@ def nice_ticks(low: float, high: float, most: int) -> FloatArray:
 
 
 def nice_limits(low: float, high: float) -> tuple[float, float]:
-    """Limits around an interval, on a coarse raster, so that they change rarely."""
+    """Limits around an interval, on a coarse raster that changes rarely; not below 0 for counts."""
     if not np.isfinite(low) or not np.isfinite(high):
         return 0.0, 1.0
     spread = high - low or max(1.0, 0.1 * abs(high))
     raster = 10.0 ** np.floor(np.log10(spread)) / 2.0
-    return float(np.floor(low / raster - 0.5) * raster), float(np.ceil(high / raster + 0.5) * raster)
+    below, above = np.floor(low / raster - 0.5) * raster, np.ceil(high / raster + 0.5) * raster
+    return float(max(below, 0.0) if low >= 0.0 else below), float(above)
 
 
 def make_scale(low: float = 0.0, high: float = 1.0) -> bqplot.LinearScale:
@@ -435,6 +442,40 @@ class FeaturePlane:
         for place, (axis, name) in enumerate(zip(self.axes, names, strict=True)):
             set_limits(axis.scale, axis, float(lows[place]), float(highs[place]), ticks=6)
             assign(axis, label=name)
+
+
+class SimilarityPicture(Image):
+    """A picture of similarities, dark where two objects are together, that follows the theme of the page."""
+
+    def __init__(self, css_class: str) -> None:
+        self.pixels: NDArray[np.uint8] | None = None
+        self._is_dark = False
+        super().__init__(value=BLANK, format="png", **look(css_class))
+
+    def show(self, similarity: NDArray[Any], order: NDArray[np.intp], most: int = MOST_PIXELS) -> None:
+        """Show similarities of the objects in this order, with at most so many pixels a side."""
+        self.pixels = distance_pixels(similarity, order, most)
+        self.darken(self._is_dark)
+
+    def darken(self, is_dark: bool) -> None:
+        """Turn black on white into white on black, or back."""
+        self._is_dark = is_dark
+        if self.pixels is not None:
+            assign(self, value=encode_png(self.pixels, picture_palette(dark=is_dark)))
+
+
+def paint_pictures(pictures: Mapping[str, SimilarityPicture], axes: "Axes", columns: int) -> None:
+    """Draw pictures with matplotlib, in rows of so many, each below its name."""
+    axes.set(xticks=[], yticks=[], frame_on=False)
+    rows = -(-len(pictures) // columns)
+    for place, (name, picture) in enumerate(pictures.items()):
+        if picture.pixels is not None:
+            row, column = divmod(place, columns)
+            ends = column / columns, 1.0 - (row + 1) / rows, 0.9 / columns, 0.84 / rows
+            small = axes.inset_axes(ends)
+            small.imshow(picture_palette()[picture.pixels], interpolation="nearest")
+            small.set_title(name.replace("$", r"\$"), fontsize=6, pad=2)
+            small.set_axis_off()
 
 
 class PictureBuffers:

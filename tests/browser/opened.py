@@ -29,8 +29,7 @@ STDERR_OUTPUT = f"{OUTPUT}[data-mime-type='application/vnd.jupyter.stderr']"
 
 # Whether the page has acknowledged the newest frame, which it does once that is painted.
 PAINTED = (
-    "(lambda display: any(not one.unpainted for one in display._viewers.values()))"
-    "(explorer.player._display)"
+    "(lambda display: any(not one.unpainted for one in display._viewers.values()))(explorer.player._display)"
 )
 RECORDED = "(explorer.player.status.iteration, len(explorer.player.recorder))"
 

@@ -96,9 +96,6 @@ def move_inspector(opened: OpenedExplorer) -> Iterator[str]:
         if stage == 5:
             yield "during"
     yield "after"
-    opened.press("as-printed")
-    expect(opened.part(".ew-terms th").last).to_have_text("as printed")
-    yield "as printed"
 
 
 @widget("ew.PriorLab(prior=ew.priors.FiniteMixture(), compare=ew.priors.PitmanYor(1.0, 0.5), n=120)")

@@ -36,10 +36,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ipywidgets import Checkbox, Dropdown, FloatLogSlider, FloatSlider, HBox, Image, VBox, Widget
+from ipywidgets import Checkbox, Dropdown, FloatLogSlider, FloatSlider, HBox, VBox, Widget
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, distance_pixels, encode_png, picture_palette
 from ewens_widgets.analysis.plots.palette import GREY, SELECTED, ClusterColours, colour_of
 from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.arguments import check_count, check_positive
@@ -396,10 +395,7 @@ class InvariancePanel(Panel):
         self.description = (
             f"How often two objects share a cluster under model {model}: original left, transformed right"
         )
-        self._is_dark = False
-        self._pixels = tuple(np.full((1, 1), LEVELS - 1, dtype=np.uint8) for _ in _SIDES)
-        blank = encode_png(self._pixels[0], picture_palette())
-        self.images = tuple(make(Image, f"ew-{side}", value=blank, format="png") for side in _SIDES)
+        self.images = tuple(figures.SimilarityPicture(f"ew-{side}") for side in _SIDES)
         captions = note("ew-caption ew-captions", "".join(f"<span>{side}</span>" for side in _SIDES))
         self.result = note("ew-result")
         pair = HBox(self.images, **look("ew-pair"))
@@ -422,23 +418,18 @@ class InvariancePanel(Panel):
             n_objects = len(similarities[0])
             is_cheap = n_objects <= _MOST_LIVE or pair.is_done
             order = average_order(similarities[0]) if is_cheap else np.arange(n_objects)
-            self._pixels = tuple(distance_pixels(similarity, order) for similarity in similarities)
-            self.darken(self._is_dark)
+            for image, similarity in zip(self.images, similarities, strict=True):
+                image.show(similarity, order)
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
-        self._is_dark = is_dark
-        for image, pixels in zip(self.images, self._pixels, strict=True):
-            assign(image, value=encode_png(pixels, picture_palette(dark=is_dark)))
+        for image in self.images:
+            image.darken(is_dark)
 
     def paint(self, axes: "Axes") -> None:
         """Draw both heatmaps with matplotlib."""
-        height = self._pixels[0].shape[0]
-        gap = np.full((height, max(1, height // 12)), LEVELS - 1, dtype=np.uint8)
-        pixels = picture_palette()[np.hstack([self._pixels[0], gap, self._pixels[1]])]
-        axes.imshow(pixels, interpolation="nearest")
+        figures.paint_pictures(dict(zip(_SIDES, self.images, strict=True)), axes, 2)
         axes.set_xlabel(_plain_text(self.result.value)[:60], fontsize=8)
-        axes.set(xticks=[], yticks=[])
 
 
 class KMeansPanel(Panel):

@@ -11,8 +11,8 @@ The panels read the records of all chains from their shared state; a frame only 
 
 A player runs one source and keeps its record. An `Ensemble` is such a source: its first chain is the one that
 the player records, and it runs the others before, each with a recorder of its own. So no chain is behind the
-first; after an interrupt, chains that are ahead wait. `ChainsRecord` summarises all records up to the
-iteration on display.
+first; after an interrupt, chains that are ahead wait. It also summarises all records up to the iteration on
+display.
 """
 
 import time
@@ -21,12 +21,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ipywidgets import HBox, Image, VBox, Widget
-from numpy.typing import NDArray
+from ipywidgets import HBox, VBox, Widget
 
 from ewens_widgets.analysis import convergence
 from ewens_widgets.analysis.convergence import Diagnostics, compare
-from ewens_widgets.analysis.plots import heatmap_plot
 from ewens_widgets.analysis.plots.palette import CLUSTER_COLOURS
 from ewens_widgets.analysis.trees import average_order
 from ewens_widgets.datasets import Dataset
@@ -37,8 +35,15 @@ from ewens_widgets.playback.loop import can_work
 from ewens_widgets.playback.player import Source, compilation
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.base import View, assign, chip, look, make, note
-from ewens_widgets.views.figures import horizon, nice_limits, set_iterations, set_limits
+from ewens_widgets.views.base import View, assign, chip, look, note
+from ewens_widgets.views.figures import (
+    SimilarityPicture,
+    horizon,
+    nice_limits,
+    paint_pictures,
+    set_iterations,
+    set_limits,
+)
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
 
@@ -91,26 +96,47 @@ class TraceReplay:
         self.iteration = 0
 
 
+CHECKPOINTS = 25
+"""Approximate number of iterations at which R-hat and effective sample size are computed for their curves."""
+
+
 class Ensemble:
-    """Several chains as one source.
+    """Several chains as one source, and summaries of their records.
 
     Parameters
     ----------
     chains
         At least two chains, all at the same iteration.
+    names
+        Names of the chains.
     recorders
         One for each chain; the first belongs to the player too.
-
-    Attributes
-    ----------
-    runs
-        How many times the chains have begun at their start.
+    target
+        Iterations of the whole run.
+    burn_in
+        First iterations that are left out. A run shorter than twice the burn-in leaves out its first half.
     """
 
-    def __init__(self, chains: Sequence[Source], recorders: Sequence[DrawTable]) -> None:
+    def __init__(
+        self,
+        chains: Sequence[Source],
+        names: Sequence[str],
+        recorders: Sequence[DrawTable],
+        target: int,
+        burn_in: int = 0,
+    ) -> None:
         self.chains = tuple(chains)
+        self.names = tuple(names)
         self.recorders = tuple(recorders)
-        self.runs = 1
+        self.target = target
+        self.burn_in = burn_in
+        convergence.load_statistics()  # now, because it would stop a running view for a moment
+        self._forget()
+
+    def _forget(self) -> None:
+        self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
+        self._agreements: dict[int, Diagnostics] = {}
+        self._columns = [convergence.followed(recorder, slice(0)) for recorder in self.recorders]
 
     @property
     def compilation(self) -> str:
@@ -145,44 +171,7 @@ class Ensemble:
         for chain, recorder in zip(self.chains, self.recorders, strict=True):
             chain.reset()
             recorder.clear()
-        self.runs += 1
-
-
-CHECKPOINTS = 25
-"""Approximate number of iterations at which R-hat and effective sample size are computed for their curves."""
-
-
-class ChainsRecord:
-    """Summaries of several chains.
-
-    Parameters
-    ----------
-    ensemble
-        The chains with their recorders.
-    names
-        Names of the chains.
-    target
-        Iterations of the whole run.
-    burn_in
-        First iterations that are left out. A run shorter than twice the burn-in leaves out its first half.
-    """
-
-    def __init__(self, ensemble: Ensemble, names: Sequence[str], target: int, burn_in: int) -> None:
-        self._ensemble = ensemble
-        self.recorders = ensemble.recorders
-        self.names = tuple(names)
-        self.target = target
-        self.burn_in = burn_in
-        self._run = 0
-        convergence.load_statistics()  # now, because it would stop a running view for a moment
-
-    def _follow_resets(self) -> None:
-        """Drop all results if the chains have begun again."""
-        if self._run != self._ensemble.runs:
-            self._run = self._ensemble.runs
-            self._summaries = tuple(RunningSummaries(recorder, self.burn_in) for recorder in self.recorders)
-            self._agreements: dict[int, Diagnostics] = {}
-            self._columns = [convergence.followed(recorder, slice(0)) for recorder in self.recorders]
+        self._forget()
 
     def start(self, length: int) -> int:
         """Number of draws that are left out of the first `length` draws."""
@@ -190,7 +179,6 @@ class ChainsRecord:
 
     def summaries(self, length: int) -> tuple[Summary, ...]:
         """Summaries of the first `length` draws, one per chain."""
-        self._follow_resets()
         start = self.start(length)
         for summaries in self._summaries:
             summaries.burn_in = min(start, max(length - 1, 0))
@@ -198,17 +186,14 @@ class ChainsRecord:
 
     def agreement(self, length: int) -> Diagnostics:
         """Diagnostics of the first `length` draws of the chains, without similarities; computed once."""
-        self._follow_resets()
         if length in self._agreements:
             return self._agreements[length]
-        shortest = min(map(len, self.recorders))
-        if shortest < length:
-            raise ValueError(f"length {length} is more than the draws of the shortest chain, {shortest}")
         start = self.start(length)
-        for chain, (known, recorder) in enumerate(zip(self._columns, self.recorders, strict=True)):
-            if len(known["n_clusters"]) < length:  # only new draws are computed
-                new = convergence.followed(recorder, slice(len(known["n_clusters"]), length))
-                self._columns[chain] = {name: np.append(known[name], new[name]) for name in new}
+        for known, recorder in zip(self._columns, self.recorders, strict=True):
+            n_known = len(known["n_clusters"])
+            if n_known < length:  # only new draws are computed
+                new = convergence.followed(recorder, slice(n_known, length))
+                known.update({name: np.append(known[name], new[name]) for name in new})
         moves = [summary.trace().move_counts for summary in self.summaries(length)]
         found = self._agreements[length] = compare(
             {
@@ -239,7 +224,7 @@ class ChainsRecord:
 class ChainsState(SharedState):
     """The records of all chains, and what views share anyway."""
 
-    def __init__(self, record: ChainsRecord) -> None:
+    def __init__(self, record: Ensemble) -> None:
         super().__init__()
         self.record = record
 
@@ -325,17 +310,15 @@ class ChainSimilarities(ChainsSubview):
 
     def build(self) -> tuple[Widget, ...]:
         """Make a picture for each chain and one for all of them."""
-        self.images: dict[str, Image] = {}
+        self.images: dict[str, SimilarityPicture] = {}
         boxes = []
         for place, name in enumerate((*self.shared.record.names, "pooled")):
-            self.images[name] = make(Image, "ew-similarity", value=heatmap_plot.BLANK, format="png")
+            self.images[name] = SimilarityPicture("ew-similarity")
             colour = "currentColor" if name == "pooled" else chain_colour(place)
             swatch = f'<span class="ew-swatch ew-line" style="background:{colour}"></span>'
             caption = note("", f"{swatch}{escape(_start_of(name))}")
             boxes.append(VBox((caption, self.images[name]), **look("ew-chain-picture")))
         self.note = note()
-        self._pixels: dict[str, NDArray[np.uint8]] = {}
-        self._is_dark = False
         self.gap: float | None = None
         *alone, pooled = boxes
         row = HBox(tuple(alone), **look("ew-chain-pictures"))
@@ -362,29 +345,20 @@ class ChainSimilarities(ChainsSubview):
             self._order = average_order(pooled)
             # At most a tenth of the time is spent on trees.
             self._order_due = time.perf_counter() + max(_TREE_REST, 9.0 * (time.perf_counter() - now))
-        palette = heatmap_plot.picture_palette(dark=self._is_dark)
-        for (name, image), similarity in zip(self.images.items(), [*similarities, pooled], strict=True):
-            self._pixels[name] = heatmap_plot.distance_pixels(similarity, self._order, _MOST_PIXELS)
-            assign(image, value=heatmap_plot.encode_png(self._pixels[name], palette))
+        for image, similarity in zip(self.images.values(), [*similarities, pooled], strict=True):
+            image.show(similarity, self._order, _MOST_PIXELS)
 
     def darken(self, is_dark: bool) -> None:
         """Turn black on white into white on black."""
-        if is_dark != self._is_dark:
-            self._is_dark = is_dark
-            self.redraw()
+        for image in self.images.values():
+            image.darken(is_dark)
 
     def paint(self, axes: "Axes") -> None:
         """Draw all pictures with matplotlib, those of the chains first."""
-        axes.set_axis_off()
-        if not self._pixels:
-            return
-        columns, palette = -(-len(self._pixels) // 2), heatmap_plot.picture_palette()
-        for place, (name, pixels) in enumerate(self._pixels.items()):
-            row, column = divmod(place, columns)
-            small = axes.inset_axes((column / columns, 0.52 - 0.5 * row, 0.9 / columns, 0.42))
-            small.imshow(palette[pixels], interpolation="nearest")
-            small.set_title(_start_of(name).replace("$", r"\$"), fontsize=6, pad=2)
-            small.set_axis_off()
+        named = {_start_of(name): image for name, image in self.images.items()}
+        paint_pictures(
+            named if len(named) == len(self.images) else self.images, axes, -(-len(self.images) // 2)
+        )
 
 
 def _start_of(name: str) -> str:

@@ -30,7 +30,6 @@ from ewens_widgets.views.base import View, assign, note
 from ewens_widgets.views.labs.chain_panels import (
     ChainDiagnostics,
     ChainSimilarities,
-    ChainsRecord,
     ChainsState,
     ChainTraces,
     Ensemble,
@@ -125,9 +124,8 @@ class ChainsView(Dashboard):
         recorders = tuple(DrawTable(posterior, chain.move_names) for chain in sources)
         names = tuple(f"chain {place}{start and f', {start}'}" for place, start in enumerate(starts, start=1))
         self.is_recorded = traces is not None
-        ensemble = Ensemble(sources, recorders)
-        self.record = ChainsRecord(ensemble, names, target, first)
-        self.player = Player(ensemble, recorders[0], target_iterations=target, speed=speed, burn_in=first)
+        self.record = Ensemble(sources, names, recorders, target, first)
+        self.player = Player(self.record, recorders[0], target_iterations=target, speed=speed, burn_in=first)
         if self.is_recorded:
             self.player.run_to_end_sync()
         super().__init__(self.player)

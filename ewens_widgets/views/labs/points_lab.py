@@ -5,8 +5,8 @@ chain will do. Points are painted, sprayed and erased on a sheet by mouse or fin
 When the points change, the chain goes on from the clusters that it had: each point begins in the cluster of
 the nearest point before.
 
-Places are whole hundredths, so that the sheet, the table and the text that is shared agree exactly. A text
-has four characters for each point, two digits to the base 64 for each coordinate.
+Places are whole hundredths, so that the sheet and the table agree exactly. The table is a text with a line
+for each point; it can be copied into another lab.
 """
 
 import re
@@ -28,7 +28,7 @@ from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views.bars_view import CountView
 from ewens_widgets.views.base import Silence, View, assign, button, look, make, note
-from ewens_widgets.views.fields import Field, button_choice, entry
+from ewens_widgets.views.fields import Field, button_choice
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.programmed import Programmed
@@ -41,7 +41,6 @@ WIDTH, HEIGHT = 10.0, 7.0
 
 MOST_POINTS = 500
 _REACH = 0.35  # of the eraser
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _TOOLS = (("Paint", "paint"), ("Spray", "spray"), ("Erase", "erase"))
 _NOTHING = np.zeros((0, 2), dtype=np.int64)
 # What is clustered, invisibly, while there are too few points.
@@ -120,12 +119,13 @@ class PointsLab(Programmed):
     """Paint points and watch how they are clustered.
 
     Click or drag on the sheet, or write a table; press Play. Everything can be undone. `keep` returns the
-    points as a data set. `text` is a short text that makes the same lab elsewhere: ``ew.PointsLab(text)``.
+    points as a data set. `text` is the table as a text, which shows the same points elsewhere:
+    ``ew.PointsLab(text)``.
 
     Parameters
     ----------
     points
-        The first points: a table of two columns, a text of another lab, or none. The sheet goes from
+        The first points: a table of two columns, the text of another lab, or none. The sheet goes from
         0 to 10 and from 0 to 7; a table that does not fit is scaled to it.
     iterations, burn_in
         Iterations at which playing stops, and the first ones that averages leave out.
@@ -136,8 +136,8 @@ class PointsLab(Programmed):
     --------
     >>> import ewens_widgets as ew
     >>> lab = ew.PointsLab([[1, 1], [1.2, 1.1], [1, 1.3], [6, 5], [6.1, 5.2], [6.3, 5]], model="I")
-    >>> lab.text
-    'I.BkBkB4BuBkCCJYH0JiIIJ2H0'
+    >>> lab.text.splitlines()[1]
+    '1.2 1.1'
     >>> lab.player.step_sync(20)
     >>> lab.erase(6, 5)
     >>> lab.dataset.n_objects
@@ -157,12 +157,12 @@ class PointsLab(Programmed):
         burn_in: int = 200,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
-        model, first = None, _NOTHING
+        first = _NOTHING
         if isinstance(points, str):
-            model, first = parse_points(points)
+            first = parse_table(points)
         elif points is not None:
             first = _fitted(points.X if isinstance(points, Dataset) else points)
-        self._settings = {"model": model or "III", "seed": 0, **settings}
+        self._settings = {"model": "III", "seed": 0, **settings}
         self._points, self._before = _NOTHING, list[NDArray[np.int64]]()
         self._silence = Silence()
         self._dataset, sampler = _STAND_IN, Sampler(_STAND_IN, **self._settings)
@@ -202,24 +202,18 @@ class PointsLab(Programmed):
         names, model = [(name, name, f"Model {name}") for name in ("I", "II", "III")], self._settings["model"]
         hint = "What the clusters may look like"
         self.model = button_choice("model", names, model, "ew-model-choice", hint)
-        hint = "Copy it to share these points; paste another one to load it"
-        self.share = entry("text", "", parse_points, "ew-share", hint)
         lines = {"placeholder": "1.5 2\n1.7 2.1", "tooltip": "A point in each line: x and y", "rows": 12}
         table = make(Textarea, "ew-point-table", continuous_update=False, **lines)
-        hint = "Each line is a point: x from 0 to 10, y from 0 to 7."
+        hint = "Each line is a point: x from 0 to 10, y from 0 to 7. Copy all lines to share the points."
         self.table = Field(table, parse_table, "ew-points-table", hint)
         self.problem = note("ew-problem ew-too-few")
-        commands = {
-            self.model: self._take_model,
-            self.share: self._take_text,
-            self.table: self._take_table,
-        }
-        self._silence.commands(post, {field.control: command for field, command in commands.items()})
+        commands = {self.model.control: self._take_model, self.table.control: self._take_table}
+        self._silence.commands(post, commands)
         row = HBox((self.undo_button, self.clear_button), **look("ew-row"))
         columns = {
             "ew-column-points": (self._sheet, self.problem),
             "ew-column-results": (self.views["heatmap"], self.views["counts"]),
-            "ew-settings": (row, self.model, self.share, self.table),
+            "ew-settings": (row, self.model, self.table),
         }
         self.lay_out(VBox((self.transport, self.headline), **look("ew-front")), in_columns(columns))
 
@@ -242,8 +236,8 @@ class PointsLab(Programmed):
 
     @property
     def text(self) -> str:
-        """The model and the points as a short text."""
-        return format_points(self._settings["model"], self._points)
+        """The table: a line for each point."""
+        return format_table(self._points)
 
     def add(self, points: ArrayLike) -> None:
         """Add points, a row each."""
@@ -282,17 +276,12 @@ class PointsLab(Programmed):
         with suppress(ValueError):  # it is explained below the field
             self._change(self.table.read())
 
-    def _take_text(self) -> None:
-        with suppress(ValueError):
-            self._settings["model"], points = self.share.read()
-            self._change(points, always=True)
-
     def _take_model(self) -> None:
         self._settings["model"] = self.model.control.value
         self._use(self._points)
 
-    def _change(self, points: NDArray[np.int64], *, always: bool = False) -> None:
-        if always or not np.array_equal(points, self._points):
+    def _change(self, points: NDArray[np.int64]) -> None:
+        if not np.array_equal(points, self._points):
             self._before.append(self._points)
             self._use(points[:MOST_POINTS])
 
@@ -312,10 +301,8 @@ class PointsLab(Programmed):
             dataset, sampler = _STAND_IN, Sampler(_STAND_IN, **self._settings)
             problem = str(error) if len(points) > 3 else "Paint at least four points, not on one line."
         with self._silence:
-            assign(self.table.control, value=format_table(points))
-            assign(self.share.control, value=self.text)
-            assign(self.model.control, value=self._settings["model"])
-        self.table.problem = self.share.problem = ""
+            assign(self.table.control, value=self.text)
+        self.table.problem = ""
         if len(points) == MOST_POINTS:
             problem = f"There is room for {MOST_POINTS} points."
         assign(self.problem, value=problem)
@@ -329,14 +316,9 @@ class PointsLab(Programmed):
             self.player.play()
 
     def _change_chain(self, dataset: Dataset, sampler: Sampler) -> None:
-        self._dataset = dataset
         self.player.replace_source(sampler, DrawTable(sampler.posterior, sampler.move_names))
-        self.shared.prepare(sampler.posterior)
         self.headline.prepare(dataset)
-        for view in self.views.values():
-            view.prepare(dataset, sampler.posterior)
-        self.player.detach(self.page)  # so that it stays the last one
-        self.attach(self.shared, *self.views.values(), self.headline, self.transport)
+        self._turn_to(dataset, sampler.posterior, self.headline, self.transport)
         self.player.refresh()
 
     def __repr__(self) -> str:
@@ -399,21 +381,3 @@ def parse_table(text: str) -> NDArray[np.int64]:
     if len(rows) > MOST_POINTS:
         raise ValueError(f"there is room for {MOST_POINTS} points; got {len(rows)}.")
     return _hundredths(rows) if rows else _NOTHING
-
-
-def format_points(model: str, points: NDArray[np.int64]) -> str:
-    """Model and points as a text, as `parse_points` reads it."""
-    digits = (_DIGITS[value // 64] + _DIGITS[value % 64] for value in points.ravel().tolist())
-    return f"{model}.{''.join(digits)}"
-
-
-def parse_points(text: str) -> tuple[str, NDArray[np.int64]]:
-    """Read the text of a points lab."""
-    found = re.fullmatch(r"(I{1,3})\.((?:[\w-]{4})*)", text.strip(), flags=re.ASCII)
-    if found is None:
-        raise ValueError(f"this is no text of a points lab, such as III.BkBkB4Bu; got {text.strip()[:40]!r}.")
-    values = np.array([_DIGITS.index(digit) for digit in found[2]], dtype=np.int64).reshape(-1, 2)
-    points = (64 * values[:, 0] + values[:, 1]).reshape(-1, 2)
-    if len(points) > MOST_POINTS or np.any(points > [100 * WIDTH, 100 * HEIGHT]):
-        raise ValueError(f"these points do not fit on the sheet: {text.strip()[:40]!r}.")
-    return found[1], points

@@ -176,9 +176,7 @@ FAULTS: dict[Callable[..., Any], list[tuple[dict[str, Any], type[Exception], str
         ({"points": [[1.0, 2.0, 3.0]]}, ValueError, "a table of two columns"),
         ({"points": [[1.0, np.nan]]}, ValueError, "finite numbers"),
         ({"points": np.zeros((501, 2))}, ValueError, "room for 500 points; got 501"),
-        ({"points": "IV.AAAA"}, ValueError, "no text of a points lab"),
-        ({"points": "I.AAA"}, ValueError, "no text of a points lab"),
-        ({"points": "I.____"}, ValueError, "do not fit on the sheet"),
+        ({"points": "1 2 3"}, ValueError, "line 1 must be two numbers"),
     ],
     ew.MoveInspector: [
         ({"source": ew.datasets.unit_square(seed=0), "data": np.eye(2)}, TypeError, "data= is for a sampler"),
