@@ -55,10 +55,11 @@ IntArray = NDArray[np.intp]
 
 _STEPS = 20  # Chunks of a run with scikit-learn's callbacks.
 _RHAT, _ESS = 1.05, 100.0  # Chains stop when both are reached.
-_FEWEST_DRAWS, _MOST_DRAWS = 300, 3000  # Of each chain, if `draws` is None.
-_WORK = 2e8  # Draws × rows × (columns + 2)² of a chain: some seconds of a processor core.
-_LITTLE_WORK = 6e6  # … and a negligible time: then more draws are taken, and results depend less on the seed.
-_ENOUGH_DRAWS = 1000
+_BURN_IN = 500  # Iterations, if `draws` is given; otherwise the first half of each chain is dropped.
+# If `draws` is None: iterations of each chain up to the first check, and at most; fewest and most of both.
+_FIRST, _LAST = (100, 800), (600, 4000)
+_ROOT_WORK = 3e4  # Iterations up to the first check times the root of the cost of a sweep …
+_WORK = 3e8  # … and most iterations times the cost of a sweep: several seconds of a processor core.
 _MANY_ROWS = 5000
 _MANY_COLUMNS = 10  # With four to ten rows for each, chains from other starts do not find the clusters.
 _FEWEST_CHECKED = 8  # Draws; below that R-hat is not defined.
@@ -131,9 +132,10 @@ class AffineClustering(
         another number, processes or a cluster. The draws do not depend on it.
     draws
         Draws to keep of each chain. None: until the chains agree (R-hat 1.05, effective sample size 100), but
-        at most 3000 draws, fewer for large data.
+        at most 2000 draws, fewer for large data.
     burn_in, thin
-        Iterations before the first draw of each chain, and iterations for each draw.
+        Iterations before the first draw of each chain, and iterations for each draw. A `burn_in` of None is
+        500 if `draws` is given, else the first half of each chain.
     random_state
         Seed. An int gives the same result each time, and the same chains as ``sample_chains(..., seed=...)``
         (a single chain: ``Sampler(..., seed=...)``) with the same settings.
@@ -201,7 +203,7 @@ class AffineClustering(
         n_chains: int = 4,
         n_jobs: int | None = None,
         draws: int | None = None,
-        burn_in: int = 500,
+        burn_in: int | None = None,
         thin: int = 1,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -421,11 +423,12 @@ class AffineClustering(
         elif self.prior is None and self.shapes == "own":
             settings["prior"] = ANSWER_PRIOR
         n_rows, n_columns = (data.X if isinstance(data, Dataset) else data).shape
-        goal = _goal(n_rows, n_columns) if self.draws is None else None
+        goal = _goal(n_rows, n_columns, self.burn_in is None) if self.draws is None else None
+        burn_in = self.burn_in if self.burn_in is not None else 0 if goal else _BURN_IN
         initial, seed = self.initial, self._seed()
         if initial is None:
             initial = _starts(n_rows, n_columns, count, self.model, self.shapes)
-        plan = make_plan(data, count, self.draws, self.burn_in, self.thin, goal, initial, seed, settings)
+        plan = make_plan(data, count, self.draws, burn_in, self.thin, goal, initial, seed, settings)
         if count == 1:
             # The chain of `Sampler`, whose seed is not spawned from another.
             generator = np.random.Generator(np.random.PCG64(seed))
@@ -525,12 +528,11 @@ def _series(labels: IntArray, index: Any) -> Any:  # noqa: ANN401 - pandas' own
     return pd.Series(np.array(labels), index=index, name="cluster")
 
 
-def _goal(n_rows: int, n_columns: int) -> Until:
+def _goal(n_rows: int, n_columns: int, drop_half: bool = True) -> Until:
     """Stopping rule; the cost of a sweep is about n (d + 2)²."""
     cost = n_rows * (n_columns + 2) ** 2
-    most = int(np.clip(_WORK / cost, _FEWEST_DRAWS, _MOST_DRAWS))
-    first = int(np.clip(_LITTLE_WORK / cost, _FEWEST_DRAWS, _ENOUGH_DRAWS))
-    return until(rhat=_RHAT, ess=_ESS, most=most, first=first)
+    first, most = np.clip(_ROOT_WORK / cost**0.5, *_FIRST), np.clip(_WORK / cost, *_LAST)
+    return until(rhat=_RHAT, ess=_ESS, most=int(most), first=int(first), drop_half=drop_half)
 
 
 def _starts(n_rows: int, n_columns: int, n_chains: int, model: str, shapes: str) -> list[Start] | None:

@@ -112,14 +112,36 @@ def test_chains_that_disagree_come_with_a_warning(two_groups: np.ndarray) -> Non
 
 
 def test_the_default_run_has_a_bound_that_depends_on_the_size() -> None:
-    assert module._goal(178, 13).most == 3000
-    assert module._goal(2000, 10).most == 694
-    assert module._goal(20_000, 10).most == 300
+    assert list(module._goal(178, 13).counts())[:2] == [149, 223]
+    assert module._goal(178, 13).most == 4000
+    assert module._goal(2000, 10).most == 1041
+    assert list(module._goal(20_000, 10).counts()) == [100, 150, 225, 337, 505, 600]
     assert module._starts(20_000, 3, 2, "III", "own") == ["k-means", "k-means"]
     assert module._starts(20_000, 3, 1, "III", "common") == ["k-means"]
     assert module._starts(100, 3, 2, "III", "common") is None
     assert module._starts(200, 30, 2, "III", "own") == ["mixture", "mixture"]
     assert module._starts(200, 30, 2, "II", "own") == ["one-cluster", "k-means"]
+
+
+def test_by_default_the_first_half_of_each_chain_is_its_burn_in(two_groups: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = AffineClustering(random_state=0).fit(two_groups)
+        given = AffineClustering(random_state=0, burn_in=30).fit(two_groups)
+    done = fitted.n_iter_ // 4
+    assert [trace.iterations.tolist() for trace in fitted.chains_] == [
+        list(range(done // 2 + 1, done + 1))
+    ] * 4
+    assert fitted.chains_.reached
+    # A burn-in that is given stays, and every later draw is kept; the chains are the same.
+    assert given.chains_[0].iterations[0] == 31
+    assert given.n_iter_ == 4 * (30 + given.chains_.draws)
+    both = slice(max(done // 2, 30), min(done, 30 + given.chains_.draws))
+    early, late = (
+        given.chains_[1].labels[both.start - 30 :],
+        fitted.chains_[1].labels[both.start - done // 2 :],
+    )
+    np.testing.assert_array_equal(early[: both.stop - both.start], late[: both.stop - both.start])
 
 
 def test_three_clusters_in_thirty_columns_are_found() -> None:

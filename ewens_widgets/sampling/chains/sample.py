@@ -176,8 +176,9 @@ class Run:
         nothing = [DrawTable(self.plan.sampler.posterior).trace()]
         self._traces = [[Trace.concatenate(each or nothing)] for each in self._traces]
         reached = None if isinstance(self.plan.goal, int) else any(check.reached for check in self._checks)
-        dropped = self._goal // 2 if isinstance(self.plan.goal, Until) and self.plan.goal.drop_half else 0
-        traces = tuple(trace[dropped : self._goal] for (trace,) in self._traces)
+        traces = tuple(trace[: self._goal] for (trace,) in self._traces)
+        if isinstance(self.plan.goal, Until) and self.plan.goal.drop_half:
+            traces = tuple(trace[len(trace) // 2 :] for trace in traces)
         return Chains(traces, self.plan.starts, reached, tuple(self._checks))
 
     def stream(self) -> Iterator[Trace]:
