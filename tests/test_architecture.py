@@ -118,10 +118,6 @@ def test_a_class_name_occurs_once() -> None:
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
 
 
-def test_repetitions_are_seen() -> None:
-    assert repeated(["engine", "work", "engine"]) == ["engine"]
-
-
 @pytest.mark.slow
 def test_the_way_of_an_iteration_is_short_and_the_page_tells_it() -> None:
     way = walk(interpreted=True) | walk(interpreted=False)

@@ -48,20 +48,6 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are a POSIX notion")
-def test_a_file_that_cannot_be_completed_leaves_nothing(tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-    try:
-        with pytest.raises(OSError, match="could not save"):
-            files.write_atomically(tmp_path / "large", bytes(200_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_targets_that_cannot_be_written_and_links(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")

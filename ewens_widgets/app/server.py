@@ -9,7 +9,6 @@ Requests pass `guard` first.
 
 import asyncio
 import errno
-import gc
 import json
 import re
 import secrets
@@ -262,9 +261,6 @@ class ExplorerServer(Voila):
         if self.open_browser:
             self.launch_browser()
         self.ioloop = IOLoop.current()
-        # Looking for garbage then means looking at what visits have brought, and takes milliseconds.
-        gc.collect()
-        gc.freeze()
         try:
             self.ioloop.start()
         except KeyboardInterrupt:
@@ -303,12 +299,8 @@ class OwnKernelSpecs(KernelSpecManager):
         """Return the kernel as `visitor` runs it, without its history file, which visitors would share."""
         spec = super().get_kernel_spec(kernel_name)
         spec.argv = [sys.executable, "-m", "ewens_widgets.app.visitor", str(self.parent.megabytes)]
-        spec.argv += [
-            "-f",
-            "{connection_file}",
-            "--HistoryManager.enabled=False",
-            "--IPKernelApp.log_level=CRITICAL",
-        ]
+        quiet = ["--HistoryManager.enabled=False", "--IPKernelApp.log_level=CRITICAL"]
+        spec.argv += ["-f", "{connection_file}", *quiet]
         return spec
 
 
@@ -435,9 +427,6 @@ class VisitorKernels(AsyncMappingKernelManager):
             await super().shutdown_kernel(kernel_id, now=now, restart=restart)
         finally:
             self._leaving.discard(kernel_id)
-            # Thousands of objects now refer to each other in circles, 2 MB of them. Python looks for such
-            # garbage when a quarter as many have been added as there are, after dozens of visits.
-            gc.collect()
 
     def start_buffering(self, kernel_id: str, session_key: str, channels: dict[str, Any]) -> None:
         """Keep messages for a page that has lost its connection; of a kernel that is leaving, keep nothing.

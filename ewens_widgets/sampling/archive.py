@@ -14,9 +14,7 @@ that the parts fit together. Several of them can share an archive, the arrays of
 import io
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -58,21 +56,6 @@ _PRIORS: dict[str, Any] = {
     )
 }
 
-MALFORMED = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,  # a password, an unknown compression, or brackets nested too deep
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What content raises that is not what it should be."""
-
 Metadata = Mapping[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -92,8 +75,8 @@ def refused(what: str) -> Iterator[None]:
         yield
     except TooLargeError:
         raise
-    except MALFORMED as fault:
-        raise ArchiveError(f"{what} ({fault}); save it again.") from fault
+    except Exception as fault:
+        raise ArchiveError(f"{what} ({fault}). Use another copy, or save it again.") from fault
 
 
 def write_archive(path: str | os.PathLike[str], kind: str, metadata: Metadata, arrays: Arrays) -> None:
@@ -157,23 +140,16 @@ def _parse(stream: IO[bytes], kind: str, source: str) -> tuple[dict[str, Any], d
         what = "it is a zip or npz file made by something else" if start[:4] == b"PK\x03\x04" else found
         raise ArchiveError(f"{source} was not saved by ewens_widgets: {what}.")
     stream.seek(0)
-    try:
-        with np.load(stream, allow_pickle=False) as file:
-            _check_sizes(file.zip.infolist(), size, source)
-            if file.zip.testzip() is not None:
-                raise zipfile.BadZipFile("a checksum does not match")
-            header = json.loads(file[_HEADER].tobytes(), parse_constant=_refuse_constant)
-            if header["kind"] == kind and header["format"] == FORMAT_VERSION:
-                arrays = {name: file[name] for name in dict.fromkeys(header["arrays"])}
-                if not all(values.itemsize for values in arrays.values()):
-                    raise ValueError("text without letters may have any length")
-                return dict(header["metadata"]), arrays
-    except TooLargeError:
-        raise
-    except Exception as fault:
-        raise ArchiveError(
-            f"{source} is damaged or incomplete ({fault}). Use another copy, or save it again."
-        ) from fault
+    with refused(f"{source} is damaged or incomplete"), np.load(stream, allow_pickle=False) as file:
+        _check_sizes(file.zip.infolist(), size, source)
+        if file.zip.testzip() is not None:
+            raise zipfile.BadZipFile("a checksum does not match")
+        header = json.loads(file[_HEADER].tobytes(), parse_constant=_refuse_constant)
+        if header["kind"] == kind and header["format"] == FORMAT_VERSION:
+            arrays = {name: file[name] for name in dict.fromkeys(header["arrays"])}
+            if not all(values.itemsize for values in arrays.values()):
+                raise ValueError("text without letters may have any length")
+            return dict(header["metadata"]), arrays
     if header["kind"] != kind:
         raise ArchiveError(
             f"{source} holds a {header['kind']}, not a {kind}; load it with the class that saved it."

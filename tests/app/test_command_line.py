@@ -100,13 +100,15 @@ def test_the_checkout_is_opened_in_place(
     assert "Copied" not in capsys.readouterr().out
 
 
-def test_without_jupyterlab_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("command", "title"), [("lab", "JupyterLab"), ("app", "Voilà")])
+def test_what_to_install_is_said(
+    command: str, title: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command_line, "find_spec", lambda _: None)
-    assert app.main(["lab", "--directory", str(tmp_path)]) == 1
-    assert 'pip install "ewens-widgets[lab]"' in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert app.main([command]) == 1
+    assert f'{title} is not installed. Install it:  python -m pip install "ewens-widgets[lab]"' in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_folder_that_cannot_be_made_is_named(
@@ -132,12 +134,22 @@ def test_a_damaged_installation_is_named(
     assert "--force-reinstall" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("port", ["http", "-1", "65536", "8888.0", ""])
-def test_a_wrong_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        app.main(["lab", f"--port={port}"])
-    assert stop.value.code == 2
-    assert f"{port!r} is not a port" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("command", "option", "values", "what"),
+    [
+        ("lab", "port", ["http", "-1", "65536", "8888.0", ""], "a port"),
+        ("app", "visitors", ["0", "-1", "few", "2.5", ""], "a whole number above 0"),
+        ("app", "idle", ["0", "-3", "soon", "nan", "inf"], "a number above 0"),
+    ],
+)
+def test_wrong_values_of_options_are_refused(
+    command: str, option: str, values: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value in values:
+        with pytest.raises(SystemExit) as stop:
+            app.main([command, f"--{option}={value}"])
+        assert stop.value.code == 2
+        assert f"{value!r} is not {what}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

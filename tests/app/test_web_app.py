@@ -1,10 +1,8 @@
 """`ewens-widgets app` without a server (tests/browser starts one): its arguments, and who gets a kernel."""
 
 import asyncio
-import gc
 import sys
-import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,13 +15,11 @@ from jupyter_client.session import Session
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.web import HTTPError
 from voila.execute import VoilaExecutor
-from voila.tornado.handler import TornadoVoilaHandler
 
 from ewens_widgets import app
 from ewens_widgets.app import command_line, server
 from ewens_widgets.app.server import (
     OwnKernelSpecs,
-    PageHandler,
     VisitorKernels,
     server_settings,
     write_page,
@@ -109,35 +105,11 @@ def test_the_page_shows_an_explorer(tmp_path: Path) -> None:
     box.children[0].close()
 
 
-def test_without_voila_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command_line, "find_spec", lambda name: None if name == "voila" else name)
-    assert app.main(["app"]) == 1
-    message = capsys.readouterr().err
-    assert "Voilà is not installed" in message
-    assert 'pip install "ewens-widgets[lab]"' in message
-
-
 def test_unknown_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["app", "--data", "iris"]) == 1
     message = capsys.readouterr().err
     assert "There is no data set 'iris'" in message
     assert "'wine'" in message
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "few", "2.5", ""])
-def test_a_wrong_number_of_visitors_is_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        app.main(["app", f"--visitors={number}"])
-    assert f"{number!r} is not a whole number above 0" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("idle", ["0", "-3", "soon", "nan", "inf"])
-def test_a_wrong_idle_time_is_refused(idle: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        app.main(["app", f"--idle={idle}"])
-    assert f"{idle!r} is not a number above 0" in capsys.readouterr().err
 
 
 def test_an_environment_that_cannot_run_it_is_told(
@@ -264,24 +236,6 @@ def test_a_place_is_free_while_its_kernel_is_being_stopped(kernels: VisitorKerne
     assert kernels.taken == 1
 
 
-def test_what_a_visit_leaves_in_circles_goes_when_it_ends(kernels: VisitorKernels) -> None:
-    class Circle:
-        def __init__(self) -> None:
-            self.itself = self
-
-    async def visit() -> weakref.ref[Circle]:
-        kernel = await kernels.start_kernel()
-        circle = Circle()
-        gc.collect(1)  # A visit takes so long that it no longer counts as new.
-        trace = weakref.ref(circle)
-        del circle
-        assert trace() is not None
-        await kernels.shutdown_kernel(kernel)
-        return trace
-
-    assert asyncio.run(visit())() is None
-
-
 @pytest.mark.parametrize("is_leaving", [True, False])
 def test_a_page_that_closes_while_its_kernel_is_being_stopped_leaves_no_sockets(
     kernels: VisitorKernels, is_leaving: bool
@@ -379,64 +333,6 @@ def test_a_request_that_was_given_up_while_it_waited_starts_nothing(kernels: Vis
         assert kernels.list_kernel_ids() == held
 
     asyncio.run(arrive())
-
-
-@pytest.mark.parametrize("how", ["stopped", "died"])
-def test_a_visit_that_ends_is_told_at_once(kernels: VisitorKernels, how: str) -> None:
-    async def end() -> bool | str:
-        kernel_id = await kernels.start_kernel()
-        asked = asyncio.create_task(kernels.goes_on(kernel_id, 3600.0))
-        await asyncio.sleep(0)
-        assert not asked.done()
-        if how == "stopped":
-            await kernels.shutdown_kernel(kernel_id)
-        else:
-            kernels._handle_kernel_died(kernel_id)
-        return await asked
-
-    assert ("memory" in asyncio.run(end())) == (how == "died")
-
-
-@pytest.mark.parametrize("left_after", [None, 0, 1, 2])
-def test_a_place_is_given_up_by_who_leaves_before_the_page_is_whole(
-    monkeypatch: pytest.MonkeyPatch, left_after: int | None
-) -> None:
-    stopped: list[str] = []
-
-    class Kernels(dict[str, object]):
-        def note_sent(self, kernel_id: str) -> None:
-            pass
-
-        async def shutdown_kernel(self, kernel_id: str) -> None:
-            stopped.append(kernel_id)
-            del self[kernel_id]
-
-    async def parts(self: TornadoVoilaHandler, path: str | None) -> AsyncIterator[str]:
-        if left_after == 0:
-            self.on_connection_close()
-        server._started.set("the kernel")
-        kernels["the kernel"] = object()
-        while True:  # as where a kernel never answers
-            yield "sign of life"
-
-    async def send() -> list[str]:
-        handler = PageHandler.__new__(PageHandler)
-        handler.application = SimpleNamespace(settings={"kernel_manager": kernels})
-        sent = []
-        async for part in handler.get_generator("explorer.ipynb"):
-            sent.append(part)
-            if len(sent) == left_after:
-                handler.on_connection_close()
-            if len(sent) == 5:
-                break
-        await asyncio.sleep(0)
-        return sent
-
-    kernels = Kernels()
-    monkeypatch.setattr(TornadoVoilaHandler, "get_generator", parts)
-    monkeypatch.setattr(PageHandler, "_own", lambda *_: None)  # sets cookies, which needs a request
-    assert len(asyncio.run(send())) == (5 if left_after is None else left_after)
-    assert stopped == ([] if left_after is None else ["the kernel"])
 
 
 def test_a_kernel_that_page_and_server_stop_at_once_is_stopped_once(

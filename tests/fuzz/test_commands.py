@@ -170,29 +170,11 @@ class SamplerCommands(RuleBasedStateMachine):
         """An interrupt before or after a block is run: the draws of the blocks before it are kept."""
         self.room(draws)
         recorder = self.sampler.recorder(draws)
-        with self.fault(KeyboardInterrupt, blocks, is_late), contextlib.suppress(KeyboardInterrupt):
+        with self.interrupt(blocks, is_late), contextlib.suppress(KeyboardInterrupt):
             self.sampler.extend(recorder, draws)
         first, self.at = self.at + 1, self.at + len(recorder)
         if len(recorder):
             assert_are(recorder.trace(), self.chain, range(first, self.at + 1))
-
-    @rule(is_late=st.booleans(), count=st.integers(1, 8))
-    def fail_while_watching(self, is_late: bool, count: int) -> None:
-        self.room(count)
-        with self.fault(MemoryError, 0, is_late), pytest.raises(MemoryError):
-            next(self.sampler.events(count, block=count))
-
-    @rule(draws=st.integers(1, 8))
-    def fail_while_recording(self, draws: int) -> None:
-        self.room(draws)
-        recorder = self.sampler.recorder(draws)
-
-        def refuse(_: DrawTable) -> None:
-            raise MemoryError
-
-        recorder.extend = refuse  # type: ignore[method-assign]
-        with pytest.raises(MemoryError):
-            self.sampler.extend(recorder, draws)
 
     @rule(call=st.sampled_from(["sample", "advance", "events", "restore", "load"]))
     def call_wrongly(self, call: str) -> None:
@@ -207,8 +189,8 @@ class SamplerCommands(RuleBasedStateMachine):
             calls[call]()
 
     @contextlib.contextmanager
-    def fault(self, error: type[BaseException], blocks: int, is_late: bool) -> Iterator[None]:
-        """Let the driver fail once, in the block after so many."""
+    def interrupt(self, blocks: int, is_late: bool) -> Iterator[None]:
+        """Interrupt the driver once, in the block after so many."""
         driver = self.sampler._driver
         original, left = driver.advance, [blocks]
 
@@ -216,7 +198,7 @@ class SamplerCommands(RuleBasedStateMachine):
             result = None if left[0] == 0 and not is_late else original(*arguments)
             left[0] -= 1
             if left[0] < 0:
-                raise error
+                raise KeyboardInterrupt
             return result
 
         driver.advance = advance  # type: ignore[method-assign]
@@ -507,12 +489,14 @@ def test_many_sequences_of_calls(name: str) -> None:
     run_state_machine_as_test(machine, settings=long)
 
 
+@pytest.mark.nightly
 def test_twin_whose_abandoned_events_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ew.Sampler, "_stand_at_last_event", lambda _: None)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(SamplerCommands, settings=TWIN)
 
 
+@pytest.mark.nightly
 def test_twin_that_loses_an_iteration_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     keep = DrawTable.extend
 

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 import ewens_widgets as ew
 from ewens_widgets.model.checks import check_theta, check_theta_grid
-from ewens_widgets.model.posterior import default_theta_grid, log_theta_prior
+from ewens_widgets.model.posterior import log_theta_prior
 
 LABELS = [0, 0, 1, 2, 1, 0, 2, 1, 0, 0]
 GRID = [0.5, 2.0, 8.0]
@@ -119,14 +119,6 @@ def test_duplicated_points_and_extreme_options_stay_finite(rng: np.random.Genera
                 assert np.all(np.isfinite(posterior.log_likelihoods(part)))
                 assert math.isfinite(posterior.log_marginal(part))
                 assert np.all(np.isfinite(posterior.theta_conditional(part)))
-
-
-@pytest.mark.parametrize("alpha", [0.1, 1.0, 2.5, 40.0])
-def test_prior_is_normalised_and_has_the_stated_shape(alpha: float) -> None:
-    grid = default_theta_grid()
-    log_prior = log_theta_prior(grid, alpha)
-    assert math.fsum(np.exp(log_prior)) == pytest.approx(1.0, abs=1e-13)
-    np.testing.assert_allclose(np.exp(log_prior), oracle.theta_weights(grid.tolist(), alpha), rtol=1e-10)
 
 
 def test_the_symmetric_f_prior_is_symmetric_itself_and_has_the_masses_of_its_steps() -> None:

@@ -7,7 +7,7 @@ import ewens_widgets as ew
 from ewens_widgets.paper.published import ALL
 from ewens_widgets.sampling.trace import Trace
 
-SEEDS = range(10)
+SEEDS = range(5)
 
 
 def converged(data: ew.datasets.Dataset, model: str, seed: int) -> Trace:
@@ -27,7 +27,7 @@ def errors(key: str, seeds: range = SEEDS) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["half-moons-2", "half-moons-3"])
 def test_half_moons_are_told_apart(key: str) -> None:
-    assert sum(error == 0.0 for error in errors(key)) >= 9
+    assert max(errors(key)) == 0.0
 
 
 @pytest.mark.slow

@@ -271,14 +271,7 @@ def test_draws_follow_the_prior(prior: PartitionPrior) -> None:
 
 @pytest.mark.parametrize(
     ("prior", "believed"),
-    [
-        (Ewens(1.3), Ewens(1.5)),
-        (Ewens(ew.Gamma(2.0, 1.5)), Ewens(2.0 / 1.5)),
-        (DirichletMultinomial(3, 2.0), DirichletMultinomial(4, 2.0)),
-        (FiniteMixture(1.0, Geometric(0.5)), FiniteMixture(1.5, Geometric(0.5))),
-        (FiniteMixture(0.4, Poisson(3.0)), FiniteMixture(0.4, Geometric(0.25))),
-        (PitmanYor(1.0, 0.5), PitmanYor(1.0, 0.45)),
-    ],
+    [(Ewens(1.3), Ewens(1.5)), (PitmanYor(1.0, 0.5), PitmanYor(1.0, 0.45))],
     ids=str,
 )
 def test_draws_of_another_prior_are_found_out(prior: PartitionPrior, believed: PartitionPrior) -> None:
