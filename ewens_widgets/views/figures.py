@@ -466,13 +466,13 @@ class SimilarityPicture(Image):
 
 def paint_pictures(pictures: Mapping[str, SimilarityPicture], axes: "Axes", columns: int) -> None:
     """Draw pictures with matplotlib, in rows of so many, each below its name."""
-    axes.set(xticks=[], yticks=[], frame_on=False)
     rows = -(-len(pictures) // columns)
+    axes.set(xticks=[], yticks=[], frame_on=False, box_aspect=0.9 / 0.84 * rows / columns)
     for place, (name, picture) in enumerate(pictures.items()):
         if picture.pixels is not None:
             row, column = divmod(place, columns)
-            ends = column / columns, 1.0 - (row + 1) / rows, 0.9 / columns, 0.84 / rows
-            small = axes.inset_axes(ends)
+            left, bottom = (column + 0.05) / columns, 1.0 - (row + 1) / rows
+            small = axes.inset_axes((left, bottom, 0.9 / columns, 0.84 / rows))
             small.imshow(picture_palette()[picture.pixels], interpolation="nearest")
             small.set_title(name.replace("$", r"\$"), fontsize=6, pad=2)
             small.set_axis_off()
