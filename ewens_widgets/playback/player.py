@@ -81,6 +81,34 @@ def compilation(source: Source) -> str:
     return str(getattr(source, "compilation", ""))
 
 
+class Replay:
+    """A source that returns recorded draws in blocks, like a chain.
+
+    Parameters
+    ----------
+    draws
+        The draws; their iterations are numbered from 1.
+    """
+
+    def __init__(self, draws: DrawTable) -> None:
+        self.draws = draws
+        self.move_names = draws.move_names
+        self.iteration = 0
+
+    def advance(self, n: int) -> DrawTable:
+        """Return the next `n` draws, or as many as are left."""
+        block = self.draws[self.iteration : self.iteration + n]
+        self.iteration += len(block)
+        return block
+
+    def snapshot(self) -> None:
+        """The initial state is not recorded."""
+
+    def reset(self) -> None:
+        """Begin with the first draw again."""
+        self.iteration = 0
+
+
 class RecordedChain:
     """Work that runs a source towards a target and keeps every event.
 

@@ -32,6 +32,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors import PartitionPrior
 from ewens_widgets.partition import canonical_labels, check_labels
 from ewens_widgets.playback import Frame, Player, PlayerStatus
+from ewens_widgets.playback.player import Replay
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.bars_view import CountView
@@ -344,7 +345,7 @@ class LoneView(Dashboard):
         return f"{self.view.title} of {self._owner!r}"
 
 
-class LabelSource:
+class LabelSource(Replay):
     """Vectors of labels as a source of a `Player`; those that were read are kept, so that it can be reset.
 
     Parameters
@@ -356,40 +357,39 @@ class LabelSource:
     """
 
     def __init__(self, labels: Iterable[Any], posterior: Posterior) -> None:
-        self.iteration = 0
+        super().__init__(DrawTable(posterior))
         self.posterior = posterior
         self._items: Iterator[Any] = iter(labels)
-        self._read: list[tuple[NDArray[np.intp], float]] = []
         self._fault: Exception | None = None
 
     def advance(self, n: int) -> DrawTable:
         """Read the next `n` vectors, or as many as are left."""
-        while len(self._read) < self.iteration + n:
+        rows: list[tuple[NDArray[np.intp], float]] = []
+        while len(self.draws) + len(rows) < self.iteration + n:
             try:
                 if self._fault is not None:
                     raise self._fault
-                self._read.append(self._checked(next(self._items)))
+                rows.append(self._checked(next(self._items), len(self.draws) + len(rows) + 1))
             except StopIteration:
                 break
             except Exception as error:
                 self._fault = error  # what came before it is shown first
-                if len(self._read) == self.iteration:
+                if len(self.draws) + len(rows) == self.iteration:
                     raise
                 break
-        rows = self._read[self.iteration : self.iteration + n]
         n_objects, grid = self.posterior.n_objects, self.posterior.theta_grid
         columns = {
-            "iterations": self.iteration + 1 + np.arange(len(rows)),
+            "iterations": len(self.draws) + 1 + np.arange(len(rows)),
             "labels": np.array([row for row, _ in rows], dtype=np.intp).reshape(len(rows), n_objects),
             "log_posterior": np.array([value for _, value in rows], dtype=np.float64),
             "theta_index": np.full(len(rows), grid.size - 1),
             "theta_weights": np.full((len(rows), grid.size), 1.0 / grid.size),
             "concentration": np.ones(len(rows)),
         }
-        self.iteration += len(rows)
-        return DrawTable(self.posterior, (), columns)
+        self.draws.extend(DrawTable(self.posterior, (), columns))
+        return super().advance(n)
 
-    def _checked(self, item: Any) -> tuple[NDArray[np.intp], float]:  # noqa: ANN401 - whatever is yielded
+    def _checked(self, item: Any, number: int) -> tuple[NDArray[np.intp], float]:  # noqa: ANN401 - whatever is yielded
         is_pair = (
             isinstance(item, tuple) and len(item) == 2 and np.ndim(item[0]) == 1 and np.ndim(item[1]) == 0
         )
@@ -397,17 +397,10 @@ class LabelSource:
         found = canonical_labels(check_labels(labels))
         if found.size != self.posterior.n_objects:
             raise ValueError(
-                f"item {len(self._read) + 1} has the labels of {found.size} objects; "
+                f"item {number} has the labels of {found.size} objects; "
                 f"{self.posterior.n_objects} are expected."
             )
         return found, float(value)
-
-    def snapshot(self) -> None:
-        """There is no state before the first vector."""
-
-    def reset(self) -> None:
-        """Begin with the first vector again; those that were read are shown again."""
-        self.iteration = 0
 
 
 class Watcher(Programmed):

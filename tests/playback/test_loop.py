@@ -153,52 +153,6 @@ def test_loop_stays_responsive_and_the_chain_fast() -> None:
     assert share > 0.7, "most of the work is iterations"
 
 
-def test_commands_from_another_thread() -> None:
-    async def main() -> None:
-        source, recorder = BusySource(), FakeRecorder()
-        player = Player(source, recorder, target_iterations=1_000_000, strict=True)
-        shown, frames = threading.Condition(), []
-
-        class Browser:
-            def show(self, frame: Frame) -> None:
-                player.acknowledge(frame.number)
-                with shown:
-                    frames.append(frame)
-                    shown.notify_all()
-
-        player.attach(Browser())
-
-        def until(state: str, iteration: int = 0) -> None:
-            with shown:
-                shown.wait_for(
-                    lambda: (
-                        frames[-1].status.state == state == player.status.state
-                        and frames[-1].status.iteration >= iteration
-                    )
-                )
-
-        def commands() -> tuple[int, int]:
-            player.viewer_attached()
-            player.play()
-            until("playing", 20)
-            player.pause()
-            until("paused")
-            paused_at = player.status.iteration
-            player.step()
-            player.step()
-            until("paused", paused_at + 2)
-            return paused_at, player.status.iteration
-
-        paused_at, stepped_to = await asyncio.to_thread(commands)
-        assert stepped_to == paused_at + 2
-        await asyncio.to_thread(player.reset)
-        await asyncio.to_thread(until, "paused")
-        assert source.threads == {threading.get_ident()}, "the chain runs on the loop's thread only"
-        assert len(frames) > 1
-
-    asyncio.run(main())
-
-
 def test_commands_from_a_thread_with_a_loop_of_its_own() -> None:
     async def main() -> None:
         source, recorder = BusySource(), FakeRecorder()

@@ -521,17 +521,6 @@ def test_viewer_that_comes_while_playing_is_served_at_once(stage: MakeStage, spe
     assert len(one.viewer.frames) >= 2
 
 
-def test_lost_acknowledgements_do_not_stall(stage: MakeStage) -> None:
-    one = stage()
-    one.acknowledges = False
-    one.do(one.player.play, 1.0)
-    assert len(one.viewer.frames) == 3, "the first, and two in flight"
-    before = one.source.iteration
-    one.advance(1.0)
-    assert one.source.iteration > before + 500, "the chain goes on"
-    assert len(one.viewer.frames) == 4, "after the time-out one more is sent, and waited for longer"
-
-
 def test_who_waits_for_pages_sleeps_until_they_have_painted(stage: MakeStage) -> None:
     one = stage(speed=1)
     one.do(one.player.play, 0.5)

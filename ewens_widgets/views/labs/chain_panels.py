@@ -34,7 +34,6 @@ from ewens_widgets.playback.frame import RunningSummaries, Summary
 from ewens_widgets.playback.loop import can_work
 from ewens_widgets.playback.player import Source, compilation
 from ewens_widgets.sampling.draws import DrawTable
-from ewens_widgets.sampling.trace import Trace
 from ewens_widgets.views.base import View, assign, chip, look, note
 from ewens_widgets.views.figures import (
     SimilarityPicture,
@@ -65,35 +64,6 @@ COLOURS = {
     "imputed_cells": "#999933",
 }
 _LIMIT = "#808080"
-
-
-class TraceReplay:
-    """Returns the draws of a trace in blocks, like a chain.
-
-    Parameters
-    ----------
-    trace
-        The draws; their iterations are numbered from 1.
-    """
-
-    def __init__(self, trace: Trace) -> None:
-        self.move_names = trace.move_names
-        self.iteration = 0
-        columns = {**trace.columns(), "iterations": np.arange(1, len(trace) + 1)}
-        self._draws = DrawTable(trace.posterior, self.move_names, columns)
-
-    def advance(self, n: int) -> DrawTable:
-        """Return the next `n` draws, or as many as are left."""
-        block = self._draws[self.iteration : self.iteration + n]
-        self.iteration += len(block)
-        return block
-
-    def snapshot(self) -> None:
-        """The initial state is not recorded."""
-
-    def reset(self) -> None:
-        """Begin with the first draw again."""
-        self.iteration = 0
 
 
 CHECKPOINTS = 25

@@ -21,6 +21,7 @@ from ewens_widgets.datasets import Dataset, as_dataset
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.playback import Frame, Player
+from ewens_widgets.playback.player import Replay
 from ewens_widgets.sampling.archive import same_posterior
 from ewens_widgets.sampling.chains.sample import chain_seeds, chain_starts, start_name
 from ewens_widgets.sampling.draws import DrawTable
@@ -33,7 +34,6 @@ from ewens_widgets.views.labs.chain_panels import (
     ChainsState,
     ChainTraces,
     Ensemble,
-    TraceReplay,
 )
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
 from ewens_widgets.views.transport import Transport, present_button
@@ -41,7 +41,7 @@ from ewens_widgets.views.transport import Transport, present_button
 MOST_CHAINS = 8
 _WRONG_NUMBER = f"from 2 to {MOST_CHAINS} chains can be compared; got {{}}."
 
-_Chains = tuple[Dataset, Posterior, tuple[Sampler, ...] | tuple[TraceReplay, ...], list[str]]
+_Chains = tuple[Dataset, Posterior, tuple[Sampler, ...] | tuple[Replay, ...], list[str]]
 """Data, what is sampled, the chains, and what each started from."""
 
 
@@ -214,7 +214,9 @@ def _recorded_chains(traces: tuple[Trace, ...], starts: tuple[str, ...]) -> _Cha
     if shortest == 0:
         raise ValueError("one of the chains has no draws; sample some first.")
     dataset = Dataset(X=np.array(posterior.coordinates), name="recorded chains")
-    replays = tuple(TraceReplay(trace[len(trace) - shortest :]) for trace in traces)
+    numbers = np.arange(1, shortest + 1)
+    columns = [{**trace[len(trace) - shortest :].columns(), "iterations": numbers} for trace in traces]
+    replays = tuple(Replay(DrawTable(posterior, traces[0].move_names, each)) for each in columns)
     return dataset, posterior, replays, list(starts if len(starts) == len(traces) else [""] * len(traces))
 
 

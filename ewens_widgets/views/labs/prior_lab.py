@@ -248,11 +248,10 @@ class PriorLab(Dashboard):
         if self._worker.error is not None:
             return self._worker.status.message
         drawn, seated = self.tally.n_draws, f"{self.seatings[0].labels.size} of {self.n}"
-        arrivals = [seating.arrival for seating in self.seatings if seating.arrival is not None]
-        where = [arrival.text("" if place else "chance ") for place, arrival in enumerate(arrivals)]
+        where = " and ".join(filter(None, (seating.arrival() for seating in self.seatings)))
         tables = [int(seating.labels.max(initial=-1)) + 1 for seating in self.seatings]
         parts = (
-            f"guest {seated} {' and '.join(where)}" if where else f"{seated} guests seated",
+            f"guest {seated} {where.replace('(', '(chance ', 1)}" if where else f"{seated} guests seated",
             f"{' and '.join(map(str, tables))} table{'' if tables == [1] else 's'}",
             f"{number_text(drawn)} partition{'' if drawn == 1 else 's'} drawn",
         )
@@ -377,7 +376,7 @@ class PriorLab(Dashboard):
         for place, (restaurant, seating) in enumerate(zip(self.restaurants, self.seatings, strict=False)):
             labels = seating.labels if self._edited is None else self._edited
             capacity = self.n if self._edited is None else labels.size
-            has_arrived = self._edited is None and seating.arrival is not None
+            has_arrived = self._edited is None and bool(seating.arrival())
             restaurant.show(labels, capacity, labels.size - 1 if has_arrived else None)
             if labels.size:
                 name = chip(COLOURS[place], prior_name(seating.prior))

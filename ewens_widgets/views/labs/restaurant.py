@@ -19,7 +19,6 @@ guests does not matter.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -321,20 +320,6 @@ def _ink(colour: str) -> str:
     return "#000000" if light > 140 else "#ffffff"
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """The table of the last guest; guests and tables are counted from 1."""
-
-    guest: int
-    table: int
-    opened: bool
-    chance: float
-
-    def text(self, chance: str = "") -> str:
-        """Say it in words."""
-        return f"{'opens' if self.opened else 'joins'} table {self.table} ({chance}{self.chance:.2f})"
-
-
 class Tally:
     """Numbers and sizes of the clusters of finished partitions."""
 
@@ -389,14 +374,13 @@ class Seating:
         self.labels = self._drawn = np.zeros(0, dtype=np.intp)
         self._has_arrival = False
 
-    @property
-    def arrival(self) -> Arrival | None:
-        """The last guest, if guests were seated one by one."""
+    def arrival(self) -> str:
+        """Where the last guest sits, in words; empty unless guests were seated one by one."""
         if not self._has_arrival:
-            return None
+            return ""
         *before, table = self.labels.tolist()
         chance = self.prior.seating_probabilities(np.bincount(before))[table]
-        return Arrival(self.labels.size, table + 1, table not in before, float(chance))
+        return f"{'joins' if table in before else 'opens'} table {table + 1} ({chance:.2f})"
 
     @property
     def path(self) -> NDArray[np.intp]:

@@ -12,9 +12,10 @@ from traces import blob_trace
 
 import ewens_widgets as ew
 from ewens_widgets.playback import Player, PlayerState
+from ewens_widgets.playback.player import Replay
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.views.figures import horizon
-from ewens_widgets.views.labs.chain_panels import Ensemble, TraceReplay
+from ewens_widgets.views.labs.chain_panels import Ensemble
 from ewens_widgets.views.labs.chains_view import ChainsView
 
 pytestmark = pytest.mark.usefixtures("wire")
@@ -183,7 +184,7 @@ def together() -> Ensemble:
 
 def ensemble(n_chains: int, n_draws: int, burn_in: int = 0) -> Ensemble:
     traces = [blob_trace(n_objects=12, n_draws=n_draws) for _ in range(n_chains)]
-    replays = [TraceReplay(trace) for trace in traces]
+    replays = [Replay(trace) for trace in traces]
     recorders = [DrawTable(trace.posterior, trace.move_names) for trace in traces]
     return Ensemble(replays, [str(place) for place in range(n_chains)], recorders, 40, burn_in)
 
@@ -202,7 +203,7 @@ def test_blocks_and_steps_are_recorded_for_every_chain_until_a_reset(together: E
     assert player.status.state is PlayerState.FINISHED
     assert lengths(together) == [40, 40, 40]
     for chain, recorder in zip(together.chains, together.recorders, strict=True):
-        np.testing.assert_array_equal(recorder.labels, chain._draws.labels)
+        np.testing.assert_array_equal(recorder.labels, chain.draws.labels)
         np.testing.assert_array_equal(recorder.iterations, np.arange(1, 41))
     player.reset()
     assert lengths(together) == [0, 0, 0]
