@@ -144,6 +144,28 @@ def test_no_praise_for_chains_that_did_not_move(kind: str, n_chains: int) -> Non
     assert any("acceptance=" in step or "start" in step.lower() for step in found.advice)
 
 
+def creeping(kind: str, seed: int) -> Trace:
+    """A chain that moves, but by far too little."""
+    rng, spans = np.random.default_rng(seed), {"late": 100, "slow": 25, "one object": 20}
+    if kind == "climbing":
+        return with_log_posterior(chain(seed), np.linspace(-500.0, -300.0, 400) + rng.normal(size=400))
+    labels = np.tile(THIRDS, (200, 1))
+    moved = np.arange(200) // spans[kind] % 2 == 1
+    labels[moved] = np.where(np.arange(20) == 19, 0, THIRDS) if kind == "one object" else OTHERS
+    return synthetic_trace(labels, POSTERIOR, rng, DEFAULT)
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["late", "slow", "one object", "climbing"])
+def test_no_praise_for_chains_that_hardly_moved(kind: str, n_chains: int) -> None:
+    found = report([creeping(kind, seed) for seed in range(n_chains)])
+    assert found.verdict in {"unconfirmed", "run longer", "do not trust"}
+    assert found.diagnostics.verdict in {"not yet", "apart"}
+    assert not found.diagnostics.sentence().startswith(("The chains agree", "Both halves"))
+    assert "trust this run:" not in str(found).lower()
+    assert found.advice
+
+
 def test_chains_that_rest_at_different_partitions_do_not_agree() -> None:
     # Equally many clusters of equal sizes: only the similarity gap can tell.
     found = report([resting(labels, 0, DEFAULT, (0, 0)) for labels in (THIRDS, OTHERS)])
