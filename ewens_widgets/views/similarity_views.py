@@ -220,7 +220,7 @@ class TreeView(View):
             self._draw_outline(tree)
         labels = self.shared.cut_labels(frame)
         with self._silence:
-            self._draw_cut(tree, labels)
+            self._draw_cut(tree, labels, frame)
         self._order = self.shared.order(frame, self._n_objects)
         leaves = leaf_pixels(self._order, self.shared.colours(frame), self.shared.selection.objects)
         self._buffers.show(leaves, self.leaves)
@@ -236,7 +236,7 @@ class TreeView(View):
         assign(self._y_axis, label=_HEIGHTS[tree.kind])
         assign(self.lines, x=x, y=y)
 
-    def _draw_cut(self, tree: Tree | None, labels: NDArray[np.intp] | None) -> None:
+    def _draw_cut(self, tree: Tree | None, labels: NDArray[np.intp] | None, frame: Frame) -> None:
         shared = self.shared
         level = shared.cut.height if tree is None else shared.cut.level(tree)
         if level is not None:
@@ -249,6 +249,8 @@ class TreeView(View):
         assign(self.least, value=shared.cut.min_size)
         left = 0 if labels is None else int((labels < 0).sum())
         rest = f"{escape(self._data.counted(left))} unassigned" if left else ""
+        if frame.answer is not None and shared.shown(frame) == "answer" and not left:
+            rest = f"components of the draws; the answer has {frame.answer.answer.n_clusters} groups"
         assign(self.note, value=shared.cut_problem or rest)
 
     def paint(self, axes: "Axes") -> None:

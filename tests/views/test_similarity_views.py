@@ -10,6 +10,7 @@ from views.chains import Chain, made
 
 from ewens_widgets.analysis.plots.heatmap_plot import LEVELS, spread_rows
 from ewens_widgets.analysis.plots.palette import SELECTED, rgb
+from ewens_widgets.playback import PlayerState
 from ewens_widgets.views import PartitionView, SharedState, TreeView, similarity_views
 from ewens_widgets.views.shared_state import Cut
 from ewens_widgets.views.similarity_views import HeatmapView, band_share
@@ -73,6 +74,18 @@ class TestTree:
         view.least.value = 10
         view.count.value = 25
         assert "25 were asked for" in view.note.value
+
+    def test_beside_the_answer_it_says_what_is_cut(
+        self, tree_view: TreeView, shared: SharedState, chain: Chain
+    ) -> None:
+        answers, frame = chain.answers(shared), chain.frame(40, PlayerState.FINISHED)
+        answers.ask(frame)
+        tree_view.show(frame := answers.add_to(frame))
+        assert tree_view.note.value == ""
+        shared.set_colouring("answer")
+        assert frame.answer is not None
+        groups = frame.answer.answer.n_clusters
+        assert tree_view.note.value == f"components of the draws; the answer has {groups} groups"
 
     def test_evidence_tree_keeps_the_number_of_clusters(
         self, tree_view: TreeView, shared: SharedState
