@@ -28,7 +28,7 @@ MOST_LINES, MOST_TEST_LINES = 39_700, 33_900
 
 # Besides the views of the Explorer, one file each. Two of them choose and do what a family of shapes does,
 # two draw the ellipses.
-LONGEST_WAY = 32
+LONGEST_WAY = 31
 
 # Plays the Explorer on an event loop, at one iteration a frame and at full speed. Prints our files that
 # were called between Play and the frame of iteration 30. There is a viewer, so frames are sent.

@@ -7,14 +7,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import bqplot  # noqa: F401
 
-from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import View
 from ewens_widgets.views.explorer.explorer import Explorer
 from ewens_widgets.views.page import Page
 from ewens_widgets.views.partition_view import PartitionView
+from ewens_widgets.views.quantity_views import CountView, ThetaView, TracesView
 from ewens_widgets.views.shared_state import Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
-from ewens_widgets.views.traces_view import TracesView
 
 __all__ = [
     "CountView",

@@ -15,7 +15,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from importlib.metadata import metadata
 from io import BytesIO
@@ -171,16 +170,13 @@ class Dashboard(VBox):
     css_class: ClassVar[str] = ""
     """Classes of its element, with spaces between them."""
 
-    stylesheet: ClassVar[Path | None] = None
-    """File with further styles."""
-
     def __init__(self, engine: Player | Worker | None = None, post: Post | None = None) -> None:
         # The first class brings the common styles along.
         super().__init__(_dom_classes=("ew-explorer", *self.css_class.split()))
         self._engine = engine
         self.post: Post = Mailbox().post if post is None else post
         self._pointed: Canvas | None = None
-        self.page = _page_class(self.stylesheet)(
+        self.page = Page(
             lambda room, answer: self.post(lambda: self._make_room(room, answer)),
             lambda *where: self.post(lambda: self.point(*where)),
         )
@@ -302,15 +298,6 @@ def _canvases(box: Widget) -> Iterator[Canvas]:
             yield child
         else:
             yield from _canvases(child)
-
-
-@cache
-def _page_class(stylesheet: Path | None) -> type[Page]:
-    """Class of the pages that have some more styles; browsers keep one set of styles for each class."""
-    if stylesheet is None:
-        return Page
-    styles = (_HERE / "page.css").read_text("utf-8") + stylesheet.read_text("utf-8")
-    return type(f"Page_{stylesheet.stem}", (Page,), {"_css": styles})
 
 
 def in_columns(columns: Mapping[str, Sequence[Widget]], *css_classes: str) -> HBox:

@@ -35,10 +35,10 @@ from ewens_widgets.playback import Frame, Player, PlayerStatus
 from ewens_widgets.playback.player import Replay
 from ewens_widgets.sampling.draws import DrawTable, Event
 from ewens_widgets.sampling.trace import Trace
-from ewens_widgets.views.bars_view import CountView
 from ewens_widgets.views.base import Panel, Silence, View, assign, note
 from ewens_widgets.views.page import Dashboard, in_columns
 from ewens_widgets.views.partition_view import PartitionView
+from ewens_widgets.views.quantity_views import CountView
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.transport import Transport, status_text

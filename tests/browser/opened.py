@@ -138,12 +138,6 @@ class OpenedLab(OpenedExplorer):
         expect(shown).to_have_text(re.compile(r"^\s*[\d.]+\s*$"))
         return float(shown.inner_text())
 
-    def set_slider(self, selector: str, value: str) -> None:
-        """Type a value beside a slider."""
-        readout = self.part(f"{selector} .widget-readout")
-        readout.fill(value)
-        readout.press("Enter")
-
     def press_on_slider(self, selector: str, key: str, times: int = 1) -> None:
         """Move a slider with the keyboard."""
         handle = self.part(f"{selector} .noUi-handle")

@@ -48,14 +48,6 @@ def test_it_fits_the_projector_beside_the_file_browser(explorer: OpenedExplorer)
     expect(explorer.part(".ew-title")).to_contain_text("model III · invariant to shifts and all invertible")
 
 
-def test_other_pictures_come_and_go(explorer: OpenedExplorer) -> None:
-    expect(explorer.part(".ew-tree, .ew-theta, .ew-traces")).to_have_count(0)
-    explorer.show_all_pictures()
-    explorer.press("pictures")
-    expect(explorer.part(".ew-tree, .ew-theta, .ew-traces")).to_have_count(0)
-    expect(explorer.part(".ew-heatmap-picture image")).to_have_count(1)
-
-
 def test_the_data_are_sheared_while_the_chain_goes_on(explorer: OpenedExplorer) -> None:
     explorer.press("play")
     explorer.wait_for_iteration(2)

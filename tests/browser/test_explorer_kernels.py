@@ -46,9 +46,8 @@ def add_kernelspec(data: Path, name: str, folder: Path) -> None:
     path.write_text(json.dumps(specification))
 
 
-@pytest.mark.parametrize(
-    "version", ["6.31", *(pytest.param(version, marks=pytest.mark.nightly) for version in ("7.3", "7.4"))]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", ["6.31", "7.3", "7.4"])
 def test_the_explorer_plays(version: str, desk: Desk, repository: Path) -> None:
     folder, name = repository / "artefacts" / f"ipykernel-{version}", f"ipykernel-{version}"
     install_ipykernel(version, folder)

@@ -1,13 +1,12 @@
 """Brushing and cutting: what is selected in one picture of the explorer is seen in the others."""
 
-import re
 from collections.abc import Iterator
 
 import pytest
 from browser.opened import RECORDED, Desk, OpenedExplorer, explorer_code, opened_explorer
 from playwright.sync_api import expect
 
-from ewens_widgets.analysis.plots.palette import GREY, SELECTED, rgb
+from ewens_widgets.analysis.plots.palette import SELECTED, rgb
 
 PINK = rgb(SELECTED)
 N_OBJECTS = 178
@@ -45,11 +44,6 @@ def clear_selection(explorer: OpenedExplorer) -> None:
     explorer.eventually(lambda: explorer.count_pixels(".ew-heatmap-picture", PINK), lambda count: count == 0)
 
 
-def cluster_colours(explorer: OpenedExplorer) -> set[str]:
-    grey = "rgb({}, {}, {})".format(*rgb(GREY))
-    return set(explorer.marks()["scatter"]) - {grey}
-
-
 @pytest.mark.parametrize(
     ("figure", "low", "high"),
     [
@@ -81,22 +75,6 @@ def test_what_is_brushed_in_one_picture_is_selected_in_all(
     explorer.eventually(seen, is_whole)
 
 
-def test_the_number_of_clusters_to_cut_into_recolours(explorer: OpenedExplorer) -> None:
-    before = explorer.marks()["scatter"]
-    for count in (2, 4):
-        explorer.type_in(".ew-cut-count", str(count))
-        explorer.wait_for_value("explorer.shared.cut.n_clusters", count)
-        explorer.wait_for_change("scatter", before)
-        labels = explorer.value("explorer.shared.cut_labels(explorer.player.current_frame()).tolist()")
-        assert len(set(labels)) == count
-        colours = explorer.marks()["scatter"]
-        assert colours != before
-        # A cluster of one object is grey.
-        large = {label for label in labels if labels.count(label) > 1}
-        assert len(cluster_colours(explorer)) == len(large)
-        before = colours
-
-
 def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer) -> None:
     before, heatmap = explorer.marks()["scatter"], explorer.pixels()["heatmap"]
     figure, handle = explorer.box(".ew-tree-picture"), explorer.box(".ew-tree-picture path.dot >> nth=0")
@@ -106,15 +84,6 @@ def test_dragging_the_cut_line_recolours(explorer: OpenedExplorer) -> None:
     explorer.wait_for_change("scatter", before)
     explorer.wait_for_value("explorer.shared.shows_cut and explorer.shared.cut.height is not None", True)
     explorer.eventually(lambda: explorer.pixels()["heatmap"], lambda picture: picture != heatmap)
-
-
-def test_colour_by_cut_can_be_switched_off(explorer: OpenedExplorer) -> None:
-    before = explorer.marks()["scatter"]
-    # Pressed earlier, the button would switch on what the drag has switched on already.
-    expect(explorer.part("button.ew-cut-shows")).to_have_class(re.compile("mod-active"))
-    explorer.press("cut-shows")
-    explorer.wait_for_value("explorer.shared.shows_cut", False)
-    explorer.wait_for_change("scatter", before)
 
 
 def test_what_is_under_the_mouse_is_told(explorer: OpenedExplorer) -> None:

@@ -117,28 +117,6 @@ def test_looking_back_shows_the_past_and_play_goes_on_from_the_present(explorer:
     ]
 
 
-def test_reset_goes_back_to_the_start_and_repeats_the_chain(explorer: OpenedExplorer) -> None:
-    start = explorer.marks()["bars"]
-    explorer.press("step")
-    explorer.wait_for_iteration(1)
-    explorer.wait_until_still()
-    first = explorer.marks()["bars"], explorer.value("explorer.labels.tolist()")
-    explorer.choose_speed(FAST)
-    explorer.press("play")
-    explorer.wait_for_iteration(200)
-    explorer.press("reset")
-    explorer.wait_for_iteration(0, or_later=False)
-    explorer.wait_for_value(RECORDED, (0, 0))
-    explorer.eventually(lambda: explorer.marks()["bars"], lambda bars: bars == start)
-    # It starts with singletons.
-    explorer.eventually(lambda: set(explorer.marks()["scatter"]), lambda them: them == {"rgb(140, 140, 140)"})
-    explorer.press("step")
-    explorer.wait_for_iteration(1)
-    explorer.wait_until_still()
-    explorer.eventually(lambda: explorer.marks()["bars"], lambda bars: bars == first[0])
-    assert explorer.value("explorer.labels.tolist()") == first[1]
-
-
 def test_playing_does_not_fill_the_page(explorer: OpenedExplorer) -> None:
     """Marks replace what they drew before, and a picture is released when the next one is there."""
     count = "root => root.querySelectorAll('.ew-count-bars *').length"

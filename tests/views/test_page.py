@@ -1,7 +1,6 @@
 """What a dashboard gives to the explorer and to every lab."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,21 +86,6 @@ def test_styles_and_names(chain: Chain) -> None:
     assert {"ew-explorer", "ew-lab", "ew-board"} <= set(board._dom_classes)
     assert board.page.names[".ew-theta"] == {"role": "group", "aria-label": ThetaView.description}
     assert board.page.names[".ew-status"] == board.page.names[".ew-told"] == STATUS
-
-
-def test_pages_with_further_styles_are_of_a_class_of_their_own(chain: Chain, tmp_path: Path) -> None:
-    sheet = tmp_path / "board.css"
-    sheet.write_text(".ew-board { color: teal; }")
-
-    class Styled(Board):
-        stylesheet = sheet
-
-    plain, styled = Board(chain).page, Styled(chain).page
-    assert isinstance(plain, Page)
-    assert isinstance(styled, Page)
-    # A browser keeps one set of styles for each class: two with the same would fight.
-    assert plain._anywidget_id != styled._anywidget_id
-    assert styled._css == plain._css + sheet.read_text()
 
 
 def test_a_page_tells_what_it_has_room_for() -> None:

@@ -33,7 +33,6 @@ from ewens_widgets.sampling.moves.schedule import SCHEDULES, resolve_schedule
 from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.sampling.state import Session, pack_session, unpack_session
 from ewens_widgets.tables import read_table
-from ewens_widgets.views.bars_view import CountView, ThetaView
 from ewens_widgets.views.base import Panel, View, assign, button, look, make, note
 from ewens_widgets.views.explorer.data_panel import DataPanel
 from ewens_widgets.views.explorer.files_panel import FilesPanel
@@ -58,9 +57,9 @@ from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import in_columns, live_address
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.programmed import Programmed
+from ewens_widgets.views.quantity_views import CountView, ThetaView, TracesView
 from ewens_widgets.views.shared_state import HALF, Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
-from ewens_widgets.views.traces_view import TracesView
 from ewens_widgets.views.transport import (
     RISING,
     Speed,

@@ -32,7 +32,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from html import escape, unescape
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,7 +127,6 @@ class AffineLab(Dashboard):
     """
 
     css_class = "ew-lab ew-affine-lab ew-fills"
-    stylesheet = Path(__file__).with_name("affine_lab.css")
 
     def __init__(
         self,

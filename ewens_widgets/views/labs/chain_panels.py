@@ -43,8 +43,8 @@ from ewens_widgets.views.figures import (
     set_iterations,
     set_limits,
 )
+from ewens_widgets.views.quantity_views import Curves, thinned, trace_panels
 from ewens_widgets.views.shared_state import SharedState
-from ewens_widgets.views.traces_view import Curves, thinned, trace_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

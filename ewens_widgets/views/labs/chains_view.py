@@ -10,7 +10,6 @@ agree is the verdict of `analysis.convergence`, the same as that of `report()`.
 import warnings
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,6 @@ class ChainsView(Dashboard):
     """
 
     css_class = "ew-chains-view ew-fills"
-    stylesheet = Path(__file__).with_name("chains_view.css")
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import bqplot
@@ -48,7 +47,7 @@ from ewens_widgets.sampling.sampler import Sampler
 from ewens_widgets.views import fields, figures
 from ewens_widgets.views.base import Panel, Post, Silence, assign, chip, look, make, note, show_if
 from ewens_widgets.views.page import STATUS, Dashboard, in_columns
-from ewens_widgets.views.scatter_marks import GLIDES, ROOMY, Dots, Outlines
+from ewens_widgets.views.partition_view import GLIDES, ROOMY, Dots, Outlines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +154,6 @@ class MoveInspector(Dashboard):
     """
 
     css_class = "ew-move-inspector ew-fills"
-    stylesheet = Path(__file__).with_name("move_inspector.css")
 
     def __init__(
         self,

@@ -26,12 +26,12 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.playback import Frame, Player
 from ewens_widgets.sampling.draws import DrawTable
 from ewens_widgets.sampling.sampler import Sampler
-from ewens_widgets.views.bars_view import CountView
 from ewens_widgets.views.base import Silence, View, assign, button, look, make, note
 from ewens_widgets.views.fields import Field, button_choice
 from ewens_widgets.views.headline_view import Headline
 from ewens_widgets.views.page import in_columns
 from ewens_widgets.views.programmed import Programmed
+from ewens_widgets.views.quantity_views import CountView
 from ewens_widgets.views.shared_state import SharedState
 from ewens_widgets.views.similarity_views import HeatmapView
 from ewens_widgets.views.transport import Transport

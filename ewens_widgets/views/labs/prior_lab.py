@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,7 +102,6 @@ class PriorLab(Dashboard):
     """
 
     css_class = "ew-lab ew-prior-lab ew-fills"
-    stylesheet = Path(__file__).with_name("prior_lab.css")
 
     def __init__(
         self,
