@@ -49,8 +49,9 @@ RUN_TO_PICTURE = """
     const begin = performance.now();
     const look = () => {
       const root = document.querySelector(".ew-explorer:not([data-old])");
+      // Figures are seen once they have their size.
       const isThere = ["path.dot", ".ew-count-bars .tick", ".ew-heatmap-picture image[href]"]
-        .every(part => root?.querySelector(part)?.getClientRects().length);
+        .every(part => root?.querySelector(`:scope.ew-fitted ${part}`)?.getClientRects().length);
       requestAnimationFrame(isThere ? () => { window.ewTime = performance.now() - begin; } : look);
     };
     look();

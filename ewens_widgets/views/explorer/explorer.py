@@ -54,11 +54,11 @@ from ewens_widgets.views.explorer.settings import (
 )
 from ewens_widgets.views.explorer.transform_panel import TransformPanel
 from ewens_widgets.views.headline_view import Headline
-from ewens_widgets.views.page import in_columns, live_address
+from ewens_widgets.views.page import Room, in_columns, live_address
 from ewens_widgets.views.partition_view import PartitionView
 from ewens_widgets.views.programmed import Programmed
 from ewens_widgets.views.quantity_views import CountView, ThetaView, TracesView
-from ewens_widgets.views.shared_state import HALF, Cut, SharedState
+from ewens_widgets.views.shared_state import HALF, MOST_OBJECTS, Cut, SharedState
 from ewens_widgets.views.similarity_views import HeatmapView, TreeView
 from ewens_widgets.views.transport import (
     RISING,
@@ -153,6 +153,7 @@ class Explorer(Programmed):
         dataset = read_table(data) if is_frame(data) else as_dataset(data)
         sampler, notice = settings.make_sampler(dataset)
         self._dataset, self._settings = dataset, settings
+        self._is_warm = False
         self.shared = SharedState()
         self.player = Player(
             sampler,
@@ -180,6 +181,15 @@ class Explorer(Programmed):
         if autoplay == "visible":
             self.page.on_seen = lambda: self.post(self._begin)
             assign(self.page, announces=True)
+
+    def _make_room(self, room: Room, answer: Callable[[], None]) -> None:
+        super()._make_room(room, answer)
+        if not self._is_warm and self._dataset.n_objects <= MOST_OBJECTS:
+            # A first iteration loads machine code for 0.3 s: while the page is looked at, and not after Play.
+            self._is_warm = True
+            other, _ = self._settings.make_sampler(self._dataset)
+            if other.prepare():
+                other.advance(1)
 
     def _begin(self) -> None:
         """Play, unless somebody has done something before."""

@@ -113,6 +113,19 @@ class TestOpening:
         explorer.pictures_shown.value = False
         assert names_in(explorer) & (shown | others) == shown
 
+    def test_machine_code_is_loaded_before_the_first_play(
+        self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        done, advance = [], ew.Sampler.advance
+        monkeypatch.setattr(
+            ew.Sampler, "advance", lambda self, n, **more: done.append(self) or advance(self, n, **more)
+        )
+        for scale in (1, 2):
+            explorer.page._on_message(None, {"kind": "room", "scale": scale, "sizes": {}}, [])
+        assert len(done) == 1
+        assert done[0] is not explorer.sampler
+        assert explorer.player.status.iteration == explorer.sampler.iteration == 0
+
     def test_it_plays_when_it_is_first_seen(self) -> None:
         async def use() -> None:
             made = Explorer(square(), iterations=30, burn_in=5, autoplay="visible")
