@@ -170,6 +170,17 @@ async (root, patience) => {
 """
 
 
+# bqplot draws a figure again once it has come into sight.
+BRING_INTO_SIGHT = """
+async root => {
+  for (const figure of root.querySelectorAll(".ew-figure")) {
+    figure.scrollIntoView({ block: "nearest" });
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  }
+}
+"""
+
+
 def settle(root: Locator) -> None:
     """Wait until a widget has been laid out."""
     root.evaluate(SETTLED, PATIENCE)
@@ -181,10 +192,8 @@ def faults(page: Page, root: Locator, size: tuple[int, int]) -> list[str]:
     root.evaluate("root => root.scrollIntoView({ block: 'start' })")
     settle(root)
     if size in NARROW:
-        # bqplot draws a figure again when it comes into sight.
-        for figure in root.locator(".ew-figure").all():
-            figure.scroll_into_view_if_needed()
-            settle(root)
+        root.evaluate(BRING_INTO_SIGHT)
+        settle(root)
     found = list(root.evaluate(FAULTS))
     share = float(root.evaluate(SHARE))
     if size == TALL and share < USED:

@@ -79,6 +79,9 @@ _EXAMPLES = [("choose an example", ""), *((name, name) for name in PRESETS)]
 _FRONT = ("partition", "heatmap", "counts")
 _RUN = {"iterations": 3000, "burn_in": 500}
 
+Chain = tuple[Dataset, SamplerSettings, Sampler, DrawTable]
+"""Data, settings, sampler and draws."""
+
 
 class Explorer(Programmed):
     """Run a chain and watch it.
@@ -360,15 +363,24 @@ class Explorer(Programmed):
         """Change to an example, or to a state given as a short text; this replaces the current chain."""
         given, shown = parse_state(preset)
         data = given.pop("data", self._dataset)
-        run = {name: given.pop(name) for name in ("iterations", "burn_in", "speed") if name in given}
+        run = {name: given.pop(name, length) for name, length in _RUN.items()}
+        speed = given.pop("speed", self.transport.speed.value)
         settings = SamplerSettings(**given)
-        self._start(data, settings)
-        self.panel.show(settings)
-        self.data_panel.show(data)
-        if "speed" in run:
-            self.transport.choose_speed(run["speed"])
-        self.run_panel.show(run.get("iterations", _RUN["iterations"]), run.get("burn_in", _RUN["burn_in"]))
+        sampler, notice = settings.make_sampler(data)
+        draws = DrawTable(sampler.posterior, sampler.move_names)
+        self._turn_to((data, settings, sampler, draws), (run["iterations"], run["burn_in"]), shown)
+        self.panel.say(notice)
+        self.transport.choose_speed(speed)
+
+    def _turn_to(self, chain: Chain, run: tuple[int, int], shown: Shown) -> None:
+        """Show another chain, its data and settings, and its iterations and burn-in, in this way."""
+        # The burn-in first: the answer of these draws depends on it.
+        self.run_panel.show(*run)
         self._run_changed()
+        self._change(*chain)
+        dataset, settings, *_ = chain
+        self.panel.show(settings)
+        self.data_panel.show(dataset)
         self.show_state(shown)
 
     @property
@@ -399,15 +411,9 @@ class Explorer(Programmed):
 
         def restore() -> None:
             self.player.pause()
-            # The burn-in first: the answer of these draws depends on it.
-            self.run_panel.show(*run)
-            self._run_changed()
-            self._change(*before)
-            self.panel.show(self._settings)
-            self.data_panel.show(self._dataset)
             self.transport.choose_speed(speed)
             self.pictures_shown.value = pictures
-            self.show_state(shown)
+            self._turn_to(before, run, shown)
 
         return restore
 
@@ -571,12 +577,8 @@ class Explorer(Programmed):
             acceptance=sampler.acceptance,
             **{name: session.settings[name] for name in ("initial", "seed")},
         )
-        self.panel.show(settings)
-        self.data_panel.show(session.dataset)
-        self.run_panel.show(session.settings["iterations"], session.settings["burn_in"])
-        self._run_changed()
-        self._change(session.dataset, settings, session.sampler, session.draws)
-        self.show_state(shown)
+        run = session.settings["iterations"], session.settings["burn_in"]
+        self._turn_to((session.dataset, settings, sampler, session.draws), run, shown)
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""
