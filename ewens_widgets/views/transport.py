@@ -103,8 +103,12 @@ def move_text(frame: Frame) -> str:
     sweeps = {name for name, kind in MOVES.items() if kind.is_sweep}
     for is_drawn, what in ((False, "proposals accepted"), (True, "points moved")):
         moves = [move for move in event.moves if (move.name in sweeps) == is_drawn]
-        if made := sum(move.proposals for move in moves):
-            parts.append(f"{sum(move.acceptances for move in moves)} of {made} {what}")
+        made, taken = (sum(getattr(move, name) for move in moves) for name in ("proposals", "acceptances"))
+        several = made // event.labels.size if is_drawn else 0
+        if several > 1:
+            parts.append(f"{taken} {what} in {several} sweeps")
+        elif made:
+            parts.append(f"{taken} of {made} {what}")
     return ", ".join(parts) or "nothing proposed"
 
 

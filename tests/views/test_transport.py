@@ -130,9 +130,12 @@ class TestTransport:
         assert "Preparing the sampler" in told[0]
 
 
-def test_an_iteration_in_words(chain: Chain) -> None:
-    moves = (MoveCount("a", 20, 3), MoveCount("gibbs", 80, 12), MoveCount("b", 10, 2))
-    told = "5 of 30 proposals accepted, 12 of 80 points moved"
+@pytest.mark.parametrize(
+    ("made", "moved"), [(30, "12 of 30 points moved"), (90, "12 points moved in 3 sweeps")]
+)
+def test_an_iteration_in_words(chain: Chain, made: int, moved: str) -> None:
+    moves = (MoveCount("a", 20, 3), MoveCount("gibbs", made, 12), MoveCount("b", 10, 2))
+    told = f"5 of 30 proposals accepted, {moved}"
     assert status_text(chain.frame(12, n_clusters=7, moves=moves)) == f"iteration 12 of 40 · {told}"
 
 
