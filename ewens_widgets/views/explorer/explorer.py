@@ -368,11 +368,11 @@ class Explorer(Programmed):
         settings = SamplerSettings(**given)
         sampler, notice = settings.make_sampler(data)
         draws = DrawTable(sampler.posterior, sampler.move_names)
-        self._turn_to((data, settings, sampler, draws), (run["iterations"], run["burn_in"]), shown)
+        self._show_chain((data, settings, sampler, draws), (run["iterations"], run["burn_in"]), shown)
         self.panel.say(notice)
         self.transport.choose_speed(speed)
 
-    def _turn_to(self, chain: Chain, run: tuple[int, int], shown: Shown) -> None:
+    def _show_chain(self, chain: Chain, run: tuple[int, int], shown: Shown) -> None:
         """Show another chain, its data and settings, and its iterations and burn-in, in this way."""
         # The burn-in first: the answer of these draws depends on it.
         self.run_panel.show(*run)
@@ -413,7 +413,7 @@ class Explorer(Programmed):
             self.player.pause()
             self.transport.choose_speed(speed)
             self.pictures_shown.value = pictures
-            self._turn_to(before, run, shown)
+            self._show_chain(before, run, shown)
 
         return restore
 
@@ -578,7 +578,7 @@ class Explorer(Programmed):
             **{name: session.settings[name] for name in ("initial", "seed")},
         )
         run = session.settings["iterations"], session.settings["burn_in"]
-        self._turn_to((session.dataset, settings, sampler, session.draws), run, shown)
+        self._show_chain((session.dataset, settings, sampler, session.draws), run, shown)
 
     def picture(self, kind: str = "png") -> bytes:
         """Static picture of what is on display, with the answer if it is on its way."""

@@ -218,8 +218,3 @@ class TestFrames:
         assert theta.frame is not None
         assert theta.frame.status.iteration == 2
         assert explorer.player.views[-1] is explorer.page
-
-    def test_parts_are_named_for_screen_readers(self, explorer: Explorer) -> None:
-        assert explorer.page.names[".ew-status"]["role"] == "status"
-        for view in explorer.views.values():
-            assert explorer.page.names[f".{view.css_class}"]["aria-label"] == view.description

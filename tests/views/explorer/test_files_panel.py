@@ -1,6 +1,5 @@
 """Saving, loading and exporting."""
 
-import base64
 import csv
 import json
 import zipfile
@@ -198,13 +197,6 @@ class TestFiles:
         assert "iteration 30 of 200" in page
         outside = [text for text in ('src="http', 'href="http', "@import", "<script") if text in page]
         assert outside == []
-
-    def test_where_widgets_cannot_run_there_is_a_picture(self, explorer: Explorer) -> None:
-        step(explorer, 5)
-        bundle = explorer._repr_mimebundle_()
-        assert set(bundle) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
-        assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
-        assert bundle["text/plain"] == "Explorer('unit square', model I, iteration 5 of 200)"
 
     def test_closing_stops_the_chain(self, explorer: Explorer) -> None:
         explorer.close()

@@ -39,14 +39,11 @@ class TestSettings:
         ("kind", "field", "text", "complaint"),
         [
             ("", "concentration", "-1", "must be positive"),
-            ("", "concentration", "many", "not a number"),
             ("", "alpha", "0", "α must be positive"),
             ("", "grid", "1, -1", "positive"),
             ("", "seed", "-3", "between"),
             ("", "splits", "1.5", "whole number"),
             ("pitman-yor", "discount", "1.5", "less than 1"),
-            ("dirichlet-multinomial", "components", "2.5", "whole number"),
-            ("finite-geometric", "gamma", "0", "must be positive"),
             ("finite-geometric", "nu", "1, -1", "grid of nu"),
         ],
     )
