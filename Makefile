@@ -40,7 +40,7 @@ BROWSER_STAMP := $(VENV)/.installed-browser
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab app test fast lint types docs unit notebooks browser layout binder test-under-load nightly audit bench rates visitors paper outputs links
+.PHONY: help lab app test compile fast lint types docs unit notebooks browser layout binder test-under-load nightly audit bench rates visitors paper outputs links
 .PHONY: lite lite-serve lite-test format clean oldest prereleases packages pages archive release notes tagged address
 
 help: ## list what make can do
@@ -52,17 +52,15 @@ lab: $(LAB_STAMP) ## set everything up and open JupyterLab on the first tutorial
 app: $(LAB_STAMP) ## set everything up and serve the Explorer as a web page
 	$(BIN)/ewens-widgets app $(APP)
 
-# One after another, not as prerequisites: the order is the cheapest first, also under make -j. The first three
-# leave a processor to the compiler, so that the tests after them find machine code.
+# First what uses one processor, two at a time: the tests after it find machine code. The rest uses all processors.
 test: $(TEST_STAMP) ## install what tests need and run everything that CI runs
-	@$(BIN)/ewens-widgets compile > /dev/null 2>&1 &
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory types
-	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint compile types docs binder
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory notebooks
 	@$(MAKE) --no-print-directory browser
-	@$(MAKE) --no-print-directory binder
+
+compile: $(TEST_STAMP) ## compile the sampler
+	$(BIN)/ewens-widgets compile
 
 fast: $(TEST_STAMP) ## only the fast tests, in parallel
 	$(UNIT) -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not nightly"
@@ -111,8 +109,7 @@ artefacts/oldest.txt: pyproject.toml scripts/oldest.py
 
 # Compiled first: no test is to wait for the compiler until its time is over.
 oldest: artefacts/oldest.txt ## the fast tests with the oldest versions that pyproject.toml allows, in an environment of their own
-	@$(MAKE) --no-print-directory $(OLDEST)/.installed-test VENV=$(OLDEST) CONSTRAINTS=$<
-	$(OLDEST)/bin/ewens-widgets compile
+	@$(MAKE) --no-print-directory compile VENV=$(OLDEST) CONSTRAINTS=$<
 	@$(MAKE) --no-print-directory fast VENV=$(OLDEST) CONSTRAINTS=$<
 
 NEXT := .venv-next

@@ -60,6 +60,7 @@ nb_execution_mode = "off"  # the outputs are stored; `make notebooks` runs and c
 
 default_role = "py:obj"
 maximum_signature_line_length = 90
+toc_object_entries_show_parents = "hide"  # the column beside a page is narrow
 python_use_unqualified_type_names = True
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "dollarmath"]

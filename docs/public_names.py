@@ -160,7 +160,7 @@ class Reference:
     def write(self, folder: Path) -> None:
         """Write the pages that Sphinx fills in."""
         folder.mkdir(exist_ok=True)
-        lines = ["Reference", "=========", "", f"``import {PACKAGE} as ew``", ""]
+        lines = ["Names", "=====", "", f"``import {PACKAGE} as ew``", ""]
         for title, names in self.sections.items():
             if names:
                 lines += [title.replace("`", "``"), "-" * 60, "", f".. currentmodule:: {PACKAGE}", ""]
