@@ -49,13 +49,13 @@ def nice_ticks(low: float, high: float, most: int) -> FloatArray:
 
 
 def nice_limits(low: float, high: float) -> tuple[float, float]:
-    """Limits around an interval, on a coarse raster that changes rarely; not below 0 for counts."""
+    """Limits around an interval, on a coarse raster so that they change rarely; not below 0 for counts."""
     if not np.isfinite(low) or not np.isfinite(high):
         return 0.0, 1.0
     spread = high - low or max(1.0, 0.1 * abs(high))
     raster = 10.0 ** np.floor(np.log10(spread)) / 2.0
     below, above = np.floor(low / raster - 0.5) * raster, np.ceil(high / raster + 0.5) * raster
-    return float(max(below, 0.0) if low >= 0.0 else below), float(above)
+    return float(max(below, 0.0) if low > 0.0 else below), float(above)
 
 
 def make_scale(low: float = 0.0, high: float = 1.0) -> bqplot.LinearScale:
