@@ -224,49 +224,60 @@ def own() -> None:
     row("", f"{(time.perf_counter() - start) / 3:.2g}", peak)
 
 
-def centre(bursts: int = 300) -> None:
-    """What the draw of an unknown centre costs: bursts of two chains in turn, in time of this thread.
+def in_turn(chains: list[ew.Sampler], iterations: int, bursts: int) -> tuple[float, float, float]:
+    """Microseconds of an iteration of two chains, and their ratio, in bursts from the same states.
 
-    Chains with a known and with an unknown centre have different numbers of clusters, on which the time of an
-    iteration depends. So bursts are also taken from the same states, of either chain in turn.
+    Left alone, such chains have different numbers of clusters, on which the time of an iteration depends,
+    though not in proportion. So both start each burst from the state of either chain in turn. Medians; time
+    of this thread.
     """
-    header(
-        "wine",
-        "µs an iteration, known centre",
-        "unknown centre",
-        "ratio",
-        "clusters, known centre",
-        "unknown",
-        "ratio from the same states",
-    )
+    times: tuple[list[float], list[float]] = [], []
+    for burst in range(bursts):
+        states = [chain.state for chain in chains]
+        for k in (0, 1) if burst % 4 < 2 else (1, 0):
+            chains[k].restore(states[burst % 2])
+            start = time.thread_time()
+            chains[k].advance(1, thin=iterations)
+            times[k].append(1e6 * (time.thread_time() - start) / iterations)
+            chains[k].restore(states[k])
+        for chain in chains:
+            chain.advance(iterations)
+    return np.median(times[0]), np.median(times[1]), np.median(np.divide(times[1], times[0]))
+
+
+def centre() -> None:
+    """What the draw of an unknown centre costs."""
+    header("wine", "µs an iteration, known centre", "unknown centre", "ratio from the same states")
     wine = ew.datasets.wine()
     for schedule, iterations in (("default", 50), ("paper-2", 2_000)):
         for model in ("I", "II", "III"):
-            chains = [
-                ew.Sampler(wine, model=model, moves=schedule, centre=kind, seed=0)
-                for kind in ("mean", "unknown")
-            ]
+            settings = {"model": model, "moves": schedule, "seed": 0}
+            chains = [ew.Sampler(wine, centre=kind, **settings) for kind in ("mean", "unknown")]
             for chain in chains:
                 chain.sample(1, burn_in=40 * iterations, progress=False)
-            own, clusters, same = ([[], []] for _ in range(3))
-            for burst in range(2 * bursts):
-                states = [chain.state for chain in chains]
-                for k in (0, 1) if burst % 4 < 2 else (1, 0):
-                    if burst % 2:
-                        chains[k].restore(states[burst // 2 % 2])
-                    start = time.thread_time()
-                    draws = chains[k].advance(1, thin=iterations)
-                    seconds = time.thread_time() - start
-                    (same if burst % 2 else own)[k].append(1e6 * seconds / iterations)
-                    if burst % 2:
-                        chains[k].restore(states[k])
-                    else:
-                        clusters[k].append(draws.n_clusters[-1])
-            known, unknown = np.median(own, axis=1)
-            counts = [f"{np.mean(values):.1f}" for values in clusters]
-            paired = f"{np.median(np.divide(same[1], same[0])):.3f}"
-            cells = f"{known:.2f}", f"{unknown:.2f}", f"{unknown / known:.3f}"
-            row(f"{schedule}, model {model}", *cells, *counts, paired)
+            known, unknown, ratio = in_turn(chains, iterations, 300)
+            row(f"{schedule}, model {model}", f"{known:.2f}", f"{unknown:.2f}", f"{ratio:.3f}")
+
+
+def categories() -> None:
+    """What five categorical columns cost besides wine's 13 numbers."""
+    header("wine", "µs an iteration, numbers", "and five columns of five categories", "ratio (at most 1.3)")
+    wine, rng = ew.datasets.wine(), np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(5, 0.7), size=(5, 3))
+    drawn = [[rng.choice(5, p=column[group]) for group in wine.labels] for column in shares]
+    table = np.column_stack([wine.X, np.transpose(drawn)])
+    kinds = {f"x{place + 1}": "number" if place < 13 else "category" for place in range(18)}
+    for model in ("I", "II", "III"):
+        for shapes in ("common", "own"):
+            settings = {"model": model, "shapes": shapes, "seed": 0}
+            chains = [
+                ew.Sampler(wine.X, kinds="numeric", **settings),
+                ew.Sampler(table, kinds=kinds, **settings),
+            ]
+            for chain in chains:
+                chain.sample(1, burn_in=300, progress=False)
+            alone, mixed, ratio = in_turn(chains, 4, 200)
+            row(f"model {model}, {shapes} shapes", f"{alone:.1f}", f"{mixed:.1f}", f"{ratio:.2f}")
 
 
 def peers() -> Iterator[tuple[str, Callable[[], int]]]:
@@ -318,6 +329,7 @@ SECTIONS = {
     "mixing": mixing,
     "own": own,
     "centre": centre,
+    "categories": categories,
     "peers": compare,
 }
 

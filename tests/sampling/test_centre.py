@@ -63,6 +63,20 @@ def test_one_cluster_says_nothing_of_theta_and_the_mean_favours_more_clusters() 
         assert four - one == pytest.approx(gain, abs=0.05)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_weights_of_theta_are_those_of_the_posterior(model: str) -> None:
+    """Also where the kernel does not compute them, as they are too small; a known centre has others."""
+    square = ew.datasets.unit_square(seed=0)
+    trace = ew.Sampler(square, model=model, centre="unknown", seed=1).sample(60, progress=False)
+    known, gaps = ew.Sampler(square, model=model).posterior, []
+    for before, event in itertools.pairwise(trace):
+        exact = trace.posterior.theta_conditional(before.labels)
+        np.testing.assert_allclose(event.theta_weights, exact, atol=1e-6)
+        gaps.append(np.abs(exact - known.theta_conditional(before.labels)).max())
+    assert max(gaps) > 1e-3
+    assert np.mean(trace.theta_weights == 0.0) > 0.05
+
+
 def test_another_centre_is_refused() -> None:
     with pytest.raises(ValueError, match=r'centre must be "mean".*or "unknown"'):
         ew.Sampler(data(), centre="median")

@@ -1,6 +1,9 @@
 """Data and settings at the edge of what is allowed."""
 
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import oracle
@@ -196,3 +199,14 @@ def test_a_column_of_categories_separates_what_numbers_do_not() -> None:
     with pytest.raises(ValueError, match="600 categorical columns are too many for 6 rows under common"):
         ew.Sampler(too_many)
     ew.Sampler(too_many, shapes="own")
+
+
+@pytest.mark.timing
+def test_five_columns_of_categories_take_at_most_three_tenths_more(repository: Path) -> None:
+    """The ratio of times from the same states, for every model and family."""
+    command = [sys.executable, "benchmarks/sampler_rates.py", "categories"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=repository).stdout
+    ratios = [float(line.split(" | ")[-1].strip(" |")) for line in output.splitlines() if "shapes" in line]
+    assert len(ratios) == 6
+    assert max(ratios) <= 1.3, output
+    assert min(ratios) > 0.5, output

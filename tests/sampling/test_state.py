@@ -37,6 +37,7 @@ SETTINGS: dict[str, dict[str, object]] = {
         "concentration": ew.Gamma(1.0, 1.0),
     },
     "centre": {"model": "III", "centre": "unknown"},
+    "centre, far away": {"model": "I", "centre": "unknown", "theta_grid": [1e-3, 1.0, 1e6]},
     "categories": {"model": "I"},
     "own, categories": {"model": "III", "shapes": "own", "initial": "k-means"},
     "own, centre": {"shapes": "own", "centre": "unknown"},

@@ -14,7 +14,8 @@ from its exact conditional without μ, and then μ given partition and θ: a t v
 * I: :math:`\operatorname{tr} S / (c (n - 1) d) \, I` and (n − 1) d.
 
 Until the next iteration the coordinates are y − μ, and the moves are those for a known centre. A state of the
-chain does not need μ, as each iteration draws it without looking at the last one.
+chain does not need μ, as each iteration draws it without looking at the last one. Data and μ are rounded to a
+grid (10⁻¹² standard deviations) on which sums of shifted data are exact, and shifted back are as before.
 
 Own shapes draw m, the mean of the centres of the clusters, given their precisions :math:`\Omega_b`, which are
 drawn with Σ: a normal variate with precision :math:`P = \sum_b \tfrac{n_b}{1+\theta n_b} \Omega_b` about
@@ -48,6 +49,8 @@ from ewens_widgets.sampling.kernel.workspace import (
     Problem,
     Workspace,
 )
+
+_EXACT = 2.0**52  # So many steps of the grid are a double without rounding, and twice as many.
 
 
 @jit
@@ -97,10 +100,29 @@ def _pull(problem: Problem, workspace: Workspace, theta_index: int) -> float:
 
 @inlined
 def release(problem: Problem, workspace: Workspace) -> None:
-    """Forget μ: the sums become those of the centred data; the coordinates wait for the next μ."""
-    for r in range(workspace.centre.shape[0]):
-        workspace.centre[r] = 0.0
-    sum_table(problem, workspace, problem.origin)
+    """Forget μ: the sums become those of the centred data; the coordinates wait for the next μ.
+
+    Data and μ are on a grid on which this is exact, unless μ is far away or cells were imputed.
+    """
+    centre, largest = workspace.centre, 0.0
+    for r in range(centre.shape[0]):
+        largest = max(largest, abs(centre[r]))
+    if problem.gaps.shape[0] > 0 or largest * problem.origin.shape[0] > _EXACT * problem.step:
+        sum_table(problem, workspace, problem.origin)
+    else:
+        _shift_sums(workspace, 1.0)
+    for r in range(centre.shape[0]):
+        centre[r] = 0.0
+
+
+@inlined
+def _shift_sums(workspace: Workspace, sign: float) -> None:
+    """Add μ to the sums, or take it away, as often as a cluster has objects."""
+    for b in range(workspace.integers[at.CLUSTERS]):
+        factor = sign * workspace.sizes[b]
+        for r in range(workspace.centre.shape[0]):
+            workspace.sums[b, r] += factor * workspace.centre[r]
+            workspace.columns[r, b] = workspace.sums[b, r]
 
 
 @inlined
@@ -125,6 +147,25 @@ def fill_residual(problem: Problem, workspace: Workspace, theta_index: int) -> f
             for r in range(n_features):
                 workspace.scatter[r] -= pull[r] * pull[r] / (total * n_objects)
     return total
+
+
+@inlined
+def within_scatter(problem: Problem, workspace: Workspace) -> float:
+    """Model I: what of S/n no θ changes, the scatter about the means of the clusters; after `release`."""
+    left = workspace.vectors[at.TOTAL, 0] if problem.gaps.shape[0] > 0 else 1.0
+    for b in range(workspace.integers[at.CLUSTERS]):
+        left -= workspace.gram[b] / (workspace.sizes[b] * float(problem.exponent))
+    return max(left, 0.0)
+
+
+@inlined
+def least_growth(theta: float, other: float) -> float:
+    r"""How many times larger c, and S but for the scatter within clusters, are at least at another θ.
+
+    Both are sums over clusters of terms in proportion to :math:`n_b / (1 + \theta n_b)` (S: the least such
+    sum over μ). The ratio of such a term at two values of θ is between its limits for one object and many.
+    """
+    return (1.0 + theta) / (1.0 + other) if other < theta else theta / other
 
 
 @inlined
@@ -153,11 +194,11 @@ def draw_centre(problem: Problem, workspace: Workspace, rng: np.random.Generator
         scale = math.sqrt(unit * n_features * scatter[0] / chi_square)
         for r in range(n_features):
             centre[r] = pull[r] / total + scale * rng.standard_normal()
+    grid = 1.5 * _EXACT * problem.step  # Adding this leaves no digits behind those of the grid.
+    for r in range(n_features):
+        centre[r] = (centre[r] + grid) - grid
     _shift(problem, workspace)
-    for b in range(workspace.integers[at.CLUSTERS]):
-        for r in range(n_features):
-            workspace.sums[b, r] -= workspace.sizes[b] * centre[r]
-            workspace.columns[r, b] = workspace.sums[b, r]
+    _shift_sums(workspace, -1.0)
 
 
 @inlined

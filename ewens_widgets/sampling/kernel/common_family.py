@@ -26,9 +26,11 @@ from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.centre import (
     draw_centre,
     fill_residual,
+    least_growth,
     log_orbit_terms,
     release,
     sum_table,
+    within_scatter,
 )
 from ewens_widgets.sampling.kernel.gaps import impute
 from ewens_widgets.sampling.kernel.partition_changes import (
@@ -58,6 +60,9 @@ from ewens_widgets.sampling.kernel.scatter import (
     update_inverse,
 )
 from ewens_widgets.sampling.kernel.workspace import Problem, Workspace
+
+# Log weights of θ so far below the highest become 0 in `from_logs`, whatever rounding does.
+_NEGLIGIBLE = 41.0
 
 
 @inlined
@@ -361,22 +366,39 @@ def log_odds(problem: Problem, workspace: Workspace, item: int) -> float:
 def _theta_log_weights(problem: Problem, workspace: Workspace, out: FloatArray) -> None:
     """Write log p(θ) + log L(B, θ) for every θ of the grid to `out`; changes the scatter.
 
-    Model I needs the squares of the sums.
+    Model I needs the squares of the sums. The present θ comes first: with an unknown centre it shows which
+    others have weights that `from_logs` makes 0, so that model I need not compute them.
     """
     n_features, is_centred = problem.coordinates.shape[1], problem.origin.shape[0] == 0
     n_objects = problem.coordinates.shape[0] - (0 if is_centred else 1)
-    for g in range(problem.theta.shape[0]):
+    n_values, present = problem.theta.shape[0], workspace.integers[at.THETA]
+    is_bounded = problem.model == 1 and not is_centred
+    total, within, between, highest = 1.0, 0.0, 0.0, -np.inf
+    for step in range(n_values):
+        g = present + step if present + step < n_values else present + step - n_values
         log_det_gamma = 0.0
         for b in range(workspace.integers[at.CLUSTERS]):
             log_det_gamma += problem.log_grown[g, workspace.sizes[b]]
+        if is_bounded and step > 0:
+            growth = least_growth(problem.theta[present], problem.theta[g])
+            least = math.log(total * growth) + n_objects * math.log(within + growth * between)
+            bound = problem.log_theta_prior[g] - 0.5 * n_features * (log_det_gamma + least)
+            if bound < highest - _NEGLIGIBLE:
+                out[g] = -np.inf
+                continue
         if not is_centred:
-            log_det_gamma += math.log(fill_residual(problem, workspace, g))
+            pull = fill_residual(problem, workspace, g)
+            log_det_gamma += math.log(pull)
+            if is_bounded and step == 0:
+                total, within = pull, within_scatter(problem, workspace)
+                between = workspace.scatter[0] - within
         elif problem.model == 3:
             fill_scatter_matrix(problem, workspace, g, workspace.matrix)
         else:
             fill_scatter(problem, workspace, g)
         scale = cholesky(workspace.matrix) if problem.model == 3 else log_scale(problem, workspace)
         out[g] = problem.log_theta_prior[g] - 0.5 * n_features * log_det_gamma - 0.5 * n_objects * scale
+        highest = max(highest, out[g])
 
 
 @inlined

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from ewens_widgets.model.checks import FloatArray, ModelName
+from ewens_widgets.model.coordinates import exact_step, on_exact_grid
 from ewens_widgets.model.likelihood import cluster_sums
 from ewens_widgets.model.mixed_columns import PSEUDO_COUNT
 from ewens_widgets.model.own_shapes import log_size_constants, prior_degrees, unit_degrees, unpack_sigma
@@ -64,6 +65,8 @@ SIZE_WEIGHT, SIZE_STEP, COUNT_STEP = 0, 1, 2
 # Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
 # one without objects.
 SIDE, MERGED, EMPTY = -4, -2, -1
+# How much coarser the grid of data with an unknown centre is, so that sums are exact for shifted data too.
+SPARE = 8.0
 _LARGEST_GAIN = 200.0  # Logarithm of the largest factor of a weight that categories may make.
 _MOST_DEAR_COUNTS = 20_000  # Numbers of clusters that a weight is computed for where each takes a sum.
 
@@ -113,8 +116,8 @@ class Problem(NamedTuple):
     `kernel.common_weights`); for m = 0, a new cluster, the share of V is missing. (No object joins a cluster
     of n + 1.) `log_prior` has three rows of the prior V(K) Π W(m), a table each: `SIZE_WEIGHT` is log W(m),
     `SIZE_STEP` log W(m+1)/W(m), and `COUNT_STEP` log V(K+1)/V(K), but for λ, which is in the workspace.
-    `origin` has the centred data where the centre is unknown (see `kernel.centre`), and else no rows. `gaps`
-    has row and column of each missing cell (see `kernel.gaps`).
+    `origin` has the centred data where the centre is unknown (see `kernel.centre`), and else no rows; its
+    entries are then multiples of `step`. `gaps` has row and column of each missing cell (see `kernel.gaps`).
 
     Arrays are few: a call hands each of them over in some seven numbers, which small moves feel.
     """
@@ -128,6 +131,7 @@ class Problem(NamedTuple):
     shrinkage: FloatArray
     exponent: int
     handicap: FloatArray
+    step: float
     origin: FloatArray
     gaps: IntArray
     categories: Any = ()
@@ -257,7 +261,7 @@ def make_problem(posterior: Posterior) -> AnyProblem:
         posterior.centre == "unknown",
     )
     if has_gaps or is_unknown:
-        memory = np.concatenate([posterior.coordinates] * (1 + (has_gaps and is_unknown)))
+        memory = np.concatenate([found.coordinates] * (1 + (has_gaps and is_unknown)))
         coordinates, origin = memory[:n_objects], memory[n_objects:]
         for view in (coordinates, origin):
             view.setflags(write=False)
@@ -269,16 +273,21 @@ def make_problem(posterior: Posterior) -> AnyProblem:
 
 def _tabulated(posterior: Posterior) -> AnyProblem:
     n_objects, n_features = posterior.n_objects, posterior.n_features
+    coordinates, step = posterior.coordinates, 0.0
+    if posterior.centre == "unknown" and posterior.shapes == "common":
+        step = SPARE * exact_step(coordinates)
+        coordinates = on_exact_grid(coordinates, step)
+        coordinates.setflags(write=False)  # Otherwise it is another type, and compiled again.
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
     log_grown = np.log(grown)
     shared: dict[str, Any] = {
-        "coordinates": posterior.coordinates,
+        "coordinates": coordinates,
         "model": {"I": 1, "II": 2, "III": 3}[posterior.model],
         "theta": posterior.theta_grid,
         "log_theta_prior": posterior.log_theta_prior,
         "log_grown": log_grown,
-        "origin": posterior.coordinates[: n_objects * (posterior.centre == "unknown")],
+        "origin": coordinates[: n_objects * (posterior.centre == "unknown")],
         "gaps": np.array(posterior.gaps, order="C"),  # Another layout is another type, and compiled again.
         "log_prior": np.stack(
             [
@@ -309,6 +318,7 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
         shrinkage=posterior.theta_grid[:, None] / grown / exponent,
         exponent=exponent,
         handicap=handicap,
+        step=step,
         categories=_category_tables(posterior, exponent),
     )
 
