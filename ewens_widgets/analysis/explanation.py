@@ -35,7 +35,7 @@ from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Ewens
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
 from ewens_widgets.sampling.cold_start import at_once
-from ewens_widgets.sampling.draws import Event, Records
+from ewens_widgets.sampling.draws import Event, Records, read_only
 from ewens_widgets.sampling.driver import Driver
 from ewens_widgets.sampling.kernel.workspace import ACCOUNT, NOTED, make_outcome, make_problem
 from ewens_widgets.sampling.moves.move import (
@@ -48,7 +48,6 @@ from ewens_widgets.sampling.moves.move import (
     Way,
     count,
     from_log,
-    frozen,
     pair_distances,
     signed,
 )
@@ -232,14 +231,14 @@ def _parameters(posterior: Posterior, records: Records, after: State) -> Paramet
     drawn = Parameters(
         float(posterior.theta_grid[after.theta_index]),
         after.theta_index,
-        frozen(records.theta_weights[0].copy()),
+        read_only(records.theta_weights[0].copy()),
         math.exp(after.log_concentration),
-        sigma=frozen(after.sigma.copy()),
+        sigma=read_only(after.sigma.copy()),
         n_imputed=len(posterior.gaps),
     )
     if posterior.shapes == "common":
         return drawn
-    nu, weights = float(posterior.nu_grid[after.nu_index]), frozen(records.nu_weights[0].copy())
+    nu, weights = float(posterior.nu_grid[after.nu_index]), read_only(records.nu_weights[0].copy())
     return drawn._replace(nu=nu, nu_index=after.nu_index, nu_weights=weights)
 
 

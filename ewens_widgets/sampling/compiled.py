@@ -1,7 +1,6 @@
 """The compiler of the kernels: numba where it is installed, plain Python where it is not (Pyodide).
 
-Set ``EWENS_WIDGETS_INTERPRETED=1`` to run the kernels interpreted, for example to step through them in a
-debugger. The chain is the same.
+``EWENS_WIDGETS_INTERPRETED=1`` runs them interpreted, for example in a debugger. The chain is the same.
 
 *Machine code on disk.* Numba compares kept machine code with the file of the function itself, but not with
 the files of the functions that it calls. So the folder of our machine code is named after the content of all
@@ -112,7 +111,7 @@ except ImportError:
         is_plain = _loaded is None or is_set("EWENS_WIDGETS_INTERPRETED")
         return function if is_plain else cast("Function", _loaded(function))
 
-    def _announce(operation: Callable[..., Any], table: Mapping[type, Any], mixed: bool | None) -> None:
+    def _announce(operation: Callable[..., Any], kind: type, found: Any, mixed: bool | None) -> None:  # noqa: ANN401 - see below
         """Without a compiler there is nothing to announce."""
 else:
     COMPILED = True
@@ -125,8 +124,7 @@ else:
     # An inner function makes and keeps no arrays: those that it is given live for as long as the entry runs.
     # Counting references to all arrays of a workspace at every call would take half of the time of a Gibbs
     # sweep. `numba.extending` documents the option; a version may come without it.
-    if hasattr(CPUTargetOptions, "_nrt"):
-        _INNER["_nrt"] = False
+    _INNER |= {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
     def entry(function: Function) -> Function:
         """Compile a function that Python calls, at its first call, and keep its machine code on disk."""
@@ -158,12 +156,8 @@ else:
         compiled: Function = numba.njit(forceinline=True, **_INNER)(function)
         return compiled
 
-    def _announce(operation: Callable[..., Any], table: Mapping[type, Any], mixed: bool | None) -> None:
+    def _announce(operation: Callable[..., Any], kind: type, found: Any, mixed: bool | None) -> None:  # noqa: ANN401 - numba's
         """Tell numba what the operation stands for in code that is compiled for a kind of workspace."""
-        for kind, found in table.items():
-            _announce_one(operation, kind, found, mixed)
-
-    def _announce_one(operation: Callable[..., Any], kind: type, found: Any, mixed: bool | None) -> None:  # noqa: ANN401 - numba's
         # Inlined where this family's function is: a call hands over all arrays of a workspace, one by one.
         options: Any = {**_INNER, "forceinline": found.targetoptions.get("forceinline", False)}
         plain: Callable[..., Any] = found.py_func
@@ -186,44 +180,39 @@ def by_family(table: Mapping[type, Callable[..., Any]]) -> Callable[..., Any]:
     known when the code is compiled, so a loop decides nothing, and only families that are used are compiled.
     Called from Python, the operation is interpreted.
     """
-
-    def operation(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
-        if type(arguments[1]) not in table:
-            known = ", ".join(kind.__name__ for kind in table)
-            raise TypeError(
-                f"there is no such operation for {type(arguments[1]).__name__}; there is one for {known}"
-            )
-        return interpreted(table[type(arguments[1])])(*arguments)
-
-    _announce(operation, table, None)
+    operation = _in_python(table, table)
+    for kind, found in table.items():
+        _announce(operation, kind, found, mixed=None)
     _families[operation] = table
     return operation
 
 
-def with_categories(
-    operation: Callable[..., Any], mixed: Callable[..., Any] | Mapping[type, Callable[..., Any]]
-) -> Callable[..., Any]:
-    """An operation of `by_family` with a version of its own for workspaces that have categories.
+def with_categories(operation: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Give an operation of `by_family` another version for workspaces that have categories; a decorator.
 
-    Where there are none, compiled code is that of the operation alone.
-
-    Parameters
-    ----------
-    operation
-        What `by_family` returned.
-    mixed
-        The version for workspaces with categories, for all families or for each.
+    It is one version for all families. Compiled code for other workspaces has nothing of it.
     """
     plain = _families[operation]
-    table = mixed if isinstance(mixed, Mapping) else dict.fromkeys(plain, mixed)
 
-    def chosen(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
-        found = table if getattr(arguments[1], "categories", ()) else plain
-        return interpreted(found[type(arguments[1])])(*arguments)
+    def decorate(mixed: Any) -> Any:  # noqa: ANN401 - as compiled functions are
+        chosen = _in_python(plain, dict.fromkeys(plain, mixed))
+        for kind, found in plain.items():
+            _announce(chosen, kind, found, mixed=False)
+            _announce(chosen, kind, mixed, mixed=True)
+        return chosen
 
-    _announce(chosen, plain, mixed=False)
-    _announce(chosen, table, mixed=True)
-    return chosen
+    return decorate
+
+
+def _in_python(plain: Mapping[type, Any], mixed: Mapping[type, Any]) -> Callable[..., Any]:
+    def operation(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the functions take and give
+        table = mixed if getattr(arguments[1], "categories", ()) else plain
+        if (kind := type(arguments[1])) not in table:
+            known = ", ".join(other.__name__ for other in table)
+            raise TypeError(f"there is no such operation for {kind.__name__}; there is one for {known}")
+        return interpreted(table[kind])(*arguments)
+
+    return operation
 
 
 _families: dict[Callable[..., Any], Mapping[type, Callable[..., Any]]] = {}  # Of each operation.
@@ -240,8 +229,7 @@ def _plain_names(known: dict[str, Any]) -> dict[str, Any]:
     Python must not call compiled inner functions: they have no way in from there, and the process crashes.
     """
     if known["__name__"] not in _plain_modules:
-        # Kept before it is filled: functions call each other in circles.
-        names = _plain_modules[known["__name__"]] = dict(known)
+        names = _plain_modules[known["__name__"]] = dict(known)  # Functions call each other in circles.
         for name, value in known.items():
             if hasattr(value, "py_func"):
                 names[name] = interpreted(value)

@@ -32,6 +32,7 @@ import numpy as np
 from ewens_widgets.paper.moves import split_merge_proposal as proposal
 from ewens_widgets.paper.moves.distances import BETWEEN, WITHIN
 from ewens_widgets.paper.moves.split_merge_proposal import SplitMergeOptions, split_merge
+from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.moves.move import (
     Allocation,
     BareProposal,
@@ -41,7 +42,6 @@ from ewens_widgets.sampling.moves.move import (
     Option,
     Scene,
     count,
-    frozen,
 )
 
 _ACTIONS = ("split", "merge", "nothing")
@@ -205,7 +205,7 @@ def _choice_of_clusters(notes: Notes, slot: int, other: int, uniform: float) -> 
 def _first_core_first(allocation: Allocation) -> Allocation:
     """The same with the first core's side as side 0, where the cores are apart."""
     first, second = (int(allocation.sides[allocation.members == core][0]) for core in allocation.cores)
-    return replace(allocation, sides=frozen(1 - allocation.sides)) if first > second else allocation
+    return replace(allocation, sides=read_only(1 - allocation.sides)) if first > second else allocation
 
 
 def _tell_sides(account: BareProposal, allocation: Allocation) -> Iterator[Scene]:

@@ -25,6 +25,7 @@ from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import canonical_labels, check_labels
 from ewens_widgets.sampling.compiled import entry, jit
+from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.family import conditional_weights, refresh, relocate, tabulate
 from ewens_widgets.sampling.kernel.partition_changes import choose
@@ -46,7 +47,6 @@ from ewens_widgets.sampling.moves.move import (
     Scene,
     Way,
     count,
-    frozen,
 )
 
 # Notes: a slot and its weight; the object, the slot that it was drawn to join, and the uniform draw.
@@ -129,7 +129,7 @@ class Gibbs(Move):
         log_backward = math.log(own_probability) if own_probability > 0.0 else -math.inf
         return BareProposal(
             labels=notes.labels,
-            proposed=frozen(canonical_labels(after)),
+            proposed=read_only(canonical_labels(after)),
             kind="draw",
             choices=(
                 Choice("object whose turn it is", order, item, np.array([item]), order),

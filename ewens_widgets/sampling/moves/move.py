@@ -42,6 +42,7 @@ from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.compiled import COMPILED, guest
+from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.workspace import Outcome
 
@@ -243,7 +244,7 @@ class Notes:
     @cached_property
     def labels(self) -> IntArray:
         """Canonical labels."""
-        return frozen(canonical_labels(self.slots))
+        return read_only(canonical_labels(self.slots))
 
     def of(self, topic: int) -> list[tuple[int, int, float]]:
         """Subjects and value of each note on a topic."""
@@ -269,7 +270,7 @@ class Notes:
             cores=self.of(CORES)[0][:2],
             members=np.array(members, dtype=np.intp),
             to_second=np.array(shares),
-            sides=frozen(np.array(sides, dtype=np.int64)),
+            sides=read_only(np.array(sides, dtype=np.int64)),
             **details,
         )
 
@@ -285,7 +286,7 @@ class Notes:
         reals = self._outcome.reals
         return BareProposal(
             labels=self.labels,
-            proposed=frozen(canonical_labels(self._outcome.labels)),
+            proposed=read_only(canonical_labels(self._outcome.labels)),
             kind=kind,
             forward=self.way(FORWARD, float(reals[at.LOG_FORWARD])),
             backward=self.way(BACKWARD, float(reals[at.LOG_BACKWARD])),
@@ -465,12 +466,6 @@ def register(kind: _Kind) -> _Kind:
         raise ValueError(f"there is a move {kind.name!r} already, {known.__name__}; choose another name.")
     MOVES[kind.name] = kind
     return kind
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Forbid writing to an array."""
-    array.setflags(write=False)
-    return array
 
 
 def count(number: int, one: str, several: str | None = None) -> str:
