@@ -113,9 +113,21 @@ PAPERS = ("paper-1", "paper-2")  # Some 40 iterations until a draw is as good as
 Case = tuple[str, Any, tuple[int, int, int], Settings, Settings]
 
 
-def cases() -> list[Case]:
-    """Data, schedule, (draws, burn-in, thinning), settings, and settings that are not those of the chain."""
-    found: list[Case] = []
+def in_turn(cases: list[Case], turn: int) -> list[Any]:
+    """Cases of a model, of which every third is run each time: with all models these are all."""
+    is_now = [place % len(MODELS) == turn for place in range(len(cases))]
+    return [
+        pytest.param(case, marks=[] if now else pytest.mark.nightly)
+        for case, now in zip(cases, is_now, strict=True)
+    ]
+
+
+def cases() -> list[Any]:
+    """Data, schedule, (draws, burn-in, thinning), settings, and settings that are not those of the chain.
+
+    What `test_exact_moves` proves for all models, priors and kinds of columns, chains of one model show.
+    """
+    found: list[Any] = []
     wrong: dict[str, Settings] = {
         "I": {"prior": "less"},
         "II": {"theta_grid": (1.0, 8.0, 32.0)},
@@ -131,16 +143,16 @@ def cases() -> list[Case]:
                 (key, moves, (6000, 500, thin), {"model": model, "centre": "unknown"}, {"centre": "mean"})
                 for key, moves, thin in (("six", "default", 2), ("five", "paper-2", 40))
             ),
-            *(
-                ("column", SHORT[0], (5000, 100, 10), {**own, "prior": prior}, {"prior": other})
-                for prior, other in zip(PRIORS, [*priors[1:4], "Ewens"], strict=True)
-            ),
             ("column", SHORT[0], (5000, 100, 10), {**own, "centre": "unknown"}, {"centre": "mean"}),
         ]
-        for shapes, key, moves in itertools.product(("common", "own"), ("five", "first column"), SHORT):
+        several: list[Case] = [
+            ("column", SHORT[0], (5000, 100, 10), {**own, "prior": prior}, {"prior": other})
+            for prior, other in zip(PRIORS, [*priors[1:4], "Ewens"], strict=True)
+        ]
+        for (shapes, key), moves in itertools.product((("common", "five"), ("own", "first column")), SHORT):
             settings = own | {"has_categories": True, "shapes": shapes, "prior": priors[MODELS.index(model)]}
-            if (shapes == "own") == (key == "first column"):
-                found.append((key, moves, (8000, 200, 10), settings, {"has_categories": False}))
+            several.append((key, moves, (8000, 200, 10), settings, {"has_categories": False}))
+        found += in_turn(several, MODELS.index(model))
     for model, moves, thin in (("I", "default", 3), ("III", "default", 3), ("II", "paper-2", 40)):
         found.append(
             ("five", moves, (5000, 500, thin), {"model": model, "prior": "Gamma"}, {"prior": "its mean"})

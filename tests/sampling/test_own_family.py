@@ -10,7 +10,7 @@ import oracle
 import pytest
 from sampling.exact import MODELS, PRIORS, Floats
 from sampling.goodness import batch_score, limit
-from sampling.test_exact_chains import DATA, NUS, THETAS, law_of
+from sampling.test_exact_chains import DATA, THETAS
 from scipy.special import digamma
 
 import ewens_widgets as ew
@@ -20,56 +20,6 @@ from ewens_widgets.sampling.moves import SplitMerge
 
 FIVE = DATA["column"]
 KEEP = SplitMerge(probabilities=(0.0, 0.0, 1.0))
-QUICK = 0.05  # Total variation of partition, θ and ν that is put down to chance, after 12 000 iterations.
-
-
-def distance_by_hand(draws: int, missing: float = 0.0, keep: bool = False) -> float:
-    """The sampler in a few lines: partition, θ and ν from their conditional given Σ, Σ by two draws.
-
-    Sabotaged by `missing` degrees of freedom in the draw of Σ, or (`keep`) without one. The common variance
-    is rounded to those of the quadrature. Returns the total variation from the exact posterior.
-    """
-    law = law_of("column", shapes="own", theta_grid=THETAS)
-    partitions, log_prior = list(law), PRIORS["Ewens"].log_pmf
-    weights = np.log(oracle.theta_weights(THETAS, 1.0))
-    y = (FIVE[:, 0] - FIVE.mean()) / FIVE.std()
-    tables = np.array(
-        [
-            [
-                [
-                    log_prior(labels) + weights[g] + oracle.own_log_likelihoods(FIVE, labels, theta, nu)
-                    for nu in NUS
-                ]
-                for g, theta in enumerate(THETAS)
-            ]
-            for labels in partitions
-        ]
-    ).reshape(-1, oracle.LOG_VARIANCES.size)
-    cumulated = np.cumsum(np.exp(tables - tables.max(axis=0)), axis=0).T
-    rng, place = np.random.default_rng(2), 540
-    step = oracle.LOG_VARIANCES[1] - oracle.LOG_VARIANCES[0]
-    rows = np.empty(draws, dtype=np.intp)
-    for draw in range(draws):
-        cell = int(np.searchsorted(cumulated[place], rng.random() * cumulated[place, -1]))
-        rows[draw] = cell
-        labels, theta, nu = np.array(partitions[cell // 4]), THETAS[cell // 2 % 2], NUS[cell % 2]
-        if keep:
-            continue
-        base, total = nu * np.exp(oracle.LOG_VARIANCES[place]), 0.0
-        for b in range(labels.max() + 1):
-            members = y[labels == b]
-            volume = base + members @ members - members.sum() ** 2 / (1.0 / theta + members.size)
-            total += rng.gamma((nu + 2.0 + members.size) / 2.0) / (volume / 2.0)
-        variance = rng.gamma((labels.max() + 1) * (nu + 2.0 - missing) / 2.0) / (nu / 2.0 * total)
-        place = int(np.clip(round((np.log(variance) - oracle.LOG_VARIANCES[0]) / step), 0, 1200))
-    seen = np.bincount(rows, minlength=4 * len(partitions)) / draws
-    return 0.5 * float(np.abs(seen - np.array(list(law.values())).ravel()).sum())
-
-
-def test_a_wrong_draw_of_the_common_variance_is_found() -> None:
-    assert distance_by_hand(12_000) < QUICK
-    assert distance_by_hand(12_000, missing=1.0) > 2 * QUICK
-    assert distance_by_hand(12_000, keep=True) > 2 * QUICK
 
 
 def test_likeness_without_limit_is_the_common_family() -> None:
