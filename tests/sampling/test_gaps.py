@@ -306,7 +306,7 @@ def test_every_sign_of_a_gap_is_understood() -> None:
             {},
             "column 1 has no values, all its cells are missing; drop it",
         ),
-        ([(2, 1)], np.inf, {}, "contain infinity .* row 2, column 1.*or make these cells missing"),
+        ([(2, 1)], np.inf, {}, "contain infinity .* row 2, column 1.*make the cells missing"),
         (
             [(row, row % 3) for row in range(4)],
             GAP,
