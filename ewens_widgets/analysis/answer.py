@@ -2,8 +2,8 @@ r"""How many groups, which, and how certain that is: the answer, without being t
 
 `groups` gives every draw a partition into groups. The answer is computed from these:
 
-* the posterior probability of each number of groups, small ones not counted;
-* of the draws with the most probable number, the one whose groups have the least expected variation of
+* the posterior probability of each number of groups, small ones not counted, the threshold being unknown;
+* of the draws with the most frequent number, the one whose groups have the least expected variation of
   information over all draws, as reference;
 * membership probabilities: the share of draws in which an object is with the *core* of a group, more than
   half of its objects. If an object is with the cores of several groups, because a draw has them as one, the
@@ -51,7 +51,6 @@ from ewens_widgets.analysis.groups import (
     groups_of,
     least_size,
     merge_losses,
-    most_probable,
 )
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
 from ewens_widgets.files import write_atomically
@@ -195,14 +194,12 @@ class Answer:
     table
         The merge table.
     probabilities
-        Posterior probability of each number of groups.
+        Posterior probability of each number of groups, the threshold being unknown; see `analysis.groups`.
     levels
-        The curve of thresholds: the number of groups at each, its probability, and whether the groups depend
-        on the threshold there.
+        The curve of thresholds: the number of groups at each, its share of draws, and whether the groups
+        depend on the threshold there.
     level
         The level that the answer uses.
-    averaged
-        Probability of each number of groups, averaged over all thresholds; see `analysis.groups`.
     bent
         Whether groups are long or bent: one Gaussian for the two closest groups would lose less log posterior
         than one Gaussian in the place of two did within a group.
@@ -221,7 +218,6 @@ class Answer:
     probabilities: dict[int, float]
     levels: tuple[Level, ...] = field(repr=False)
     level: Level
-    averaged: dict[int, float] = field(repr=False)
     bent: bool
     components: tuple[int, int]
     draws: NDArray[np.int16] = field(repr=False)
@@ -352,15 +348,21 @@ class Answer:
             f"{count} {_plural(count, 'group')} (probability {self.probability:.2f}{named}) of {sizes}{made}"
         )
 
+    @property
+    def _title(self) -> str:
+        """The headline, which begins with a warning if the chains disagree."""
+        doubt = "This run does not converge: " if self.report.verdict == "do not trust" else ""
+        return f"{doubt}{self.headline}."
+
     def __repr__(self) -> str:
         return f"Answer({self.headline})"
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.headline}.", *self._lines()])
+        return "\n".join([self._title, *self._lines()])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<p>{escape(line)}</p>" for line in self._lines())
-        return f"<div><p><strong>{escape(self.headline)}</strong></p>{lines}</div>"
+        return f"<div><p><strong>{escape(self._title)}</strong></p>{lines}</div>"
 
 
 def answer(trace: "Trace") -> Answer:
@@ -369,8 +371,7 @@ def answer(trace: "Trace") -> Answer:
         raise ValueError("the trace holds no draws; sample some, or drop fewer as burn-in.")
     found = groups_of(trace)
     draws = found.of_level(found.chosen)
-    probabilities = found.numbers(found.levels[found.chosen].threshold * FACTOR**0.5)
-    number = most_probable(probabilities)[0]
+    number = found.levels[found.chosen].n_groups
     reference = typical_draw(draws, found.rows)
     memberships, small = core_memberships(draws, draws[reference])
     table = _merge_table(trace, found, reference)
@@ -395,10 +396,9 @@ def answer(trace: "Trace") -> Answer:
         memberships=read_only(memberships),
         small_clusters=read_only(small),
         table=table,
-        probabilities=probabilities,
+        probabilities=found.probabilities(),
         levels=found.levels,
         level=found.levels[found.chosen],
-        averaged=found.averaged(),
         bent=bent,
         components=(int(low), int(high)),
         draws=read_only(draws),
@@ -409,7 +409,7 @@ def answer(trace: "Trace") -> Answer:
 
 
 def typical_draw(draws: NDArray[np.int16], rows: IntArray | slice) -> int:
-    """Of the draws with the most probable number, the one with the least expected loss over all draws."""
+    """Of the draws with the most frequent number, the one with the least expected loss over all draws."""
     distinct = Draws.of(np.array([canonical_labels(labels[rows]) for labels in draws]))
     expected = ExpectedLoss(distinct, "vi")
     losses = np.array([expected.of(labels) for labels in distinct.labels.astype(np.intp)])[distinct.place]

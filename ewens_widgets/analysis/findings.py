@@ -94,15 +94,10 @@ _TABLE: dict[str, _Row] = {
         "The number of groups depends on how much overlap makes two components one group: {listed}.",
         "Compare these groupings, answer().groups(number), and decide by what they mean.",
     ),
-    "averaged": _Row(
-        "warning",
-        "Averaged over all thresholds, {number} is the most probable number of groups ({share:.2f}).",
-        "Compare these groupings, answer().groups(number), and decide by what they mean.",
-    ),
     "number": _Row(
         "warning",
         "The posterior is divided between several numbers of groups: {listed}.",
-        "Report the probabilities, not the most probable number alone.",
+        "Report the probabilities, and compare these groupings: answer().groups(number).",
     ),
     "few rows": _Row(
         "warning",

@@ -33,11 +33,16 @@ the number depends on it. A smaller τ with several stable groups is preferred i
 Gaussian for the two closest would lose less log posterior than one Gaussian in the place of two components
 did within a group.
 
-**Averaged over thresholds.** The verdict compares the answer with a second rule, which chooses no τ: the
-logarithm of τ is uniform between two ends (`AVERAGED`), and a τ counts in proportion to the range over which
-the number of groups of its draw stays the same. With :math:`s_t(g)` the share of the range at which draw t
-has g groups, :math:`P(g) = \frac1T \sum_t s_t(g)^2 / \sum_h s_t(h)^2`. A run is trusted only if both rules
-give the same number.
+**How probable is the number?** At one threshold nearly all draws may have the same number of groups, and
+still the number be wrong. So the stated probabilities take τ as unknown, with the prior
+
+.. math:: \Pr(\tau < e) = \frac{e}{e + 0.05},
+
+the probability that two components with overlap e are one group: even at `EVEN`, 5 %. A number that is real
+stays the same over a long range of τ, and counts in proportion to it. With :math:`s_t(g)` the prior
+probability of the thresholds at which draw t has g groups, and :math:`S(g)` its average over draws,
+
+.. math:: P(g) = \frac1T \sum_t \frac{s_t(g) \, S(g)}{\sum_h s_t(h) \, S(h)} .
 
 The constants were chosen on simulated data (`benchmarks/rules.py`) and judged on others. The result is
 deterministic given the draws and has the invariance of the model.
@@ -69,7 +74,7 @@ LARGEST = 0.1
 FACTOR = 3.0
 EVIDENCE = 3.0  # Nats: odds of 20.
 SAME, UNSTABLE = 0.9, 0.65
-AVERAGED = 0.005, 0.5  # Thresholds that the verdict averages over; switching freely is an overlap of a half.
+EVEN = 0.05  # Overlap at which two components are one group as probably as not, before the draws are seen.
 
 _SMALLEST = 0.002  # Thresholds go down to this in steps of a factor √2.
 _DRAWS = 20, 100  # Draws that are merged, fewest and most …
@@ -96,21 +101,15 @@ class MergePath(NamedTuple):
         below = np.flatnonzero(self.overlaps < np.where(self.as_good, threshold / FACTOR, threshold))
         return np.asarray(self.groups[below[0] if below.size else -1])
 
-    def weights(self, counts: IntArray) -> FloatArray:
-        """Weights of the rows over all thresholds; `counts` has the number of groups in each."""
-        low, high = AVERAGED
+    def shares(self) -> FloatArray:
+        """Prior probability of the thresholds at which each row has the groups."""
         above = np.minimum.accumulate(np.append(np.inf, self.overlaps))
         below = np.minimum(np.append(self.overlaps, 0.0), above)
-        shares = np.log(np.clip(above, low, high) / np.clip(below, low, high))
-        run = np.zeros(shares.size, dtype=np.intp)
-        seen = shares > 0.0
-        run[seen] = np.cumsum(np.diff(counts[seen], prepend=-1) != 0)
-        found = shares * np.bincount(run, shares)[run]
-        return np.asarray(found / found.sum())
+        return np.asarray(EVEN / (below + EVEN) - EVEN / (above + EVEN))
 
 
 class Level(NamedTuple):
-    """A threshold: the number of groups there, its probability, and how little the groups depend on it.
+    """A threshold: the number of groups there, its share of draws, and how little the groups depend on it.
 
     `stability` is the adjusted Rand index between the groups at `threshold` and at `FACTOR` times as much,
     averaged over draws.
@@ -164,7 +163,7 @@ class DrawGroups:
         return self.at(self.levels[place].threshold * FACTOR**0.5)
 
     def numbers(self, threshold: float) -> dict[int, float]:
-        """Posterior probability of each number of groups at a threshold; small groups are not counted."""
+        """Share of the draws with each number of groups at a threshold; small groups are not counted."""
         counts = [
             count_large(np.bincount(path.at(threshold), weights=np.bincount(labels)))
             for path, labels in zip(self.paths, self.labels, strict=True)
@@ -172,15 +171,16 @@ class DrawGroups:
         numbers, times = np.unique(counts, return_counts=True)
         return dict(zip(numbers.tolist(), (times / len(counts)).tolist(), strict=True))
 
-    def averaged(self) -> dict[int, float]:
-        """Probability of each number of groups, averaged over thresholds."""
-        total: dict[int, float] = {}
+    def probabilities(self) -> dict[int, float]:
+        """Posterior probability of each number of groups, the threshold being unknown."""
+        ranges = []
         for path, labels in zip(self.paths, self.labels, strict=True):
             sizes = np.bincount(labels)
-            counts = np.array([count_large(np.bincount(row, weights=sizes)) for row in path.groups])
-            for number, weight in zip(counts.tolist(), path.weights(counts).tolist(), strict=True):
-                total[number] = total.get(number, 0.0) + weight / len(self.paths)
-        return total
+            counts = [count_large(np.bincount(row, weights=sizes)) for row in path.groups]
+            ranges.append(np.bincount(counts, path.shares(), minlength=self.labels.shape[1] + 1))
+        products = np.array(ranges) * np.mean(ranges, axis=0)
+        found = (products / products.sum(axis=1, keepdims=True)).mean(axis=0)
+        return {number: float(found[number]) for number in np.flatnonzero(found).tolist()}
 
 
 def groups_of(trace: "Trace") -> DrawGroups:

@@ -6,8 +6,8 @@ determine the groups, and does the model fit (`analysis.check`)? The sentences a
 
 **Groups.** A run is trusted only if each chain alone has the groups of the answer (adjusted Rand index of at
 least `SAME`); if their number is the same at all thresholds from the largest down to that of the answer; if
-it has a probability of at least a half when thresholds are averaged over (`analysis.groups`); if it has a
-posterior probability of at least `PROBABLE`; and if there are enough rows.
+it has a posterior probability of at least `PROBABLE`, the threshold being unknown (`analysis.groups`); and if
+there are enough rows.
 
 **One group.** For two halves of n rows, δ standard deviations apart, the log-likelihood of two Gaussians is
 larger than that of one by about :math:`\tfrac n2 \log(1 + \delta^2/4) - n \log 2` nats. The p parameters of
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from ewens_widgets.analysis.check import ModelCheck
 from ewens_widgets.analysis.convergence import Diagnostics, diagnose
 from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
-from ewens_widgets.analysis.groups import SAME, most_probable
+from ewens_widgets.analysis.groups import SAME
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.sampling.moves.move import MOVES, is_sweep
 from ewens_widgets.sampling.trace import Trace
@@ -38,7 +38,7 @@ PROBABLE = 0.8
 _RATES = {False: "Accepted", True: "Points moved"}  # a Gibbs draw is always accepted
 _ROWS = 1.0  # Rows for each parameter of a component, below which they are too few.
 _FAR = 4.0  # Distance of centres below which two groups should have been seen: they overlap by 2 %.
-_MAJORITY = 0.5  # Probability of the number, averaged over thresholds.
+_NAMED = 0.05  # Probability from which a number of groups is named.
 _EDGE = 0.3  # Probability at an end of the grid of θ above which the grid is too short.
 
 _HEADLINES: dict[Verdict, str] = {
@@ -192,14 +192,12 @@ def _about_groups(trace: Trace) -> Iterator[Finding]:
         worst = int(indices.argmin())
         yield finding("groups", chain=worst + 1, index=indices[worst], wanted=SAME)
     numbers = {level.n_groups for level in found.levels if level.threshold >= found.level.threshold}
-    number, share = most_probable(found.averaged)
     if not found.level.is_stable or len(numbers) > 1:
         listed = ", ".join(f"{level.n_groups} from {100 * level.threshold:.1f} %" for level in found.curve())
         yield finding("threshold", listed=listed)
-    elif number != found.n_clusters or share < _MAJORITY:
-        yield finding("averaged", number=number, share=share)
     if found.probability < PROBABLE:
-        listed = ", ".join(f"{number} ({share:.2f})" for number, share in found.probabilities.items())
+        shares = found.probabilities.items()
+        listed = ", ".join(f"{number} ({share:.2f})" for number, share in shares if share >= _NAMED)
         yield finding("number", listed=listed)
     posterior = trace.posterior
     n, d = posterior.n_objects, posterior.n_features

@@ -15,7 +15,7 @@ from ewens_widgets.analysis.answer import (
     robust_memberships,
     shared_companions,
 )
-from ewens_widgets.analysis.groups import AVERAGED, Level, MergePath, companion_shares, merge_path
+from ewens_widgets.analysis.groups import EVEN, DrawGroups, Level, MergePath, companion_shares, merge_path
 from ewens_widgets.analysis.predictive import member_log_weights
 from ewens_widgets.model.own_shapes import ClusterStatistics, log_predictive, statistics_of
 from ewens_widgets.model.posterior import Posterior
@@ -102,6 +102,16 @@ def test_the_words_say_how_many_how_probable_and_whether_to_trust() -> None:
     assert "would lower the log posterior by" in text
     assert "In clusters too small to count as groups: objects 80 and 81." in text
     assert text.endswith(made_trace().report().headline)
+
+
+@pytest.mark.parametrize("disagree", [False, True])
+def test_an_answer_of_chains_that_disagree_says_so_first(disagree: bool) -> None:
+    trace = made_trace()
+    others = np.array([canonical_labels(row % 2 if disagree else row) for row in trace.labels])
+    other = synthetic_trace(others, trace.posterior, np.random.default_rng(1))
+    answer = Trace.concatenate([trace, other]).answer()
+    assert str(answer).startswith("This run does not converge: ") == disagree
+    assert ("This run does not converge" in answer._repr_html_()) == disagree
 
 
 def test_the_merge_table_has_a_row_for_each_number_of_groups() -> None:
@@ -293,20 +303,39 @@ def path_of(*overlaps: float) -> MergePath:
     return MergePath(np.array(overlaps), pairs, groups, np.zeros(count - 1, dtype=np.bool_))
 
 
-def test_a_threshold_counts_by_how_long_the_number_stays_the_same() -> None:
-    low, high = AVERAGED
-    path, counts = path_of(0.2, 0.1, 0.001), np.arange(4, 0, -1)
-    shares = np.log([high / 0.2, 2.0, 0.1 / low])
-    squares = shares**2
-    np.testing.assert_allclose(path.weights(counts), [*squares / squares.sum(), 0.0])
-    # Rows with the same number of large groups are one interval.
-    joined = path.weights(np.array([2, 1, 1, 1]))
-    assert joined[1:].sum() / joined[0] == pytest.approx((shares[1:].sum() / shares[0]) ** 2)
+def test_a_row_of_a_path_has_the_thresholds_between_two_overlaps() -> None:
+    prior = np.array([EVEN / (EVEN + overlap) for overlap in (0.2, 0.1, 0.001)])
+    expected = [prior[0], prior[1] - prior[0], prior[2] - prior[1], 1.0 - prior[2]]
+    np.testing.assert_allclose(path_of(0.2, 0.1, 0.001).shares(), expected)
     # A later merge with a larger overlap leaves no threshold to the row before it.
-    assert path_of(0.05, 0.3).weights(np.array([3, 2, 1]))[1] == 0.0
+    assert path_of(0.05, 0.3).shares()[1] == 0.0
     # One component is one group, and components that never overlap are separate.
-    assert path_of().weights(np.array([1])).tolist() == [1.0]
-    assert path_of(0.0).weights(np.array([2, 1])).tolist() == [1.0, 0.0]
+    assert path_of().shares().tolist() == [1.0]
+    assert path_of(0.0).shares().tolist() == [1.0, 0.0]
+    assert path_of(EVEN).shares().tolist() == [0.5, 0.5]
+
+
+def test_a_number_of_groups_counts_by_the_thresholds_at_which_it_holds() -> None:
+    labels = np.repeat(np.arange(3), 10)  # ten objects for each component
+    paths = (path_of(0.25, 0.05), path_of(0.1, 0.02))
+    found = DrawGroups(np.arange(2), np.array([labels, labels]), paths, np.arange(30)).probabilities()
+    (a, b, c), (d, e, f) = np.array([path.shares() for path in paths])
+    first = np.array([a * (a + d), b * (b + e), c * (c + f)])
+    second = np.array([d * (a + d), e * (b + e), f * (c + f)])
+    expected = 0.5 * (first / first.sum() + second / second.sum())
+    np.testing.assert_allclose([found[number] for number in (3, 2, 1)], expected)
+    assert list(found) == [1, 2, 3]
+    # Three large components and a pair: rows with the same number of large groups count together.
+    four = np.concatenate([labels, [3, 3]])
+    pair = MergePath(
+        np.array([0.3, 0.2, 0.1]),
+        np.zeros((3, 2), dtype=np.intp),
+        np.array([[0, 1, 2, 3], [0, 1, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0]]),
+        np.zeros(3, dtype=np.bool_),
+    )
+    joined = DrawGroups(np.arange(1), four[None], (pair,), np.arange(32)).probabilities()
+    squares = np.array([pair.shares()[3], pair.shares()[2], pair.shares()[:2].sum()]) ** 2
+    np.testing.assert_allclose(list(joined.values()), squares / squares.sum())
 
 
 @pytest.mark.parametrize(

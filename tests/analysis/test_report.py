@@ -215,12 +215,6 @@ LEVEL = Level(0.1, 2, 0.9, 0.95)
         ({}, "trust", ""),
         ({"probability": 0.6, "probabilities": {2: 0.6, 3: 0.4}}, "uncertain", "2 (0.60), 3 (0.40)"),
         ({"level": LEVEL._replace(stability=0.5)}, "uncertain", "2 from 10.0 %"),
-        (
-            {"averaged": {2: 0.4, 4: 0.3, 5: 0.3}},
-            "uncertain",
-            "2 is the most probable number of groups (0.40)",
-        ),
-        ({"averaged": {2: 0.3, 4: 0.7}}, "uncertain", "4 is the most probable number of groups (0.70)"),
         ({"agreement": [1.0, 0.7]}, "do not trust", "chain 2 with the answer is 0.70"),
         ({"n_clusters": 1}, "uncertain", "standard deviations apart"),
     ],
@@ -230,7 +224,6 @@ def test_groups_are_trusted_only_if_the_draws_determine_them(
 ) -> None:
     traces = [chain(seed) for seed in range(2)]
     given = {"level": LEVEL, "probability": 0.9, "probabilities": {2: 0.9}, "n_clusters": 2} | changed
-    given = {"averaged": {given["n_clusters"]: 0.9}} | given
     answer = SimpleNamespace(
         **given,
         levels=(given["level"],),
