@@ -307,7 +307,9 @@ def spread(moves: object, prior: ew.Gamma, believed: ew.Gamma, starts: int = 100
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize(
+    "name", ["default", "mixed", *(pytest.param(name, marks=pytest.mark.nightly) for name in PAPERS)]
+)
 def test_joint_draws_of_partition_and_concentration_stay_so(name: str) -> None:
     prior = ew.Gamma(2.0, 1.5)
     clusters, drawn = spread(SCHEDULES[name], prior, prior)
@@ -342,7 +344,7 @@ def test_chains_from_dispersed_starts_agree_on_wine() -> None:
     assert float(arviz.rhat(counts[:2, :30])) > 1.03
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_iterations_of_the_papers_schedule_find_what_the_default_finds() -> None:
     square = ew.datasets.unit_square(seed=0)
     ours, other = (

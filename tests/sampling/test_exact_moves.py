@@ -51,9 +51,15 @@ EXACT = 1e-12
 WIDE = 1e-3  # What a sabotaged twin must exceed: a thousand million times as much.
 POSSIBLE = {5: 52, 6: 203}  # Partitions; at most three clusters of five points: 41.
 # Every family, prior and model with its points. The quick ones have common shapes and Ewens' prior, and the
-# matrices of the paper's moves on six points are quick too.
+# matrices of the paper's moves on six points are quick too. What own shapes and categories need together is
+# compiled for these matrices alone, so they are nightly; chains of both are in `test_exact_chains`.
+QUICK = ("common", "Ewens", 5, False)
 ALL = [
-    pytest.param(*case, marks=[pytest.mark.slow] * (case[1:] != ("common", "Ewens", 5, False)))
+    pytest.param(
+        *case,
+        marks=[pytest.mark.nightly] * (case[1] == "own" and case[4])
+        + [pytest.mark.slow] * (case[1:] != QUICK),
+    )
     for case in [
         *itertools.product(MODELS, ("common", "own"), PRIORS, (5,), (False,)),
         *itertools.product(MODELS, ("common", "own"), ("Ewens",), (5,), (True,)),
@@ -82,7 +88,7 @@ def test_every_move_is_exact(model: str, shapes: str, prior: str, points: int, h
     reassign = reassign_proposals(space)
     split_merge = split_merge_proposals(space, SplitMerge(core_jump=0.2))
     # All θ where it is quick, else the one in the middle.
-    quick = (shapes, prior, points, has_categories) == ("common", "Ewens", 5, False)
+    quick = (shapes, prior, points, has_categories) == QUICK
     for g in range(len(THETAS)) if quick else [1]:
         target = space.target(g)
         assert_exact(metropolis(reassign, target), target)
