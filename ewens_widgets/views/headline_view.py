@@ -126,9 +126,10 @@ class Headline(HBox):
         if self._data is None or shown != "draw" or not frame.status.iteration:
             return ""
         parts = []
+        # An answer of the burn-in, or of a small part of the draws, may contradict what is on display.
+        least = max(frame.summary.start + 1, frame.status.shown_iteration / 4)
         is_settled = frame.status.is_running and not frame.summary.is_burning_in
-        # An answer of the burn-in, or of less than half of the iterations, may contradict what is on display.
-        if is_settled and reading is not None and 2 * reading.iteration >= frame.status.shown_iteration:
+        if is_settled and reading is not None and reading.iteration >= least:
             draws = number_text(reading.iteration)
             parts.append(
                 f"answer after {draws} iterations: {_groups(reading)}, {_assigned(reading, self._data)}"

@@ -325,18 +325,17 @@ class TestAnswer:
 
     def test_an_old_one_is_not_told_beside_a_later_draw(self, screens: Screens, chain: Chain) -> None:
         found = screens.show(chain.frame(20, PlayerState.FINISHED, target=20)).answer
-        told = {}
-        for iteration in (39, 40):
-            frame = chain.frame(iteration, PlayerState.PLAYING, target=80)
-            screens.shared.show(frame)
-            old = replace(found, iteration=iteration // 2) if found is not None else None
-            told[iteration] = screens.headline.aside(replace(frame, answer=old))
-        assert "Answer after 20 iterations" in told[40]
-        assert told[39] == ""
-        chain.summaries.burn_in = 40
         assert found is not None
-        burning = replace(chain.frame(40, PlayerState.PLAYING, target=80), answer=found)
-        assert screens.headline.aside(burning) == ""
+        told = {}
+        for iteration, of, burn_in in ((39, 9, 0), (40, 10, 0), (40, 20, 40), (40, 20, 20), (40, 21, 20)):
+            chain.summaries.burn_in = burn_in
+            frame = replace(
+                chain.frame(iteration, PlayerState.PLAYING, target=80), answer=replace(found, iteration=of)
+            )
+            screens.shared.show(frame)
+            told[of, burn_in] = screens.headline.aside(frame).partition(" iterations")[0]
+        expected = {(10, 0): "Answer after 10", (21, 20): "Answer after 21"}
+        assert told == {key: expected.get(key, "") for key in told}
 
     def test_a_brief_one_waits_for_half_as_many_draws_again(self) -> None:
         chain = Chain(n_draws=100)
