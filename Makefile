@@ -116,6 +116,7 @@ NEXT := .venv-next
 prereleases: ## the fast tests with the newest versions of everything, pre-releases too
 	@$(MAKE) --no-print-directory $(NEXT)/bin/python VENV=$(NEXT)
 	$(NEXT)/bin/python -m pip install --quiet --pre --upgrade --upgrade-strategy eager --editable ".[test]"
+	$(NEXT)/bin/ewens-widgets compile
 	$(NEXT)/bin/python -m pytest -q -p no:nbval -n $(WORKERS) --dist worksteal -m "not slow and not browser and not timing and not nightly"
 
 packages: $(TEST_STAMP) ## build wheel and source archive into dist/, check them, and try each in a clean environment
