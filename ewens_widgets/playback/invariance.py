@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.agreement import adjusted_rand
 from ewens_widgets.analysis.plots.palette import changed_objects
 from ewens_widgets.analysis.similarity import RunningSimilarity
-from ewens_widgets.datasets._loaders import SCALING, SQUARE_SHEAR
+from ewens_widgets.datasets import SCALING, SQUARE_SHEAR
 from ewens_widgets.model.checks import FloatArray, ModelName
 from ewens_widgets.model.posterior import ShapesName
 from ewens_widgets.model.priors.partition_prior import PartitionPrior
