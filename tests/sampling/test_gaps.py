@@ -271,6 +271,19 @@ def test_files_copies_and_blocks_go_on_bit_for_bit(
     assert "imputed_cells" in again.rhat()
 
 
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_cells_of_a_column_that_a_cluster_has_no_value_of_move_freely(shapes: str) -> None:
+    """Drawn given the last ones, their mean would have an autocorrelation of 0.99."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 3))
+    X[40:, :2] += 12.0
+    X[40:, 2] = GAP
+    settings: dict[str, Any] = {"model": "III", "shapes": shapes, "seed": 1, "initial": "k-means"}
+    cells = ew.Sampler(X, **settings).sample(800, 100, progress=False).imputed()
+    means = stats.rankdata(np.stack(cells["draws"]).mean(axis=0))
+    assert np.corrcoef(means[1:], means[:-1])[0, 1] < 0.4
+
+
 def test_every_sign_of_a_gap_is_understood() -> None:
     X = FIVE.copy()
     X[1, 0] = GAP

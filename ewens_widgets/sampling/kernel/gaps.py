@@ -17,9 +17,26 @@ draws them from their conditionals, given a complete table, the partition and θ
 then :math:`\mu_b \sim N(s_b / \kappa_b, (\kappa_b \Omega_b)^{-1})` with :math:`\kappa_b = 1/\theta + n_b`,
 and then the missing cells. The statistics of the new table follow, and Ω and μ are forgotten. This is data
 augmentation (Tanner and Wong 1987), and it leaves the joint posterior of partition, parameters and missing
-cells invariant. The moves then work on a complete table. A Wishart matrix with scale
-:math:`C^{-T} C^{-1}` is :math:`X X^T` with :math:`C^T X = T`; the triangle T has roots of chi-square numbers
-on its diagonal and normal ones below (Bartlett 1933).
+cells invariant.
+
+*Columns that a cluster has no observed cell of.* Cells drawn given a mean and a covariance that were drawn
+given the same cells move in small steps only. A cluster of the rows that are zero in a two-part column is
+such a case. So under model III the mean of these columns R, and of own shapes their part of :math:`\Omega_b`,
+are drawn from their prior given the part P of the others, as if their cells were not there:
+:math:`\mu_R \mid \mu_P \sim N(-\Omega_{RR}^{-1} \Omega_{RP} \mu_P, \theta \Omega_{RR}^{-1})`, and with a
+draw :math:`\Omega^0` from the prior
+
+.. math::
+
+    \Omega_{RR} = \Omega^0_{RR}, \qquad \Omega_{RP} = \Omega^0_{RP}, \qquad
+    \Omega_{PP} = \Omega^0_{PR} (\Omega^0_{RR})^{-1} \Omega^0_{RP} + \Sigma_{PP}^{-1} ,
+
+because under an inverse Wishart distribution the regression of R on P is independent of
+:math:`\Sigma_{PP}`, whose draw depends on the cells of P only.
+
+The moves then work on a complete table. A Wishart matrix with scale :math:`C^{-T} C^{-1}` is :math:`X X^T`
+with :math:`C^T X = T`; the triangle T has roots of chi-square numbers on its diagonal and normal ones below
+(Bartlett 1933).
 
 Where the centre is unknown, it is drawn before (common shapes) or after (own shapes), and both the table and
 the coordinates, which are the table less the centre, have the new cells. ``problem.gaps`` has row and column
@@ -42,7 +59,14 @@ from ewens_widgets.sampling.kernel.scatter import (
     leading_cholesky,
     square_sums,
 )
-from ewens_widgets.sampling.kernel.workspace import AnyProblem, AnyWorkspace, Problem, Workspace
+from ewens_widgets.sampling.kernel.workspace import (
+    AnyProblem,
+    AnyWorkspace,
+    IntArray,
+    OwnWorkspace,
+    Problem,
+    Workspace,
+)
 
 
 @jit
@@ -81,6 +105,116 @@ def _solve_upper(factor: FloatArray, vector: FloatArray, size: int) -> None:
         vector[r] /= factor[r, r]
 
 
+@inlined
+def _set_cell(problem: AnyProblem, workspace: AnyWorkspace, slot: int, cell: int, value: float) -> None:
+    """Write an imputed cell to the coordinates, to the table behind them, and to its cluster's sum."""
+    item, column, n_objects = problem.gaps[cell, 0], problem.gaps[cell, 1], problem.coordinates.shape[0]
+    workspace.sums[slot, column] += value - workspace.rows[item, column]
+    workspace.rows[item, column] = value
+    if problem.origin.shape[0] > 0:
+        workspace.rows[n_objects + item, column] = value + workspace.centre[column]
+
+
+@jit
+def find_unseen(problem: AnyProblem, workspace: AnyWorkspace, slot: int) -> int:
+    """Write the columns of which a cluster has no observed cell to `members`; return their number."""
+    gaps, counts, unseen = problem.gaps, workspace.second, 0
+    for r in range(counts.shape[0]):
+        counts[r] = 0.0
+    for cell in range(gaps.shape[0]):
+        if workspace.labels[gaps[cell, 0]] == slot:
+            counts[gaps[cell, 1]] += 1.0
+    for r in range(counts.shape[0]):
+        if counts[r] == workspace.sizes[slot]:
+            workspace.members[unseen] = r
+            unseen += 1
+    return unseen
+
+
+@jit
+def _eliminate(matrix: FloatArray, columns: IntArray, count: int) -> None:
+    """Turn a precision into that of the margin of the other columns; the entries of these become zero."""
+    size = matrix.shape[0]
+    for a in range(count):
+        k = columns[a]
+        pivot = matrix[k, k]
+        for r in range(size):
+            factor = matrix[r, k] / pivot
+            if r != k:
+                for c in range(size):
+                    matrix[r, c] -= factor * matrix[k, c]
+                matrix[r, k] = 0.0
+        for c in range(size):
+            matrix[k, c] = 0.0
+
+
+@jit
+def draw_unseen_precision(
+    workspace: OwnWorkspace,
+    count: int,
+    nu: float,
+    degrees: float,
+    precision: FloatArray,
+    root: FloatArray,
+    rng: np.random.Generator,
+) -> None:
+    """Draw the part of a cluster's precision that belongs to the first `count` columns of `members`.
+
+    On return `root` is that of the new precision; `matrix` is scratch.
+    """
+    prior, size = workspace.matrix, precision.shape[0]
+    for r in range(size):
+        for c in range(r + 1):
+            prior[r, c] = nu * workspace.sigma[r, c]
+    cholesky(prior)
+    draw_root(prior, degrees, rng, root)
+    write_gram(root, 1.0, prior)
+    for r in range(size):
+        for c in range(size):
+            root[r, c] = prior[r, c]
+    _eliminate(root, workspace.members, count)
+    _eliminate(precision, workspace.members, count)
+    for r in range(size):
+        for c in range(size):
+            precision[r, c] += prior[r, c] - root[r, c]
+            root[r, c] = precision[r, c] if c <= r else 0.0
+    cholesky(root)
+
+
+@jit
+def _draw_change(
+    workspace: AnyWorkspace,
+    count: int,
+    precision: FloatArray,
+    vector: FloatArray,
+    mean: FloatArray,
+    weight: float,
+    spread: float,
+    rng: np.random.Generator,
+) -> None:
+    """Model III: draw some entries of a normal vector given the others, and write their change to `second`.
+
+    They are the first `count` columns of `members`; all have the mean μ = weight · `mean`, and the covariance
+    spread² Ω⁻¹. Relative to the present values y of all entries the mean of these is −Ω_mm⁻¹ (Ω (y − μ))_m,
+    so that which of the others are observed need not be looked up.
+    """
+    factor, change, columns = workspace.matrix, workspace.second, workspace.members
+    for a in range(count):
+        change[a] = 0.0
+        for c in range(vector.shape[0]):
+            change[a] -= precision[columns[a], c] * (vector[c] - weight * mean[c])
+        for b in range(a + 1):
+            factor[a, b] = precision[columns[a], columns[b]]
+    leading_cholesky(factor, count)
+    for a in range(count):
+        for b in range(a):
+            change[a] -= factor[a, b] * change[b]
+        change[a] /= factor[a, a]
+    for a in range(count):
+        change[a] += spread * rng.standard_normal()
+    _solve_upper(factor, change, count)
+
+
 @jit
 def _draw_mean(
     problem: AnyProblem,
@@ -107,53 +241,12 @@ def _draw_mean(
             mean[r] /= math.sqrt(precision[row, r if problem.model == 2 else 0])
     for r in range(n_features):
         mean[r] = workspace.sums[slot, r] / kappa + mean[r] / math.sqrt(kappa)
-
-
-@inlined
-def _set_cell(problem: AnyProblem, workspace: AnyWorkspace, slot: int, cell: int, value: float) -> None:
-    """Write an imputed cell to the coordinates, to the table behind them, and to its cluster's sum."""
-    item, column, n_objects = problem.gaps[cell, 0], problem.gaps[cell, 1], problem.coordinates.shape[0]
-    workspace.sums[slot, column] += value - workspace.rows[item, column]
-    workspace.rows[item, column] = value
-    if problem.origin.shape[0] > 0:
-        workspace.rows[n_objects + item, column] = value + workspace.centre[column]
-
-
-@jit
-def _draw_row(
-    problem: AnyProblem,
-    workspace: AnyWorkspace,
-    slot: int,
-    first: int,
-    count: int,
-    precision: FloatArray,
-    mean: FloatArray,
-    rng: np.random.Generator,
-) -> None:
-    """Model III: draw the missing cells of a row, `count` of them from the `first` on.
-
-    Relative to the present values y of all cells the mean of the missing ones is −Ω_mm⁻¹ (Ω (y − μ))_m, so
-    that which of the others are observed need not be looked up.
-    """
-    gaps, vector = problem.gaps, workspace.rows[problem.gaps[first, 0]]
-    factor, change = workspace.matrix, workspace.second
-    for a in range(count):
-        column = gaps[first + a, 1]
-        change[a] = 0.0
-        for c in range(vector.shape[0]):
-            change[a] -= precision[column, c] * (vector[c] - mean[c])
-        for b in range(a + 1):
-            factor[a, b] = precision[column, gaps[first + b, 1]]
-    leading_cholesky(factor, count)
-    for a in range(count):
-        for b in range(a):
-            change[a] -= factor[a, b] * change[b]
-        change[a] /= factor[a, a]
-    for a in range(count):
-        change[a] += rng.standard_normal()
-    _solve_upper(factor, change, count)
-    for a in range(count):
-        _set_cell(problem, workspace, slot, first + a, vector[gaps[first + a, 1]] + change[a])
+    unseen = find_unseen(problem, workspace, slot) if problem.model == 3 else 0
+    if unseen > 0:
+        spread = math.sqrt(problem.theta[workspace.integers[at.THETA]])
+        _draw_change(workspace, unseen, precision, mean, mean, 0.0, spread, rng)
+        for a in range(unseen):
+            mean[workspace.members[a]] += workspace.second[a]
 
 
 @jit
@@ -168,8 +261,8 @@ def impute_cluster(
 ) -> None:
     """Draw the mean of a cluster and then its missing cells, which change its sum.
 
-    Models I and II have their precisions in a row of `precision`. `mean` is scratch, as are `matrix` and
-    `second` of the workspace.
+    Models I and II have their precisions in a row of `precision`. `mean` is scratch, as are `matrix`,
+    `second` and `members` of the workspace.
     """
     gaps = problem.gaps
     first, has_mean = 0, False
@@ -182,7 +275,13 @@ def impute_cluster(
                 _draw_mean(problem, workspace, slot, precision, row, mean, rng)
                 has_mean = True
             if problem.model == 3:
-                _draw_row(problem, workspace, slot, first, after - first, precision, mean, rng)
+                vector = workspace.rows[item]
+                for a in range(after - first):
+                    workspace.members[a] = gaps[first + a, 1]
+                _draw_change(workspace, after - first, precision, vector, mean, 1.0, 1.0, rng)
+                for a in range(after - first):
+                    value = vector[workspace.members[a]] + workspace.second[a]
+                    _set_cell(problem, workspace, slot, first + a, value)
             else:
                 for cell in range(first, after):
                     r = gaps[cell, 1]

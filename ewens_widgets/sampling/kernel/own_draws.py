@@ -32,7 +32,13 @@ from ewens_widgets.model.own_shapes import SMALLEST_PIVOT
 from ewens_widgets.sampling.compiled import inlined, jit
 from ewens_widgets.sampling.kernel import workspace as at
 from ewens_widgets.sampling.kernel.centre import draw_own_centre, sum_clusters
-from ewens_widgets.sampling.kernel.gaps import draw_root, impute_cluster, write_gram
+from ewens_widgets.sampling.kernel.gaps import (
+    draw_root,
+    draw_unseen_precision,
+    find_unseen,
+    impute_cluster,
+    write_gram,
+)
 from ewens_widgets.sampling.kernel.own_family import (
     base_factor,
     fill_volume,
@@ -212,11 +218,14 @@ def _draw_matrix(problem: OwnProblem, workspace: OwnWorkspace, rng: np.random.Ge
         fill_volume(workspace, b, nu, kappa)
         cholesky(matrix)
         draw_root(matrix, degrees + workspace.sizes[b], rng, root)
-        _add_gram(root, nu, total)
         if problem.gaps.shape[0] > 0:
             precision = workspace.shape[b]  # `refresh` computes it again.
             write_gram(root, 1.0, precision)
+            unseen = find_unseen(problem, workspace, b)
+            if unseen > 0:
+                draw_unseen_precision(workspace, unseen, nu, degrees, precision, root, rng)
             impute_cluster(problem, workspace, b, precision, 0, workspace.means[b], rng)
+        _add_gram(root, nu, total)
         if problem.origin.shape[0] > 0:
             weight, image = 1.0 / (1.0 + theta * workspace.sizes[b]), workspace.second
             _add_gram(root, weight * workspace.sizes[b], workspace.pull)
