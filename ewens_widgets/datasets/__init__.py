@@ -281,6 +281,4 @@ def as_dataset(data: Dataset | ArrayLike | None) -> Dataset:
     """The data of a widget as a data set; the unit square by default."""
     if data is None:
         return LOADERS["unit square"]()
-    if isinstance(data, Dataset):
-        return data
-    return Dataset(X=data)  # type: ignore[arg-type]
+    return data if isinstance(data, Dataset) else Dataset(X=data)  # type: ignore[arg-type]

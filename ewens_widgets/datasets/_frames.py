@@ -92,14 +92,14 @@ def as_matrix(data: Any) -> NDArray[np.float64]:  # noqa: ANN401 - anything may 
         raise TypeError("sparse data are not supported; convert them with .toarray() if they fit in memory.")
     if np.ma.is_masked(data):
         data = np.ma.filled(data.astype(np.float64), np.nan)
+    if is_frame(data):
+        return np.ascontiguousarray(numeric_matrix(as_pandas(data)))
     try:
-        raw = np.asarray(numeric_matrix(as_pandas(data)) if is_frame(data) else data)
-    except ValueError as error:
-        if is_frame(data):
-            raise
+        raw = np.asarray(data)
+    except ValueError:
         raise ValueError(
             "data must be a table, n objects by d features; some rows have more entries than others."
-        ) from error
+        ) from None
     if raw.ndim != 2:
         hint = " Use X.reshape(-1, 1) for a single feature." if raw.ndim == 1 else ""
         raise ValueError(f"data must be a table, n objects by d features; got {raw.ndim} dimension(s).{hint}")

@@ -76,15 +76,11 @@ class ColumnKind:
         return {"category": max(len(self.levels), 2), "two-part": 2}.get(self.kind, 0)
 
     def __str__(self) -> str:
-        return f"column {self.name!r} is {_SPELLED[self.kind]}" + (f": {self.reason}" if self.reason else "")
+        said = _SPELLED.get(self.kind, self.kind)
+        return f"column {self.name!r} is {said}" + (f": {self.reason}" if self.reason else "")
 
 
-_SPELLED = {
-    "number": "a number",
-    "category": "a category",
-    "two-part": "read in two parts",
-    "left out": "left out",
-}
+_SPELLED = {"number": "a number", "category": "a category", "two-part": "read in two parts"}
 
 
 Kinds: TypeAlias = str | Sequence[str] | Sequence[ColumnKind] | Mapping[str, str] | None
@@ -115,17 +111,11 @@ def examine(
     Raises
     ------
     ValueError
-        For infinite values, for kinds that do not exist, and for a kind that does not suit its column.
+        For kinds that do not exist, and for a kind that does not suit its column.
     """
     matrix = np.asarray(X, dtype=np.float64)
     columns = tuple(names) if names else tuple(f"x{place}" for place in range(1, matrix.shape[1] + 1))
     wanted = _wanted(columns, kinds)
-    if (places := np.argwhere(np.isinf(matrix))).size:
-        row, place = places[0].tolist()
-        raise ValueError(
-            f"column {columns[place]!r} is infinite in row {row} and {len(places) - 1} other cell(s). Make "
-            "these cells missing (NaN), or correct them."
-        )
     found = [
         _proposed(name, column) if kind == "auto" else _as_wanted(name, column, kind)
         for name, column, kind in zip(columns, matrix.T, wanted, strict=True)
@@ -219,16 +209,15 @@ def _proposed(name: str, column: FloatArray) -> ColumnKind:
         and max(_MANY_ZEROS * n_rows, _EXCESS * next_to_zero.max()) <= zeros <= _MOST_ROWS * n_rows
         and (values[0] >= 0.0 or values[-1] <= 0.0)
     ):
-        reason = (
-            f"{_share(zeros / n_rows)} of the rows are exactly 0, and the others have {len(others)} values"
-        )
+        percent = f"{100.0 * zeros / n_rows:.0f} %"
+        reason = f"{percent} of the rows are exactly 0, and the others have {len(others)} values"
         return ColumnKind(name, "two-part", resolution_of(observed[observed != 0.0]), reason)
     if len(values) <= min(_FEW_VALUES, n_rows // _ROWS_PER_VALUE):
         shown = ", ".join(f"{value:g}" for value in values)
         return _category(name, values, f"it has {len(values)} distinct values ({shown})")
     if share > _MOST_ROWS:
         common = float(values[counts.argmax()])
-        reason = f"{_share(share)} of the rows have the value {common:g}"
+        reason = f"{100.0 * share:.0f} % of the rows have the value {common:g}"
         if len(values) <= min(_MOST_LEVELS, (n_rows - counts.max()) // _ROWS_PER_VALUE):
             return _category(name, values, f"{reason}, one of {len(values)}")
         return _category(name, np.array([common]), f"{reason}; read as {common:g} or another value")
@@ -293,7 +282,3 @@ def resolution_of(values: FloatArray) -> float:
     common *= whole[-1] / round(whole[-1])  # Errors of the last step are spread over the whole range.
     whole = (different - different[0]) / common
     return float(f"{common:.9g}") if np.abs(whole - whole.round()).max() < 0.01 else 0.0
-
-
-def _share(share: float) -> str:
-    return f"{100.0 * share:.0f} %"

@@ -130,9 +130,7 @@ def check_finite(matrix: FloatArray, data: ArrayLike | Dataset, allow_gaps: bool
     if not bad.any():
         return
     is_frame, names = _frames.is_frame(data), column_names(data)
-    rows = data.row_names if isinstance(data, Dataset) else None
-    if is_frame:
-        rows = _frames.row_names(_frames.as_pandas(data))
+    rows = _frames.row_names(_frames.as_pandas(data)) if is_frame else getattr(data, "row_names", None)
     row, column = np.argwhere(bad)[0].tolist()
     kind = "NaN" if np.isnan(matrix[row, column]) else "infinity"
     where = f"row {row if rows is None else repr(rows[row])}, column {named_columns([column], names)}"
@@ -141,9 +139,7 @@ def check_finite(matrix: FloatArray, data: ArrayLike | Dataset, allow_gaps: bool
         f"{named_columns([place], names)}: {counts[place]}"
         for place in np.flatnonzero(counts)[:_MOST_NAMED].tolist()
     )
-    keep = "X[np.isfinite(X).all(axis=1)]"
-    if is_frame:
-        keep = "frame.dropna()" if kind == "NaN" else "frame[np.isfinite(frame).all(axis=1)]"
+    keep = "frame.dropna()" if is_frame and kind == "NaN" else "X[np.isfinite(X).all(axis=1)]"
     raise ValueError(
         f"data contain {kind} (Input contains {'infinity' if allow_gaps else 'NaN or infinity'}) at {where}; "
         f"{int(bad.sum())} such value(s) in all ({by_column} by column). Drop the "

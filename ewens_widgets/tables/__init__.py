@@ -448,9 +448,8 @@ class _Reader:
                 raise TableError(
                     f"only {len(X) - n_lost} row(s) have no missing value; clustering needs at least 2."
                 )
-            self.notes += [f"{_count(n_lost, 'row')} with missing values {_be(n_lost)} left out."] * bool(
-                n_lost
-            )
+            if n_lost:
+                self.notes.append(f"{_count(n_lost, 'row')} with missing values {_be(n_lost)} left out.")
             return ~lost
         leave_out = self._call(missing="drop rows")
         if n_gaps and missing == "refuse":

@@ -280,8 +280,7 @@ def _joined(upper: list[str], lower: list[str]) -> tuple[list[str], str]:
         return names, "The second row has the units; they are put beside the names."
     names, carried = [], ""
     for above, below in zip(upper, lower, strict=True):
-        carried = above or (
-            carried if below else ""
-        )  # Only the first of several columns has the common name.
+        # Only the first of several columns has the common name.
+        carried = above or (carried if below else "")
         names.append(f"{carried} {below}".strip())
     return names, "Two rows of names are joined."

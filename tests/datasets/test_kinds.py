@@ -176,7 +176,6 @@ def test_the_caller_decides() -> None:
         (np.arange(10_000.0).repeat(2), ["category"], "10000 categories in 20000 rows"),
         (np.arange(30.0) - 10, ["two-part"], "needs zeros, and other numbers of one sign"),
         (np.full(30, np.nan), ["number"], "no values, all its cells are missing"),
-        (np.array([1.0, np.inf, 2.0]), "auto", "'x1' is infinite in row 1"),
     ],
 )
 def test_what_does_not_suit_a_column_is_refused(column: FloatArray, kinds: object, message: str) -> None:
