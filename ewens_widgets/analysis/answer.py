@@ -335,18 +335,21 @@ class Answer:
     def headline(self) -> str:
         """The answer in one line."""
         count, (low, high) = self.n_clusters, self.components
-        others = sorted(self.probabilities, key=lambda number: -self.probabilities[number])
-        named = "".join(
+        ranked = sorted(self.probabilities, key=lambda number: -self.probabilities[number])
+        others = "".join(
             f"; {number}: {self.probabilities[number]:.2f}"
-            for number in others[:3]
+            for number in ranked[:3]
             if number != count and self.probabilities[number] >= _NAMED_NUMBER
         )
+        chance = f"probability {self.probability:.2f}{others}"
+        if ranked[0] != count:
+            # A small probability alone would contradict the number before it.
+            all_numbers = f"{count}: {self.probability:.2f}{others}"
+            chance = f"at its threshold of overlap; over all thresholds {all_numbers}"
         span = _plural(high, "Gaussian component")
         made = "" if low == high == count else f", from {low if low == high else f'{low}–{high}'} {span}"
         sizes = f"{_listed(self.sizes)} {_plural(self.labels.size, 'object')}"
-        return (
-            f"{count} {_plural(count, 'group')} (probability {self.probability:.2f}{named}) of {sizes}{made}"
-        )
+        return f"{count} {_plural(count, 'group')} ({chance}) of {sizes}{made}"
 
     @property
     def _title(self) -> str:

@@ -1,5 +1,6 @@
 """Groups of draws, the answer and its words, on draws made by hand; `tests/paper` judges it on data."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,9 @@ def test_the_words_say_how_many_how_probable_and_whether_to_trust() -> None:
     assert "from 4 Gaussian components" in answer.headline
     assert repr(answer) == f"Answer({answer.headline})"
     assert answer.headline in answer._repr_html_()
+    unlikely = replace(answer, probabilities={3: 0.7, 2: 0.26, 1: 0.04})
+    other = "2 groups (at its threshold of overlap; over all thresholds 2: 0.26; 3: 0.70) of "
+    assert unlikely.headline.startswith(other)
     assert "overlap" in answer.reason
     assert "would lower the log posterior by" in text
     assert "In clusters too small to count as groups: objects 80 and 81." in text
