@@ -21,8 +21,8 @@ import ewens_widgets
 PACKAGE = Path(ewens_widgets.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "notebooks" not in path.parts)
-MOST_FILES, MOST_IN_A_FOLDER = 135, 15
-MOST_LINES, MOST_TEST_LINES = 39_100, 33_050
+MOST_FILES, MOST_IN_A_FOLDER = 130, 15
+MOST_LINES, MOST_TEST_LINES = 39_100, 32_550
 # These bars follow the package down: whoever removes files or lines lowers them. Wanted are 34 000 lines, and
 # 25 000 lines of tests.
 

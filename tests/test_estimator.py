@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ewens_widgets as ew
 from ewens_widgets import estimator as module
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.estimator import AffineClustering
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.sampling.sampler import Sampler
 
 try:

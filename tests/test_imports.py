@@ -21,7 +21,6 @@ RANKS = {
     "arguments": 0,
     "course": 0,
     "files": 0,
-    "memory": 0,
     "partition": 1,
     "datasets": 1,
     "tables": 2,

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.sampling.chains.result import Chains
 
 pytestmark = [

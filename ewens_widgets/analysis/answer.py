@@ -53,8 +53,8 @@ from ewens_widgets.analysis.groups import (
     merge_losses,
 )
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
+from ewens_widgets.arguments import TooLargeError, check_fits
 from ewens_widgets.files import write_atomically
-from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model.checks import ModelName
 from ewens_widgets.model.mixed_columns import Columns
 from ewens_widgets.model.priors.finite_mixture import FiniteMixture, Poisson

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.findings import Finding, finding, html_table
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.model.checks import (
     ModelName,
     check_data,

@@ -60,7 +60,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ewens_widgets.analysis.findings import Finding, finding, html_table, text_table
 from ewens_widgets.analysis.similarity import similarity
-from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
+from ewens_widgets.arguments import TooLargeError, check_fits, memory_limit
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling.archive import same_posterior

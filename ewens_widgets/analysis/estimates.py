@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from ewens_widgets.analysis.export import labels_csv
 from ewens_widgets.analysis.findings import html_table
 from ewens_widgets.analysis.trees import METHODS, Tree, tree_fits
+from ewens_widgets.arguments import check_fits
 from ewens_widgets.files import write_atomically
-from ewens_widgets.memory import check_fits
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.draws import read_only
 from ewens_widgets.sampling.trace import Trace

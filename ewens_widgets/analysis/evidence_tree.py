@@ -55,7 +55,7 @@ from scipy.special import logsumexp
 
 from ewens_widgets.analysis.estimates import Draws
 from ewens_widgets.analysis.trees import Tree, labels_after, tree_of_distance
-from ewens_widgets.memory import check_fits
+from ewens_widgets.arguments import check_fits
 from ewens_widgets.model.likelihood import log_likelihoods_from_statistics
 from ewens_widgets.model.own_shapes import ClusterStatistics, MixedStatistics, about, log_marginals
 from ewens_widgets.model.posterior import Posterior

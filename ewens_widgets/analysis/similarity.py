@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ewens_widgets.arguments import check_count
-from ewens_widgets.memory import check_fits
+from ewens_widgets.arguments import check_count, check_fits
 from ewens_widgets.partition import check_labels
 
 MOST_REPRESENTATIVES = 400

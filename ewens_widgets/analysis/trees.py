@@ -21,7 +21,7 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import squareform
 
 from ewens_widgets.analysis.similarity import check_pairs_fit, choose_rows
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.trace import Trace
 

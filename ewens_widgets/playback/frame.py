@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ewens_widgets.analysis.convergence import FEWEST_DRAWS, diagnose
 from ewens_widgets.analysis.similarity import RunningSimilarity
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.sampling.compiled import COMPILED
 from ewens_widgets.sampling.draws import DrawTable, Event, read_only
 from ewens_widgets.sampling.trace import Trace

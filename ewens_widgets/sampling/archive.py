@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ewens_widgets._version import __version__
-from ewens_widgets.arguments import check_positive
+from ewens_widgets.arguments import TooLargeError, check_fits, check_positive
 from ewens_widgets.datasets.kinds import ColumnKind
 from ewens_widgets.files import write_atomically
-from ewens_widgets.memory import TooLargeError, check_fits
 from ewens_widgets.model import priors
 from ewens_widgets.model.checks import check_data, check_model, check_theta_grid
 from ewens_widgets.model.coordinates import AffineMap, check_canonical

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ewens_widgets.arguments import check_count
+from ewens_widgets.arguments import check_count, check_fits
 from ewens_widgets.datasets import Dataset
 from ewens_widgets.datasets.kinds import Kinds
-from ewens_widgets.memory import check_fits
 from ewens_widgets.model.checks import FloatArray, check_data
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration

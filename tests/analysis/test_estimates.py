@@ -21,7 +21,7 @@ from ewens_widgets.analysis.estimates import (
     point_estimate,
 )
 from ewens_widgets.analysis.similarity import similarity
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.model.enumeration import exact_posterior
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.partition import all_partitions, canonical_labels

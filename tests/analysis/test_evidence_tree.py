@@ -18,7 +18,7 @@ from ewens_widgets.analysis.evidence_tree import (
     evidence_of,
     evidence_tree,
 )
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.model.own_shapes import statistics_of
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.model.priors.ewens import Concentration, Gamma

@@ -12,7 +12,7 @@ from ewens_widgets.analysis.plots import heatmap_plot as heatmap_module
 from ewens_widgets.analysis.plots import plot_heatmap
 from ewens_widgets.analysis.similarity import RunningSimilarity, representative_rows, similarity
 from ewens_widgets.analysis.trees import similarity_tree
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.model.enumeration import exact_posterior
 
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 import ewens_widgets as ew
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.datasets import Dataset
-from ewens_widgets.memory import TooLargeError
 from ewens_widgets.sampling import archive
 from ewens_widgets.sampling.archive import (
     ArchiveError,
@@ -383,7 +383,7 @@ def test_more_than_a_gigabyte_from_a_small_file_needs_a_limit_set_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EWENS_WIDGETS_MEMORY_LIMIT", raising=False)
-    monkeypatch.setattr("ewens_widgets.memory._available", lambda: 64 * 2**30)
+    monkeypatch.setattr("ewens_widgets.arguments._available", lambda: 64 * 2**30)
     path = tmp_path / "bomb.npz"
     path.write_bytes(archive_bytes("trace", {}, {}))
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ewens_widgets as ew
-from ewens_widgets.memory import TooLargeError
+from ewens_widgets.arguments import TooLargeError
 from ewens_widgets.model.posterior import Posterior
 from ewens_widgets.sampling import trace
 from ewens_widgets.sampling.draws import DrawTable

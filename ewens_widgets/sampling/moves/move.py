@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
-from ewens_widgets.memory import check_fits
+from ewens_widgets.arguments import check_fits
 from ewens_widgets.model.checks import FloatArray
 from ewens_widgets.partition import canonical_labels
 from ewens_widgets.sampling.compiled import COMPILED, guest

@@ -1,9 +1,11 @@
+"""The limit of memory for one result."""
+
 from pathlib import Path
 
 import pytest
 
-from ewens_widgets import memory
-from ewens_widgets.memory import TooLargeError, check_fits, memory_limit
+from ewens_widgets import arguments
+from ewens_widgets.arguments import TooLargeError, check_fits, memory_limit
 
 
 def test_the_environment_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +26,6 @@ def test_a_container_has_less_than_its_machine(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "limit").write_text(f"{2**29}\n")
     (tmp_path / "none").write_text("max\n")
     files = [str(tmp_path / name) for name in ("limit", "none", "absent")]
-    monkeypatch.setattr(memory, "_CONTAINER_FILES", files)
-    monkeypatch.setattr(memory, "_available", memory._available.__wrapped__)
+    monkeypatch.setattr(arguments, "_CONTAINER_FILES", files)
+    monkeypatch.setattr(arguments, "_available", arguments._available.__wrapped__)
     assert memory_limit() == 2**27
