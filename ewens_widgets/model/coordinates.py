@@ -383,25 +383,25 @@ def _signs(coordinates: FloatArray) -> FloatArray:
     return np.where(coordinates[places, np.arange(coordinates.shape[1])] < 0.0, -1.0, 1.0)
 
 
-def on_exact_grid(coordinates: FloatArray, step: float | None = None) -> FloatArray:
+def on_exact_grid(coordinates: FloatArray, is_shifted: bool = False) -> FloatArray:
     r"""Round coordinates to a dyadic grid so fine that it is harmless, and so coarse that sums are exact.
 
     With every entry a multiple of :math:`2^{-k}` and :math:`\sum_i |y_{ir}| \le 2^{52-k}`, the sum of any
     subset of rows is a double without rounding. Cluster sums that are updated object by object then equal
     recomputed ones bit for bit, whatever the order: no drift, and a resumed chain continues exactly. The step
-    is about :math:`n \cdot 2^{-52}` standard deviations (4·10⁻¹⁴ for 178 objects), or as given.
+    is about :math:`n \cdot 2^{-52}` standard deviations (4·10⁻¹⁴ for 178 objects).
     """
-    step = exact_step(coordinates) if step is None else step
+    step = exact_step(coordinates, is_shifted)
     rounded = coordinates / step
     np.round(rounded, out=rounded)
     rounded *= step
     return np.ascontiguousarray(rounded)
 
 
-def exact_step(coordinates: FloatArray) -> float:
-    """Step of the finest grid on which the sums of coordinates are exact."""
+def exact_step(coordinates: FloatArray, is_shifted: bool = False) -> float:
+    """Step of the finest grid on which sums are exact; eight times as long if rows will be shifted on it."""
     _, exponent = np.frexp(float(np.abs(coordinates).sum(axis=0).max()))
-    return float(np.ldexp(1.0, max(int(exponent) - 52, _SMALLEST_POWER)))
+    return float(np.ldexp(1.0, max(int(exponent) - 52, _SMALLEST_POWER) + 3 * is_shifted))
 
 
 def check_canonical(coordinates: FloatArray, model: ModelName, gaps: NDArray[np.int64]) -> None:

@@ -158,8 +158,9 @@ class Posterior:
             is_oriented=checked_centre == "unknown",
             resolution=resolution,
         )
+        is_shifted = checked_centre == "unknown" and family == "common"
         return cls(
-            coordinates=on_exact_grid(np.nan_to_num(coordinates)),
+            coordinates=on_exact_grid(np.nan_to_num(coordinates), is_shifted),
             model=name,
             prior=resolve_prior(prior, concentration),
             alpha=check_positive("alpha", alpha),

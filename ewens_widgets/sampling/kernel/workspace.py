@@ -65,8 +65,6 @@ SIZE_WEIGHT, SIZE_STEP, COUNT_STEP = 0, 1, 2
 # Slots of own shapes behind the n + 1 of clusters, counted from the end: sides 0 and 1, a merged cluster, and
 # one without objects.
 SIDE, MERGED, EMPTY = -4, -2, -1
-# How much coarser the grid of data with an unknown centre is, so that sums are exact for shifted data too.
-SPARE = 8.0
 _LARGEST_GAIN = 200.0  # Logarithm of the largest factor of a weight that categories may make.
 _MOST_DEAR_COUNTS = 20_000  # Numbers of clusters that a weight is computed for where each takes a sum.
 
@@ -275,8 +273,8 @@ def _tabulated(posterior: Posterior) -> AnyProblem:
     n_objects, n_features = posterior.n_objects, posterior.n_features
     coordinates, step = posterior.coordinates, 0.0
     if posterior.centre == "unknown" and posterior.shapes == "common":
-        step = SPARE * exact_step(coordinates)
-        coordinates = on_exact_grid(coordinates, step)
+        step = exact_step(coordinates, is_shifted=True)
+        coordinates = on_exact_grid(coordinates, is_shifted=True)
         coordinates.setflags(write=False)  # Otherwise it is another type, and compiled again.
     sizes = np.arange(n_objects + 2, dtype=np.float64)
     grown = 1.0 + posterior.theta_grid[:, None] * sizes
