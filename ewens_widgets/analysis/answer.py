@@ -195,6 +195,8 @@ class Answer:
         The merge table.
     probabilities
         Posterior probability of each number of groups, the threshold being unknown; see `analysis.groups`.
+    shares
+        Share of the draws with each number of groups at the threshold of the answer.
     levels
         The curve of thresholds: the number of groups at each, its share of draws, and whether the groups
         depend on the threshold there.
@@ -216,6 +218,7 @@ class Answer:
     small_clusters: IntArray = field(repr=False)
     table: MergeTable = field(repr=False)
     probabilities: dict[int, float]
+    shares: dict[int, float] = field(repr=False)
     levels: tuple[Level, ...] = field(repr=False)
     level: Level
     bent: bool
@@ -400,6 +403,7 @@ def answer(trace: "Trace") -> Answer:
         small_clusters=read_only(small),
         table=table,
         probabilities=found.probabilities(),
+        shares=found.numbers(found.levels[found.chosen].threshold * FACTOR**0.5),
         levels=found.levels,
         level=found.levels[found.chosen],
         bent=bent,

@@ -142,7 +142,7 @@ class CountView(View):
         groups: dict[int, float] = {}
         if self.shared.shown(frame) == "answer" and frame.answer is not None:
             found = frame.answer.answer
-            groups = getattr(found, "probabilities", {found.n_clusters: 1.0})
+            groups = getattr(found, "shares", {found.n_clusters: 1.0})
         self._draw_bars(frame.summary.n_clusters[frame.summary.start :].astype(np.intp), groups)
 
     def _draw_bars(self, counts: NDArray[np.intp], groups: dict[int, float]) -> None:
