@@ -118,12 +118,11 @@ class Proposal(BareProposal):
     as_printed: bool = False
     has_printed_ratio: bool = False
 
-    def terms(self, as_printed: bool | None = None) -> tuple[Term, ...]:
-        """Terms of the log ratio: by the chain's rule, or (`as_printed`) the correct or the printed one."""
+    def terms(self) -> tuple[Term, ...]:
+        """Terms of the log ratio by which the chain decides."""
         if self.changes is None or self.forward is None or self.backward is None:
             return ()
-        turned = self.as_printed if as_printed is None else as_printed
-        sign = -1.0 if turned and self.has_printed_ratio else 1.0
+        sign = -1.0 if self.as_printed and self.has_printed_ratio else 1.0
         return (
             Term("prior", self.changes[0]),
             Term("likelihood", self.changes[1]),
@@ -131,14 +130,14 @@ class Proposal(BareProposal):
             Term("forward", -sign * self.forward.log_probability),
         )
 
-    def log_ratio(self, as_printed: bool | None = None) -> float | None:
+    def log_ratio(self) -> float | None:
         """Sum of the terms; None if nothing was proposed."""
-        terms = self.terms(as_printed)
+        terms = self.terms()
         return math.fsum(term.value for term in terms) if terms else None
 
-    def accepted(self, as_printed: bool | None = None) -> bool | None:
+    def accepted(self) -> bool | None:
         """Whether the uniform draw is below the ratio; None if nothing was proposed."""
-        log_ratio = self.log_ratio(as_printed)
+        log_ratio = self.log_ratio()
         if log_ratio is None:
             return None
         return self.log_uniform is None or self.log_uniform < log_ratio

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -161,7 +162,7 @@ def test_a_chain_that_decides_by_the_printed_ratio_is_shown_as_it_is(square: ew.
     go_to(inspector, "decision")
     own = printed_numbers(inspector)
     assert own["sum"] == pytest.approx(own["sampler"], abs=1e-9)
-    assert own["sum"] == inspector.inspection.proposal.log_ratio(as_printed=True)
+    assert own["sum"] == replace(inspector.inspection.proposal, as_printed=True).log_ratio()
 
 
 def test_the_move_and_its_options_can_be_changed(inspector: MoveInspector) -> None:
